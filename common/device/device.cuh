@@ -1,0 +1,178 @@
+/// @file
+/// CUDA C++ for kernels that run everywhere: one include for a step, compiled by nvcc for the GPU and by g++ or clang for the CPU
+/// interpreter. Kernels are the same on both; the two sides differ only in how a launch, a buffer and an error are made, below.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#ifndef __CUDACC__
+#include "common/interpreter/interpreter.h"
+#include "common/interpreter/language.h"
+#endif
+
+namespace device {
+
+/// An error of the CUDA runtime, or on the interpreter's side its equivalent.
+class Error : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+#ifdef __CUDACC__
+
+/// @throws Error with the call, the reason and the place when `status` is not cudaSuccess.
+inline void check(cudaError_t status, const char* call, const char* file, int line) {
+  if (status == cudaSuccess) return;
+  throw Error(std::string(call) + " failed at " + file + ":" + std::to_string(line) + ": " + cudaGetErrorName(status) + ", " +
+              cudaGetErrorString(status));
+}
+#define DEVICE_CHECK(call) ::device::check((call), #call, __FILE__, __LINE__)
+
+/// The block's dynamic shared memory as an array of T, 1024-byte aligned.
+/// A function, because CUDA wants the same type in all declarations of `extern __shared__` of one name.
+template <class T = unsigned char>
+__device__ __forceinline__ T* dynamic_smem() {
+  extern __shared__ __align__(1024) unsigned char device_dynamic_smem[];
+  return reinterpret_cast<T*>(device_dynamic_smem);
+}
+
+/// Starts `kernel` with `shared_bytes` of dynamic shared memory on the default stream.
+/// @throws Error when CUDA refuses the configuration. What goes wrong while the kernel runs shows at the next synchronize().
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, Arguments&&... arguments) {
+  if (shared_bytes > 48 * 1024)  // more must be asked for
+    DEVICE_CHECK(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                      static_cast<int>(shared_bytes)));
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid, config.blockDim = block, config.dynamicSmemBytes = shared_bytes;
+  DEVICE_CHECK(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(std::forward<Arguments>(arguments))...));
+}
+
+/// Waits for all launches. @throws Error for what went wrong in them.
+inline void synchronize() { DEVICE_CHECK(cudaDeviceSynchronize()); }
+
+namespace detail {
+inline void* allocate(std::size_t bytes, const std::string&) {
+  void* p = nullptr;
+  DEVICE_CHECK(cudaMalloc(&p, bytes));
+  return p;
+}
+inline void release(void* p) noexcept { cudaFree(p); }  // destructors do not throw; a sticky error shows elsewhere
+inline void copy_in(void* to, const void* from, std::size_t bytes) { DEVICE_CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice)); }
+inline void copy_out(void* to, const void* from, std::size_t bytes) { DEVICE_CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost)); }
+inline void fill(void* to, int byte, std::size_t bytes) { DEVICE_CHECK(cudaMemset(to, byte, bytes)); }
+}  // namespace detail
+
+/// Host data into a `__constant__` or `__device__` variable.
+template <class T>
+void copy_to_symbol(const T& symbol, const T& value) {
+  DEVICE_CHECK(cudaMemcpyToSymbol(symbol, &value, sizeof(T)));
+}
+/// A `__device__` variable back to the host.
+template <class T>
+void copy_from_symbol(T& value, const T& symbol) {
+  DEVICE_CHECK(cudaMemcpyFromSymbol(&value, symbol, sizeof(T)));
+}
+
+#else  // ---------------------------------------------------------------------------------------------- the interpreter
+
+template <class T = unsigned char>
+T* dynamic_smem() {
+  return static_cast<T*>(interpreter::dynamic_shared());
+}
+
+/// @throws interpreter::KernelError for the first failed check; the launch is over when this returns.
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, Arguments&&... arguments) {
+  struct Closure {
+    void (*kernel)(Parameters...);
+    std::tuple<Parameters...> arguments;
+  } closure{kernel, std::tuple<Parameters...>(std::forward<Arguments>(arguments)...)};
+  interpreter::run({reinterpret_cast<const void*>(kernel), grid, block, shared_bytes,
+                    [](const void* p) {
+                      const Closure& c = *static_cast<const Closure*>(p);
+                      std::apply(c.kernel, c.arguments);
+                    },
+                    &closure, sizeof closure});
+}
+
+inline void synchronize() {}
+
+namespace detail {
+using interpreter::allocate, interpreter::copy_in, interpreter::copy_out, interpreter::fill, interpreter::release;
+}
+
+template <class T>
+void copy_to_symbol(T& symbol, const T& value) {
+  std::memcpy(static_cast<void*>(&symbol), &value, sizeof(T));
+}
+template <class T>
+void copy_from_symbol(T& value, const T& symbol) {
+  std::memcpy(static_cast<void*>(&value), &symbol, sizeof(T));
+}
+
+#endif
+
+/// An owned array in device memory.
+template <class T>
+class Buffer {
+ public:
+  Buffer() = default;
+  /// `count` elements, uninitialised. @param name what reports call it. @throws Error or std::bad_alloc when memory is short.
+  explicit Buffer(std::size_t count, const std::string& name = "")
+      : data_(count ? static_cast<T*>(detail::allocate(count * sizeof(T), name)) : nullptr), size_(count) {}
+  /// A copy of host data.
+  explicit Buffer(const std::vector<T>& host, const std::string& name = "") : Buffer(host.size(), name) { upload(host.data(), host.size()); }
+  Buffer(Buffer&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  Buffer& operator=(Buffer&& other) noexcept {
+    std::swap(data_, other.data_), std::swap(size_, other.size_);
+    return *this;
+  }
+  ~Buffer() {
+    if (data_) detail::release(data_);
+  }
+
+  /// Copies `count` elements from the host to element `first` on.
+  void upload(const T* host, std::size_t count, std::size_t first = 0) {
+    require(first, count);
+    if (count) detail::copy_in(data_ + first, host, count * sizeof(T));
+  }
+  /// Copies `count` elements, from element `first` on, to the host.
+  void download(T* host, std::size_t count, std::size_t first = 0) const {
+    require(first, count);
+    if (count) detail::copy_out(host, data_ + first, count * sizeof(T));
+  }
+  std::vector<T> download() const {
+    std::vector<T> host(size_);
+    download(host.data(), size_);
+    return host;
+  }
+  /// Sets every byte, as memset does.
+  void fill(int byte) {
+    if (size_) detail::fill(data_, byte, size_ * sizeof(T));
+  }
+
+  T* data() const { return data_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  void require(std::size_t first, std::size_t count) const {
+    if (first > size_ || count > size_ - first)
+      throw std::out_of_range("device::Buffer: elements " + std::to_string(first) + " to " + std::to_string(first + count) + " of " +
+                              std::to_string(size_));
+  }
+
+  T* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace device

@@ -1,0 +1,33 @@
+#include "common/interpreter/access_log.h"
+
+namespace interpreter {
+namespace {
+
+// Whether two instructions belong to one expression, remembered: the answer costs a walk through debug information.
+bool one_expression(Pc a, Pc b) {
+  struct Known {
+    Pc a = 0, b = 0;
+    bool same = false;
+  };
+  static thread_local Known cache[1024];
+  Known& known = cache[(a * 31 + b) % 1024];
+  if (known.a != a || known.b != b) known = {a, b, same_expression(a, b)};
+  return known.same;
+}
+
+}  // namespace
+
+bool AccessLog::join(unsigned lane, unsigned last, std::uintptr_t address, unsigned size, Op op, bool shared, bool strong, Pc pc) {
+  const std::uint64_t before = entries_[last][lane];
+  const unsigned before_size = size_of(before), piece = before >> 57 & 31;
+  const std::uintptr_t begin = address - before_size;
+  if (op == Op::kAtomic || size != piece || before_size + size > 16 || begin % 16 + before_size + size > 16) return false;
+  if (((before ^ pack(begin, before_size, op, shared, strong, piece)) & ~kAddressMask) != 0) return false;
+  const Pc last_pc = before_size == piece ? pcs_[last][lane] : joined_pc_[lane];
+  if (last_pc >= pc || !one_expression(last_pc, pc)) return false;
+  entries_[last][lane] = pack(begin, before_size + size, op, shared, strong, piece);
+  joined_pc_[lane] = pc;
+  return true;
+}
+
+}  // namespace interpreter

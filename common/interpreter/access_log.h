@@ -1,0 +1,182 @@
+/// @file
+/// Rebuilds a warp's instructions from what its lanes did one after the other.
+///
+/// A GPU runs the 32 lanes of a warp together, the interpreter one by one. Each lane logs its accesses; drain() takes the logs as a GPU
+/// would have: of the lanes' next accesses the one with the lowest machine address goes first, and every lane that stands at the
+/// same instruction takes part (lanes that skipped a predicated access do not).
+#pragma once
+
+#include <cstdint>
+
+#include "common/interpreter/source_map.h"
+
+namespace interpreter {
+
+enum class Op : std::uint8_t { kLoad, kStore, kAtomic };
+
+/// One memory instruction of one warp.
+struct Request {
+  Pc pc;
+  Op op;
+  bool shared;                      ///< shared memory; global otherwise
+  bool strong;                      ///< atomic or volatile
+  unsigned size;                    ///< bytes per lane: 1, 2, 4, 8 or 16
+  std::uint32_t lanes;              ///< who takes part
+  unsigned count;                   ///< how many
+  const std::uint64_t* addresses;   ///< of the participating lanes, in lane order
+  bool uniform;                     ///< all addresses equal
+  bool contiguous;                  ///< each address follows the one before
+};
+
+/// The logs of the running warp's lanes.
+class AccessLog {
+ public:
+  /// Entries per lane. Small, so that the whole log stays in the L1 cache.
+  static constexpr unsigned kDepth = 64;
+
+  /// Logs an access. @return whether the lane's log is now full.
+  bool append(unsigned lane, std::uintptr_t address, unsigned size, Op op, bool shared, bool strong, Pc pc) {
+    const unsigned n = count_[lane];
+    if (n && try_to_join(lane, n - 1, address, size, op, shared, strong, pc)) return false;
+    entries_[n][lane] = pack(address, size, op, shared, strong, size);
+    pcs_[n][lane] = pc;
+    count_[lane] = n + 1;
+    return n + 1 == kDepth;
+  }
+
+  unsigned count(unsigned lane) const { return count_[lane]; }
+  void clear() {
+    for (unsigned& n : count_) n = 0;
+  }
+
+  /// Calls `sink(const Request&)` for every instruction that is known completely. A lane of `open` may still reach an instruction at
+  /// which others stand, so nothing beyond its log is certain; what is not certain stays.
+  template <class Sink>
+  void drain(std::uint32_t open, Sink&& sink);
+
+ private:
+  // An entry: address in bits 0-47, then size (5 bits), op (2), shared (1), strong (1), size of the first piece (5).
+  static constexpr std::uint64_t kAddressMask = (1ull << 48) - 1;
+  static constexpr std::uint64_t pack(std::uintptr_t address, unsigned size, Op op, bool shared, bool strong, unsigned piece) {
+    return address | std::uint64_t(size) << 48 | std::uint64_t(op) << 53 | std::uint64_t(shared) << 55 |
+           std::uint64_t(strong) << 56 | std::uint64_t(piece) << 57;
+  }
+  static constexpr unsigned size_of(std::uint64_t entry) { return entry >> 48 & 31; }
+
+  // Compilers split an access to a struct (float4 under clang, __half2 under both) into accesses to its members; nvcc does not. Pieces
+  // that follow each other, in time and in memory, and come from one expression are one access.
+  bool try_to_join(unsigned lane, unsigned last, std::uintptr_t address, unsigned size, Op op, bool shared, bool strong, Pc pc) {
+    const std::uint64_t before = entries_[last][lane];
+    if ((before & kAddressMask) + size_of(before) != address) return false;
+    return join(lane, last, address, size, op, shared, strong, pc);
+  }
+  bool join(unsigned lane, unsigned last, std::uintptr_t address, unsigned size, Op op, bool shared, bool strong, Pc pc);
+
+  template <class Sink>
+  static void emit(Pc pc, std::uint64_t entry, std::uint32_t lanes, unsigned count, std::uint64_t* addresses, Sink&& sink);
+
+  std::uint64_t entries_[kDepth][32];
+  Pc pcs_[kDepth][32];
+  unsigned count_[32] = {};
+  Pc joined_pc_[32] = {};  // of the last piece that was joined to each lane's last entry
+};
+
+template <class Sink>
+void AccessLog::emit(Pc pc, std::uint64_t entry, std::uint32_t lanes, unsigned count, std::uint64_t* addresses, Sink&& sink) {
+  unsigned size = size_of(entry);
+  const unsigned piece = entry >> 57 & 31;
+  // Joined pieces that make no aligned vector (a float3, say) stay what they were.
+  std::uint64_t misaligned = size & (size - 1);
+  if (size != piece)
+    for (unsigned i = 0; i < count; ++i) misaligned |= addresses[i] & (size - 1);
+  const unsigned pieces = misaligned ? size / piece : 1;
+  if (misaligned) size = piece;
+
+  std::uint64_t differs = 0, jumps = 0;
+  for (unsigned i = 1; i < count; ++i) {
+    differs |= addresses[i] ^ addresses[0];
+    jumps |= addresses[i] ^ (addresses[0] + std::uint64_t(i) * size);
+  }
+  for (unsigned p = 0; p < pieces; ++p) {
+    sink(Request{pc, static_cast<Op>(entry >> 53 & 3), bool(entry >> 55 & 1), bool(entry >> 56 & 1), size, lanes, count, addresses,
+                 differs == 0, jumps == 0});
+    for (unsigned i = 0; i < count; ++i) addresses[i] += size;
+  }
+}
+
+template <class Sink>
+void AccessLog::drain(std::uint32_t open, Sink&& sink) {
+  unsigned head[32] = {};
+  std::uint64_t addresses[32];
+  std::uint32_t active = 0;
+  for (unsigned lane = 0; lane < 32; ++lane) active |= std::uint32_t(count_[lane] != 0) << lane;
+
+  // The usual case first: all lanes did the same. Rows of the log are then requests.
+  if (active && !(open & ~active)) {
+    const bool full_warp = active == 0xffffffffu;
+    unsigned rows = kDepth;
+    for (std::uint32_t rest = active; rest; rest &= rest - 1) {
+      const unsigned n = count_[__builtin_ctz(rest)];
+      rows = n < rows ? n : rows;
+    }
+    const unsigned first = static_cast<unsigned>(__builtin_ctz(active));
+    unsigned row = 0;
+    for (; row < rows; ++row) {
+      const Pc pc = pcs_[row][first];
+      const std::uint64_t entry = entries_[row][first];
+      unsigned n = 0;
+      std::uint64_t differs = 0;
+      if (full_warp) {
+        for (unsigned lane = 0; lane < 32; ++lane) {
+          differs |= (pcs_[row][lane] ^ pc) | (entries_[row][lane] ^ entry) >> 48;
+          addresses[lane] = entries_[row][lane] & kAddressMask;
+        }
+        n = 32;
+      } else {
+        for (std::uint32_t rest = active; rest; rest &= rest - 1) {
+          const unsigned lane = static_cast<unsigned>(__builtin_ctz(rest));
+          differs |= (pcs_[row][lane] ^ pc) | (entries_[row][lane] ^ entry) >> 48;
+          addresses[n++] = entries_[row][lane] & kAddressMask;
+        }
+      }
+      if (differs) break;
+      emit(pc, entry, active, n, addresses, sink);
+    }
+    for (std::uint32_t rest = active; rest; rest &= rest - 1) head[__builtin_ctz(rest)] = row;
+  }
+
+  for (;;) {
+    Pc lowest = ~Pc(0);
+    std::uint64_t entry = 0;
+    bool uncertain = false;
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      if (head[lane] == count_[lane]) {
+        uncertain |= open >> lane & 1;
+      } else if (pcs_[head[lane]][lane] < lowest) {
+        lowest = pcs_[head[lane]][lane];
+        entry = entries_[head[lane]][lane];
+      }
+    }
+    if (uncertain || lowest == ~Pc(0)) break;
+    std::uint32_t lanes = 0;
+    unsigned n = 0;
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      const unsigned at = head[lane];
+      if (at == count_[lane] || pcs_[at][lane] != lowest || (entries_[at][lane] ^ entry) >> 48) continue;
+      lanes |= 1u << lane;
+      addresses[n++] = entries_[at][lane] & kAddressMask;
+      ++head[lane];
+    }
+    emit(lowest, entry, lanes, n, addresses, sink);
+  }
+
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    for (unsigned i = head[lane]; i < count_[lane]; ++i) {
+      entries_[i - head[lane]][lane] = entries_[i][lane];
+      pcs_[i - head[lane]][lane] = pcs_[i][lane];
+    }
+    count_[lane] -= head[lane];
+  }
+}
+
+}  // namespace interpreter

@@ -1,0 +1,245 @@
+/// @file
+/// One resident thread block: a fiber per CUDA thread, its warps, its shared memory and the checks on what its threads do.
+#pragma once
+
+#include <boost/context/detail/fcontext.hpp>
+
+#include <atomic>
+#include <csetjmp>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "common/interpreter/access_log.h"
+#include "common/interpreter/counters.h"
+#include "common/interpreter/gpus.h"
+#include "common/interpreter/happens_before.h"
+#include "common/interpreter/interpreter.h"
+#include "common/interpreter/language.h"
+#include "common/interpreter/memory.h"
+
+namespace interpreter {
+
+class Block;
+
+/// What all blocks of a running launch share.
+struct LaunchState {
+  /// @param number of the launch, from 1
+  LaunchState(const Launch& launch, const Options& options, const Gpu& gpu, std::uint64_t number)
+      : launch(launch),
+        options(options),
+        gpu(gpu),
+        number(number),
+        threads(launch.block.x * launch.block.y * launch.block.z),
+        blocks(std::uint64_t(launch.grid.x) * launch.grid.y * launch.grid.z) {}
+
+  const Launch& launch;
+  const Options options;
+  const Gpu& gpu;
+  const std::uint64_t number;
+  const unsigned threads;  ///< per block
+  const std::uint64_t blocks;
+
+  /// Records the launch's first error. Other blocks stop at their next look at `failed`.
+  void fail(Diagnosis diagnosis);
+  std::string kernel_name() const;
+
+  std::atomic<bool> failed{false};
+  std::atomic<std::uint64_t> steps{0};
+  std::mutex mutex;
+  Diagnosis diagnosis;  ///< of the first error; guarded by mutex
+};
+
+/// A CUDA thread.
+struct Fiber {
+  boost::context::detail::fcontext_t context = nullptr;
+  uint3 thread{};
+  unsigned linear = 0, warp = 0, lane = 0;
+  enum class State : std::uint8_t { kRunning, kInCollective, kAtBarrier, kExited } state = State::kRunning;
+  Site waits_at;                         ///< while in a collective or at a barrier
+  const char* waits_in = nullptr;        ///< name of the collective
+  bool predicate = false;                ///< given to __syncthreads_count and its like
+  const void* polled = nullptr;          ///< address of the last atomic or volatile read that brought nothing new
+  unsigned polls = 0;                    ///< how often in a row
+  std::vector<const void*> volatile_reads;  ///< since the last fence or barrier
+};
+
+/// The fiber whose kernel code the OS thread runs; null in host code and in the interpreter itself, which nobody checks.
+extern thread_local constinit Fiber* current_fiber;
+extern thread_local constinit Block* current_block;
+
+/// Runs blocks one after the other on the OS thread that made it. That thread's TLS block holds the __shared__ variables.
+class Block {
+ public:
+  static constexpr std::size_t kMaxThreads = 1024;
+  static constexpr std::size_t kArenaBytes = 256 * 1024;  ///< address range of dynamic shared memory; more than any GPU has
+
+  Block();
+  ~Block();
+
+  /// What a block waits for when none of its threads can go on by itself.
+  struct Pause {
+    bool polling;  ///< its threads poll memory that another block may change
+    std::string who_waits_where;
+  };
+  using Yield = void (*)(void* context, const Pause& pause);
+
+  /// Runs block `index` to its end, or until the launch fails. `yield` is called when it can only wait for other blocks.
+  void run(LaunchState& launch, std::uint64_t index, Yield yield, void* yield_context);
+
+  // ---- called by the kernel, on a fiber ----
+  /// A memory access of `fiber`, about to happen. strong: atomic or volatile.
+  [[gnu::always_inline]] void observe(Fiber& fiber, const void* p, unsigned size, Op op, bool strong, const void* return_address);
+  void observe_range(Fiber& fiber, const void* p, std::size_t bytes, Op op, const void* return_address);
+  void volatile_load(Fiber& fiber, const void* p);
+  void volatile_store(Fiber& fiber, const void* p);
+  void collective(Fiber& fiber, const char* name, unsigned mask, void* argument, Combine combine, Site site);
+  void warp_barrier(Fiber& fiber, unsigned mask, Site site);
+  int barrier(Fiber& fiber, Reduction reduction, bool predicate, Site site);
+  void fence(Fiber& fiber, bool whole_gpu);
+  void atomic(Fiber& fiber, void* address, unsigned size, void* old_value, bool (*update)(void*, const void*), const void* context,
+              Scope scope, const void* return_address);
+  /// The fiber found nothing new at `address`; after some times others get their turn.
+  void poll(Fiber& fiber, const void* address);
+  [[noreturn]] void fail_misaligned(Fiber& fiber, const void* p, unsigned alignment, Location where);
+  [[noreturn]] void fail(Check check, std::string what, std::string expected, const Fiber* fiber, Location where,
+                         std::string variable = "");
+
+  void* dynamic_shared() const { return arena_; }
+  uint3 index() const { return block_index_; }
+  const LaunchState& launch() const { return *launch_; }
+
+  // ---- called from signal handlers and the watchdog ----
+  /// Whether `p` lies in the guard page below a fiber's stack.
+  bool in_guard_page(const void* p) const;
+  [[noreturn]] void fail_from_signal(Check check, std::string what, std::string expected, Pc pc);
+  /// Grows while threads do things that the interpreter sees.
+  std::uint64_t progress() const { return progress_.load(std::memory_order_relaxed); }
+  /// Grows when threads change memory or pass a barrier: polling alone does not count.
+  std::uint64_t changes() const { return changes_.load(std::memory_order_relaxed); }
+
+  CounterTable counters;
+  /// 32-byte sectors that missed the L1 model, in order, if Options::l2_model; kBarrierMark between barrier intervals.
+  std::vector<std::uint64_t> l2_trace;
+  static constexpr std::uint64_t kBarrierMark = ~0ull, kWriteBit = 1ull << 63;
+  /// Bytes of __shared__ variables that the last block touched.
+  std::size_t static_shared_bytes = 0;
+
+ private:
+  struct Collective {
+    unsigned mask, arrived;
+    const char* name;
+    Combine combine;
+  };
+  struct Warp {
+    std::uint32_t existing = 0, live = 0;
+    std::uint32_t ready = 0;
+    std::uint32_t log_full = 0;   // wait for the other lanes to catch up, so that instructions can be rebuilt
+    std::uint32_t at_fence = 0;   // wait for their log to be looked at, because time is about to pass
+    std::uint32_t polling = 0;
+    unsigned rounds = 0;          // of logs filled without a wait
+    std::vector<Collective> collectives;
+    void* arguments[32];
+  };
+  enum class Stop { kFinished, kFailed, kNobodyReady };
+  struct L1Model;
+
+  // scheduling
+  static void enter(boost::context::detail::transfer_t from);
+  void start(std::uint64_t index);
+  void resume(boost::context::detail::fcontext_t& save, Fiber& to);
+  [[noreturn]] void leave(Stop stop);
+  void switch_away(Fiber& fiber);
+  Fiber* next_fiber(unsigned warp);
+  unsigned pick(std::uint32_t set);
+  void settle(unsigned warp);
+  void rendezvous(Fiber& fiber);
+  void exit(Fiber& fiber);
+  void complete(Warp& warp, std::size_t collective);
+  void release_barrier();
+  bool wake_polling();
+  std::string who_waits_where() const;
+
+  // checks
+  void log_is_full(Fiber& fiber);
+  void drain(unsigned warp, std::uint32_t open);
+  void on_request(unsigned warp, const Request& request);
+  void check_initialised(unsigned warp, const Request& request);
+  void check_races(unsigned warp, const Request& request);
+  void trace(const Request& request, const std::uint64_t* sectors, unsigned count);
+  bool touch_static(Fiber& fiber, std::uintptr_t address, unsigned size, Op op, const void* return_address);
+  void observe_elsewhere(Fiber& fiber, const void* p, unsigned size, Op op, const void* return_address);
+  [[noreturn]] void bad_access(Fiber& fiber, const void* p, unsigned size, Op op, const void* return_address);
+  [[noreturn]] void misaligned(Fiber& fiber, const void* p, unsigned size, Op op, const void* return_address);
+  std::string variable_at(const void* p) const;
+  std::string describe(const void* p) const;
+  void acquire_volatile_reads(Fiber& fiber);
+
+  LaunchState* launch_ = nullptr;
+  Yield yield_ = nullptr;
+  void* yield_context_ = nullptr;
+
+  // the block
+  uint3 block_index_{};
+  std::vector<Fiber> fibers_;
+  std::vector<Warp> warps_;
+  std::uint32_t ready_warps_ = 0;
+  unsigned live_ = 0, at_barrier_ = 0;
+  int barrier_result_ = 0;
+  Reduction barrier_reduction_ = Reduction::kNone;
+  std::uint64_t random_ = 1;
+  Fiber* running_ = nullptr;
+  Stop stop_ = Stop::kFinished;
+  bool polled_ = false;  // some thread polls by an atomic or a volatile read
+  boost::context::detail::fcontext_t scheduler_ = nullptr;
+  std::jmp_buf after_signal_;
+  Diagnosis signal_diagnosis_;
+
+  // memory
+  char* stacks_ = nullptr;
+  std::size_t stack_bytes_ = 0, stack_count_ = 0;
+  char* arena_ = nullptr;
+  std::size_t dynamic_bytes_ = 0;
+  GlobalMemory& global_ = GlobalMemory::instance();
+  const std::uintptr_t global_begin_ = reinterpret_cast<std::uintptr_t>(global_.base());
+  const char* tls_begin_ = nullptr;
+  std::size_t tls_bytes_ = 0;
+  struct StaticVariable {
+    std::uint32_t end = 0;          // offset of its end in the TLS block
+    std::uint64_t touched_by = 0;   // block_serial_ of the last block that used it
+  };
+  std::vector<StaticVariable> static_variables_;
+  std::vector<std::uint16_t> static_variable_at_;  // 1 + index, per TLS byte; 0: none
+  std::uint64_t block_serial_ = 0;
+
+  // checks
+  AccessLog log_;
+  BlockClock clock_;
+  std::unique_ptr<ShadowedRange> arena_shadow_, tls_shadow_;
+  ByteFlags arena_initialised_, tls_initialised_;
+  std::unique_ptr<L1Model> l1_;
+  std::atomic<std::uint64_t> progress_{0}, changes_{0};
+};
+
+// Inline, because it runs once for every load and store of every thread.
+inline void Block::observe(Fiber& fiber, const void* p, unsigned size, Op op, bool strong, const void* return_address) {
+  const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p);
+  bool shared = true;
+  if (const std::uintptr_t offset = address - global_begin_; offset < GlobalMemory::kBytes) {
+    if (!global_.valid(offset, size) && launch_->options.memcheck) [[unlikely]]
+      bad_access(fiber, p, size, op, return_address);
+    shared = false;
+  } else if (const std::uintptr_t offset = address - reinterpret_cast<std::uintptr_t>(arena_); offset < kArenaBytes) {
+    if (offset + size > dynamic_bytes_ && launch_->options.memcheck) [[unlikely]] bad_access(fiber, p, size, op, return_address);
+  } else if (address - reinterpret_cast<std::uintptr_t>(tls_begin_) < tls_bytes_) {
+    if (!touch_static(fiber, address, size, op, return_address)) return;
+  } else {
+    return observe_elsewhere(fiber, p, size, op, return_address);
+  }
+  if (address & (size - 1) && launch_->options.memcheck) [[unlikely]] misaligned(fiber, p, size, op, return_address);
+  if (log_.append(fiber.lane, address, size, op, shared, strong, to_pc(return_address))) log_is_full(fiber);
+}
+
+}  // namespace interpreter

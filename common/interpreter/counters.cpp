@@ -1,0 +1,129 @@
+#include "common/interpreter/counters.h"
+
+#include <algorithm>
+
+namespace interpreter {
+namespace {
+
+constexpr unsigned kSector = 32, kBanks = 32, kBankBytes = 4;
+
+}  // namespace
+
+unsigned sectors_of(const Request& request, std::uint64_t* sectors) {
+  unsigned n = 0;
+  bool ascending = true;
+  for (unsigned i = 0; i < request.count; ++i) {
+    const std::uint64_t first = request.addresses[i] / kSector, last = (request.addresses[i] + request.size - 1) / kSector;
+    for (std::uint64_t sector = first; sector <= last; ++sector) {
+      if (n && sectors[n - 1] == sector) continue;
+      ascending &= !n || sectors[n - 1] < sector;
+      sectors[n++] = sector;
+    }
+    if (request.uniform) break;
+  }
+  if (!ascending) {
+    std::sort(sectors, sectors + n);
+    n = static_cast<unsigned>(std::unique(sectors, sectors + n) - sectors);
+  }
+  return n;
+}
+
+Wavefronts wavefronts_of(const Request& request) {
+  // A wavefront delivers one 4-byte word of each bank. 8-byte accesses go by half warps and 16-byte ones by quarter warps; lanes that
+  // read the same word share it.
+  const unsigned lanes_per_pass = request.size <= 4 ? 32 : request.size == 8 ? 16 : 8;
+  Wavefronts result{0, 0};
+  unsigned i = 0;
+  for (std::uint32_t rest = request.lanes; rest;) {
+    const unsigned pass = static_cast<unsigned>(__builtin_ctz(rest)) / lanes_per_pass;
+    const unsigned begin = i;
+    while (rest && static_cast<unsigned>(__builtin_ctz(rest)) / lanes_per_pass == pass) rest &= rest - 1, ++i;
+    ++result.ideal;
+    if (request.uniform || request.contiguous) {
+      ++result.actual;
+      continue;
+    }
+    std::uint64_t words[32 * 4];  // distinct words of this pass
+    unsigned n = 0;
+    for (unsigned lane = begin; lane < i; ++lane)
+      for (std::uint64_t word = request.addresses[lane] / kBankBytes, end = (request.addresses[lane] + request.size - 1) / kBankBytes;
+           word <= end; ++word)
+        words[n++] = word;
+    std::sort(words, words + n);
+    n = static_cast<unsigned>(std::unique(words, words + n) - words);
+    unsigned per_bank[kBanks] = {}, worst = 0;
+    for (unsigned w = 0; w < n; ++w) worst = std::max(worst, ++per_bank[words[w] % kBanks]);
+    result.actual += worst;
+  }
+  return result;
+}
+
+CounterTable::CounterTable() : slots_(256) {}
+
+Counters& CounterTable::of(Pc pc) {
+  std::size_t i = pc * 2654435761u >> 7 & (slots_.size() - 1);
+  while (slots_[i].pc && slots_[i].pc != pc) i = (i + 1) & (slots_.size() - 1);
+  if (slots_[i].pc) return slots_[i].counters;
+  if (2 * ++used_ > slots_.size()) {
+    std::vector<Slot> old(slots_.size() * 2);
+    old.swap(slots_);
+    used_ = 1;
+    for (Slot& slot : old)
+      if (slot.pc) of(slot.pc) = slot.counters;
+    return of(pc);
+  }
+  slots_[i].pc = pc;
+  return slots_[i].counters;
+}
+
+void CounterTable::count(const Request& request, std::uint64_t* sectors, unsigned* sector_count) {
+  Counters& counters = of(request.pc);
+  const std::uint64_t bytes = std::uint64_t(request.count) * request.size;
+  if (request.shared) {
+    Counters::Shared& c = request.op == Op::kLoad    ? counters.shared_load
+                          : request.op == Op::kStore ? counters.shared_store
+                                                     : counters.shared_atomic;
+    const Wavefronts w = wavefronts_of(request);
+    ++c.requests, c.wavefronts += w.actual, c.ideal_wavefronts += w.ideal, c.bytes += bytes;
+    return;
+  }
+  Counters::Global& c = request.op == Op::kLoad    ? counters.global_load
+                        : request.op == Op::kStore ? counters.global_store
+                                                   : counters.global_atomic;
+  const unsigned n = sectors_of(request, sectors);
+  ++c.requests, c.sectors += n, c.bytes += bytes;
+  *sector_count = n;
+}
+
+Counters& Counters::operator+=(const Counters& other) {
+  const auto add_global = [](Global& a, const Global& b) { a.requests += b.requests, a.sectors += b.sectors, a.bytes += b.bytes; };
+  const auto add_shared = [](Shared& a, const Shared& b) {
+    a.requests += b.requests, a.wavefronts += b.wavefronts, a.ideal_wavefronts += b.ideal_wavefronts, a.bytes += b.bytes;
+  };
+  add_global(global_load, other.global_load), add_global(global_store, other.global_store);
+  add_global(global_atomic, other.global_atomic);
+  add_shared(shared_load, other.shared_load), add_shared(shared_store, other.shared_store);
+  add_shared(shared_atomic, other.shared_atomic);
+  return *this;
+}
+
+std::vector<Metric> metrics(const Counters& c) {
+  const auto ratio = [](std::uint64_t a, std::uint64_t b) { return b ? double(a) / double(b) : 0.0; };
+  const auto d = [](std::uint64_t x) { return static_cast<double>(x); };
+  return {
+      {"l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", d(c.global_load.requests)},
+      {"l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", d(c.global_load.sectors)},
+      {"l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio", ratio(c.global_load.sectors, c.global_load.requests)},
+      {"l1tex__t_requests_pipe_lsu_mem_global_op_st.sum", d(c.global_store.requests)},
+      {"l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", d(c.global_store.sectors)},
+      {"l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio", ratio(c.global_store.sectors, c.global_store.requests)},
+      {"smsp__inst_executed_op_shared_ld.sum", d(c.shared_load.requests)},
+      {"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", d(c.shared_load.wavefronts)},
+      {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum", d(c.shared_load.wavefronts - c.shared_load.ideal_wavefronts)},
+      {"smsp__inst_executed_op_shared_st.sum", d(c.shared_store.requests)},
+      {"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum", d(c.shared_store.wavefronts)},
+      {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum", d(c.shared_store.wavefronts - c.shared_store.ideal_wavefronts)},
+  };
+}
+
+}  // namespace interpreter

@@ -1,0 +1,40 @@
+/// @file
+/// The GPUs whose limits and caches the interpreter can model.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+namespace interpreter {
+
+/// Limits and sizes of one GPU. Bytes unless said otherwise; sources stand beside the table in gpus.cpp.
+struct Gpu {
+  std::string_view name;  ///< as accepted by `Options::gpu`
+  std::string_view title;
+  int compute_capability;           ///< 90 for 9.0
+  int multiprocessors;              ///< streaming multiprocessors (SMs)
+  int max_threads_per_sm;           ///< resident threads
+  int max_blocks_per_sm;            ///< resident blocks
+  std::size_t shared_per_sm;        ///< shared memory of one SM
+  std::size_t shared_per_block;     ///< static + dynamic shared memory that one block may have (opt-in limit)
+  std::size_t l1_per_sm;            ///< unified L1 cache and shared memory
+  std::size_t l2_bytes;             ///< L2 cache
+  std::size_t dram_bytes;           ///< device memory
+  double dram_bytes_per_second;     ///< datasheet bandwidth
+};
+
+inline constexpr std::size_t kReservedSharedPerBlock = 1024;  ///< the driver's own share, compute capability 8.0 and later
+inline constexpr std::size_t kMaxStaticShared = 48 * 1024;    ///< ptxas refuses more in `__shared__` variables
+
+/// Every modelled GPU.
+std::span<const Gpu> gpus();
+
+/// The GPU called `name`.
+/// @throws std::invalid_argument naming the known GPUs when there is none of that name.
+const Gpu& find_gpu(std::string_view name);
+
+/// Blocks of `threads` threads and `shared_bytes` of shared memory that one SM holds at a time (registers not counted).
+int resident_blocks_per_sm(const Gpu& gpu, int threads, std::size_t shared_bytes);
+
+}  // namespace interpreter

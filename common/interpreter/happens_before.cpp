@@ -1,0 +1,324 @@
+#include "common/interpreter/happens_before.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <mutex>
+#include <unordered_map>
+
+#include "common/interpreter/memory.h"
+
+namespace interpreter {
+namespace {
+
+// What fences and atomics have published at an address.
+struct Published {
+  KnowledgePtr in_gpu;
+  std::map<std::uint64_t, KnowledgePtr> in_block;
+};
+std::mutex published_mutex;
+std::unordered_map<const void*, Published> published;
+std::atomic<bool> anything_published{false};
+std::atomic<std::uint32_t> acquisitions{0};
+
+KnowledgePtr merge(const KnowledgePtr& a, const KnowledgePtr& b) {
+  if (!a || a == b) return b;
+  if (!b) return a;
+  auto merged = std::make_shared<Knowledge>(*a);
+  for (const auto& [block, theirs] : *b) {
+    BlockKnowledge& ours = (*merged)[block];
+    ours.before = std::max(ours.before, theirs.before);
+    for (const auto& [thread, time] : theirs.threads) ours.threads[thread] = std::max(ours.threads[thread], time);
+  }
+  return merged;
+}
+
+bool covers(const KnowledgePtr& knowledge, const Stamp& stamp) {
+  if (!knowledge) return false;
+  const auto block = knowledge->find(block_of(stamp.thread));
+  if (block == knowledge->end()) return false;
+  if (stamp.time < block->second.before) return true;
+  const auto thread = block->second.threads.find(thread_of(stamp.thread));
+  return thread != block->second.threads.end() && stamp.time < thread->second;
+}
+
+}  // namespace
+
+void forget_published_knowledge() {
+  std::lock_guard lock(published_mutex);
+  published.clear();
+  anything_published = false;
+  acquisitions = 0;
+}
+
+// ------------------------------------------------------------------------------------------------------------- clocks
+void BlockClock::begin(std::uint64_t launch, std::uint64_t block, unsigned threads) {
+  first_ = make_thread_id(launch, block, 0);
+  time_ = barrier_time_ = 1;
+  warps_.resize((threads + 31) / 32);
+  for (WarpClock& warp : warps_) warp.all_before = 0, warp.known.reset();
+  threads_.clear();
+  acquired_.reset();
+  epoch_ = 0;
+}
+
+void BlockClock::barrier() {
+  barrier_time_ = ++time_;
+  for (auto& [thread, clock] : threads_) {
+    acquired_ = merge(acquired_, merge(clock.acquired, merge(clock.pending_in_block, clock.pending_in_gpu)));
+    if (clock.pending_in_block || clock.pending_in_gpu) clock.epoch = ++acquisitions;
+    epoch_ = std::max(epoch_, clock.epoch);
+    clock.acquired.reset(), clock.pending_in_block.reset(), clock.pending_in_gpu.reset();
+  }
+}
+
+void BlockClock::warp_barrier(unsigned warp, unsigned mask) {
+  WarpClock& clock = warps_[warp];
+  const std::uint32_t now = ++time_;
+  if (mask == 0xffffffffu) {
+    clock.all_before = now;
+    return;
+  }
+  if (!clock.known) clock.known = std::make_unique<std::uint32_t[][32]>(32);
+  std::uint32_t merged[32] = {};
+  for (unsigned rest = mask; rest; rest &= rest - 1)
+    for (int of = 0; of < 32; ++of) merged[of] = std::max(merged[of], clock.known[std::countr_zero(rest)][of]);
+  for (unsigned rest = mask; rest; rest &= rest - 1) merged[std::countr_zero(rest)] = now;
+  for (unsigned rest = mask; rest; rest &= rest - 1) std::copy_n(merged, 32, clock.known[std::countr_zero(rest)]);
+}
+
+BlockClock::ThreadClock& BlockClock::clock_of(unsigned thread) { return threads_[thread]; }
+
+KnowledgePtr BlockClock::everything_known_to(unsigned thread) const {
+  auto known = std::make_shared<Knowledge>();
+  BlockKnowledge& own = (*known)[block()];
+  own.before = barrier_time_;
+  own.threads[thread] = time_ + 1;  // itself, up to now
+  const WarpClock& warp = warps_[thread / 32];
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    const std::uint32_t time = std::max(warp.all_before, warp.known ? warp.known[thread % 32][lane] : 0);
+    const unsigned of = thread / 32 * 32 + lane;
+    if (time > own.before && of != thread) own.threads[of] = time;
+  }
+  KnowledgePtr all = merge(known, acquired_);
+  const auto clock = threads_.find(thread);
+  return clock == threads_.end() ? all : merge(all, clock->second.acquired);
+}
+
+void BlockClock::fence(unsigned thread, bool whole_gpu) {
+  ThreadClock& clock = clock_of(thread);
+  // The acquiring half: what atomics have observed counts from here on.
+  KnowledgePtr learnt = clock.pending_in_block;
+  if (whole_gpu) learnt = merge(learnt, clock.pending_in_gpu);
+  if (learnt) {
+    clock.acquired = merge(clock.acquired, learnt);
+    clock.epoch = ++acquisitions;
+    clock.pending_in_block.reset();
+    if (whole_gpu) clock.pending_in_gpu.reset();
+  }
+  // The releasing half: later atomics publish what is known here.
+  clock.fenced_in_block = everything_known_to(thread);
+  if (whole_gpu) clock.fenced_in_gpu = clock.fenced_in_block;
+  ++time_;
+}
+
+void BlockClock::release_to(unsigned thread, const void* address, bool whole_gpu) {
+  const auto clock = threads_.find(thread);
+  if (clock == threads_.end() || !clock->second.fenced_in_block) return;
+  std::lock_guard lock(published_mutex);
+  Published& at = published[address];
+  at.in_block[block()] = merge(at.in_block[block()], clock->second.fenced_in_block);
+  if (whole_gpu) at.in_gpu = merge(at.in_gpu, clock->second.fenced_in_gpu);
+  anything_published = true;
+}
+
+void BlockClock::acquire_from(unsigned thread, const void* address) {
+  if (!anything_published) return;
+  std::lock_guard lock(published_mutex);
+  const auto at = published.find(address);
+  if (at == published.end()) return;
+  ThreadClock& clock = clock_of(thread);
+  clock.pending_in_gpu = merge(clock.pending_in_gpu, at->second.in_gpu);
+  const auto in_block = at->second.in_block.find(block());
+  if (in_block != at->second.in_block.end()) clock.pending_in_block = merge(clock.pending_in_block, in_block->second);
+}
+
+bool BlockClock::knows(unsigned thread, const Stamp& stamp) const {
+  if (launch_of(stamp.thread) != launch()) return true;  // an earlier launch
+  if (block_of(stamp.thread) == block()) {
+    if (stamp.time < barrier_time_) return true;
+    const unsigned other = thread_of(stamp.thread);
+    if (other == thread) return true;
+    if (other / 32 == thread / 32) {
+      const WarpClock& warp = warps_[thread / 32];
+      if (stamp.time < warp.all_before) return true;
+      if (warp.known && stamp.time < warp.known[thread % 32][other % 32]) return true;
+    }
+  }
+  if (covers(acquired_, stamp)) return true;
+  if (threads_.empty()) return false;
+  const auto clock = threads_.find(thread);
+  return clock != threads_.end() && covers(clock->second.acquired, stamp);
+}
+
+std::uint32_t BlockClock::epoch_of(unsigned thread) const {
+  if (threads_.empty()) return epoch_;
+  const auto clock = threads_.find(thread);
+  return clock == threads_.end() ? epoch_ : std::max(epoch_, clock->second.epoch);
+}
+
+// -------------------------------------------------------------------------------------------------------------- cells
+ShadowedRange::ShadowedRange(const void* base, std::size_t bytes)
+    : base_(reinterpret_cast<std::uintptr_t>(base)),
+      bytes_(bytes),
+      words_(static_cast<Cell*>(reserve((bytes / 4 + 1) * sizeof(Cell)))),
+      bytes_cells_(static_cast<Cell*>(reserve((bytes + 4) * sizeof(Cell)))) {}
+
+ShadowedRange::~ShadowedRange() {
+  if (!words_) return;
+  munmap(words_, (bytes_ / 4 + 1) * sizeof(Cell));
+  munmap(bytes_cells_, (bytes_ + 4) * sizeof(Cell));
+}
+
+void ShadowedRange::clear(std::size_t bytes) {
+  // The bytes' cells count only where the word's says so, and are overwritten when it comes to say so.
+  std::memset(static_cast<void*>(words_), 0, (bytes + 3) / 4 * sizeof(Cell));
+}
+
+namespace {
+
+// Whether all reads that the cell stands for happened before what `thread` does now.
+bool reads_known(const Cell& cell, const BlockClock& clock, unsigned thread) {
+  const Stamp& read = cell.read;
+  if (read.thread == 0 || launch_of(read.thread) != clock.launch()) return true;
+  const bool same_block = block_of(read.thread) == clock.block();
+  switch (cell.read_level()) {
+    case ReadLevel::kThread:
+      return clock.knows(thread, read);
+    case ReadLevel::kLanes: {
+      if (same_block && read.time < clock.barrier_time()) return true;
+      for (unsigned rest = cell.lanes; rest; rest &= rest - 1) {
+        Stamp one = read;
+        one.thread = (read.thread & ~ThreadId(31)) | static_cast<unsigned>(std::countr_zero(rest));
+        if (!clock.knows(thread, one)) return false;
+      }
+      return true;
+    }
+    case ReadLevel::kWarps:
+      if (same_block && read.time < clock.barrier_time()) return true;
+      [[fallthrough]];
+    case ReadLevel::kBlocks:
+      return clock.epoch_of(thread) > cell.epoch;
+  }
+  return true;
+}
+
+void note_read(Cell& cell, const BlockClock& clock, unsigned warp, unsigned lanes, std::uint32_t pc) {
+  const unsigned thread = warp * 32 + static_cast<unsigned>(std::countr_zero(lanes));
+  const ThreadId id = clock.id(thread);
+  const bool several = (lanes & (lanes - 1)) != 0;
+  Stamp& read = cell.read;
+  const std::uint32_t epoch = acquisitions.load(std::memory_order_relaxed) & 0x1fffffff;
+  if (read.thread == 0 || launch_of(read.thread) != clock.launch() || reads_known(cell, clock, thread)) {
+    read = {id, clock.time(), pc};
+    cell.lanes = lanes;
+    cell.level = static_cast<std::uint32_t>(several ? ReadLevel::kLanes : ReadLevel::kThread);
+  } else if (block_of(read.thread) != clock.block() || cell.read_level() == ReadLevel::kBlocks) {
+    read.time = clock.time();
+    cell.level = static_cast<std::uint32_t>(ReadLevel::kBlocks);
+  } else if (cell.read_level() == ReadLevel::kWarps || thread_of(read.thread) / 32 != warp) {
+    read.time = clock.time();
+    cell.level = static_cast<std::uint32_t>(ReadLevel::kWarps);
+  } else {  // more lanes of the same warp; the earliest time stands for all (lenient, see ReadLevel)
+    cell.lanes |= lanes;
+    if (cell.lanes & (cell.lanes - 1)) cell.level = static_cast<std::uint32_t>(ReadLevel::kLanes);
+  }
+  cell.epoch = epoch;
+}
+
+// The access of `lanes` to one cell. Several lanes that write one cell in one instruction race with each other.
+Race record_in_cell(Cell& cell, const BlockClock& clock, const WarpAccess& access, unsigned lanes) {
+  const std::uint32_t pc = access.pc | (access.atomic ? kAtomicPc : 0);
+  const auto thread_in = [&](unsigned lane) { return access.warp * 32 + lane; };
+
+  const Stamp& write = cell.write;
+  const bool write_may_race = write.thread != 0 && !(access.atomic && (write.pc & kAtomicPc)) &&
+                              !(block_of(write.thread) == clock.block() && write.time < clock.barrier_time());
+  if (write_may_race)
+    for (unsigned rest = lanes; rest; rest &= rest - 1) {
+      const unsigned lane = static_cast<unsigned>(std::countr_zero(rest));
+      if (!clock.knows(thread_in(lane), write)) return {write, true, lane, 0};
+    }
+
+  if (!access.write) {
+    note_read(cell, clock, access.warp, lanes, pc);
+    return {};
+  }
+  const unsigned last_lane = 31 - static_cast<unsigned>(std::countl_zero(lanes));
+  if (!(access.atomic && (cell.read.pc & kAtomicPc)))
+    for (unsigned rest = lanes; rest; rest &= rest - 1) {
+      const unsigned lane = static_cast<unsigned>(std::countr_zero(rest));
+      if (reads_known(cell, clock, thread_in(lane))) continue;
+      Stamp other = cell.read;  // name a reader that is somebody else
+      const unsigned others = cell.lanes & ~(1u << lane);
+      if (cell.read_level() == ReadLevel::kLanes && others)
+        other.thread = (other.thread & ~ThreadId(31)) | static_cast<unsigned>(std::countr_zero(others));
+      return {other, false, lane, 0};
+    }
+  cell.write = {clock.id(thread_in(last_lane)), clock.time(), pc};
+  cell.read.thread = 0;
+  if (!access.atomic && (lanes & (lanes - 1))) {
+    Stamp first = cell.write;
+    first.thread = clock.id(thread_in(static_cast<unsigned>(std::countr_zero(lanes))));
+    return {first, true, last_lane, 0};
+  }
+  return {};
+}
+
+}  // namespace
+
+bool read_is_no_news(ShadowedRange& range, const BlockClock& clock, std::uintptr_t address, unsigned size) {
+  // Other threads may be changing the cell under its lock. Each field is one word and only ever moves away from this state when
+  // somebody writes; that somebody then sees this block among the many readers.
+  const std::uint32_t epoch = acquisitions.load(std::memory_order_relaxed) & 0x1fffffff;
+  const auto settled = [&](const Cell& cell) {
+    return launch_of(cell.write.thread) != clock.launch() && cell.read_level() == ReadLevel::kBlocks && cell.epoch == epoch &&
+           cell.read.thread != 0 && launch_of(cell.read.thread) == clock.launch();
+  };
+  if (address % 4 == 0 && size >= 4) {
+    for (unsigned i = 0; i < size; i += 4)
+      if (const Cell& cell = range.word(address + i); cell.split || !settled(cell)) return false;
+    return true;
+  }
+  if (!range.word(address).split) return false;
+  for (unsigned i = 0; i < size; ++i)
+    if (!settled(range.byte(address + i))) return false;
+  return true;
+}
+
+Race record_access(ShadowedRange& range, const BlockClock& clock, const WarpAccess& access, std::uintptr_t address, unsigned lanes) {
+  for (std::uintptr_t at = address, end = address + access.size; at < end;) {
+    const std::uintptr_t word_begin = at & ~std::uintptr_t(3), word_end = word_begin + 4;
+    Cell& word = range.word(at);
+    if (at == word_begin && end >= word_end && !word.split) {
+      Race race = record_in_cell(word, clock, access, lanes);
+      if (race.earlier.thread) return race.address = at, race;
+      at = word_end;
+      continue;
+    }
+    if (!word.split) {  // from now on byte by byte
+      for (int i = 0; i < 4; ++i) range.byte(word_begin + static_cast<unsigned>(i)) = word;
+      word.split = 1;
+    }
+    for (const std::uintptr_t part_end = std::min(end, word_end); at < part_end; ++at) {
+      Race race = record_in_cell(range.byte(at), clock, access, lanes);
+      if (race.earlier.thread) return race.address = at, race;
+    }
+  }
+  return {};
+}
+
+}  // namespace interpreter

@@ -1,0 +1,167 @@
+/// @file
+/// The CPU interpreter's interface for host code: options, device memory, errors, counters.
+///
+/// Kernels never include this file; they include common/device/device.cuh, which gives them CUDA C++ on both machines.
+/// The manual is docs/interpreter.md.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace interpreter {
+
+/// In which order lanes, warps and blocks run. Any order is a legal one on a GPU, so a kernel must be right in all.
+enum class Order { kForward, kReverse, kRandom };
+
+/// What the interpreter does during a launch. Change it between launches, not during one.
+struct Options {
+  Order order = Order::kForward;
+  std::uint64_t seed = 1;      ///< of Order::kRandom
+  bool memcheck = true;        ///< accesses outside allocations and variables, misaligned accesses
+  bool racecheck = true;       ///< unordered accesses of two threads to one byte, shared and global
+  bool initcheck = true;       ///< reads of shared or global bytes that nothing has written
+  bool count = true;           ///< ncu's counters
+  bool l2_model = false;       ///< L2 hit rate and DRAM bytes (needs `count`); slower
+  std::string gpu = "h200";    ///< whose limits and caches to model: a100, h100, h200, 4090
+  int workers = 0;             ///< blocks that run at the same time; 0: one per core
+  std::size_t stack_bytes = 64 * 1024;             ///< stack of one CUDA thread
+  std::uint64_t step_budget = 100'000'000'000ull;  ///< memory accesses of one launch after which it counts as endless
+  double hang_seconds = 20;    ///< a thread that neither accesses memory nor waits for so long counts as endless
+};
+
+/// The options of the next launch.
+Options& options();
+
+/// What went wrong.
+enum class Check {
+  kLaunch,         ///< a launch that CUDA would refuse
+  kMemcheck,       ///< out of bounds, misaligned, not device memory
+  kRacecheck,      ///< two accesses with no order between them
+  kInitcheck,      ///< a read of bytes that nothing has written
+  kSynccheck,      ///< divergent barriers and collectives, deadlock
+  kStackOverflow,  ///< a thread used more than its stack
+  kException,      ///< a C++ exception left the kernel, a failed assert, a trap
+  kEndless,        ///< the step budget is spent, or a thread spins without touching memory
+};
+
+/// Lower-case name of a check: "memcheck", "racecheck", ...
+const char* name(Check check);
+
+/// The first error of a launch, taken apart so that tests can ask for its pieces.
+struct Diagnosis {
+  Check check = Check::kLaunch;
+  std::string what;      ///< one sentence: what happened
+  std::string expected;  ///< what a correct kernel would have done
+  std::string variable;  ///< label of the buffer, name of the __shared__ variable; empty if none is involved
+  std::string file;      ///< source file of the access or call; empty if unknown
+  int line = 0;
+  std::string kernel;
+  uint3 block{}, thread{};
+  int warp = -1, lane = -1;  ///< -1: not the fault of one thread
+
+  /// The whole report, several lines.
+  std::string text() const;
+};
+
+/// Thrown by a launch that failed a check. Uncaught, it prints the report and ends the program with exit code 1.
+class KernelError : public std::runtime_error {
+ public:
+  explicit KernelError(Diagnosis d) : std::runtime_error(d.text()), diagnosis(std::move(d)) {}
+  Diagnosis diagnosis;
+};
+
+/// Counters of one kernel or one source line, as ncu counts them. metrics() gives ncu's names.
+struct Counters {
+  struct Global {
+    std::uint64_t requests = 0;  ///< instructions that a warp sent to the L1 cache
+    std::uint64_t sectors = 0;   ///< 32-byte sectors that they touched
+    std::uint64_t bytes = 0;     ///< bytes that the lanes asked for
+  };
+  struct Shared {
+    std::uint64_t requests = 0;         ///< instructions of a warp
+    std::uint64_t wavefronts = 0;       ///< passes through the 32 banks that they took
+    std::uint64_t ideal_wavefronts = 0; ///< passes that the same bytes take without a bank conflict
+    std::uint64_t bytes = 0;
+  };
+  Global global_load, global_store, global_atomic;
+  Shared shared_load, shared_store, shared_atomic;
+
+  Counters& operator+=(const Counters& other);
+};
+
+/// One counter under ncu's metric name.
+struct Metric {
+  std::string name;
+  double value;
+};
+/// `counters` under the names that `ncu --metrics` takes.
+std::vector<Metric> metrics(const Counters& counters);
+
+/// The L2 model's result, in 32-byte sectors.
+struct L2Result {
+  std::uint64_t reads = 0, read_hits = 0, writes = 0;
+  std::uint64_t dram_read_bytes = 0, dram_write_bytes = 0;
+  double hit_rate() const { return reads ? double(read_hits) / double(reads) : 0; }
+};
+
+/// Counters of one source line.
+struct LineProfile {
+  std::string file;  ///< path as the compiler was given it
+  int line = 0;
+  Counters counters;
+};
+
+/// What one launch did.
+struct KernelProfile {
+  std::string kernel;  ///< demangled name
+  dim3 grid, block;
+  std::size_t dynamic_shared_bytes = 0, static_shared_bytes = 0;
+  Counters total;
+  std::vector<LineProfile> lines;  ///< sorted by file and line
+  L2Result l2;                     ///< zeros unless Options::l2_model
+  std::uint64_t steps = 0;         ///< memory accesses of all threads
+  double seconds = 0;              ///< on this CPU
+};
+
+/// The launches since the program's start or the last clear_profiles().
+const std::vector<KernelProfile>& profiles();
+void clear_profiles();
+
+/// A table of `profile`, per source line and in total, for people.
+std::string to_text(const KernelProfile& profile);
+
+/// @name Device memory
+/// One address range of the modelled GPU's size; pages cost memory only once they are touched. Prefer device::Buffer.
+/// @{
+/// @param label names the memory in reports. @throws std::bad_alloc when the modelled GPU's memory is used up.
+void* allocate(std::size_t bytes, const std::string& label = "");
+void release(void* p);
+/// Host to device: also marks the bytes as initialised. @throws std::out_of_range outside one allocation.
+void copy_in(void* device, const void* host, std::size_t bytes);
+/// Device to host. @throws std::out_of_range outside one allocation.
+void copy_out(void* host, const void* device, std::size_t bytes);
+/// Sets bytes, as cudaMemset does. @throws std::out_of_range outside one allocation.
+void fill(void* device, int byte, std::size_t bytes);
+/// @}
+
+/// For a debugger's breakpoint conditions: whether the thread that runs now is thread (tx, ty, tz) of block (bx, by, bz).
+bool at(unsigned bx, unsigned by, unsigned bz, unsigned tx, unsigned ty, unsigned tz);
+
+/// A launch, as device::launch() hands it over.
+struct Launch {
+  const void* kernel;
+  dim3 grid, block;
+  std::size_t dynamic_shared_bytes;
+  void (*invoke)(const void* closure);  ///< calls the kernel with the closure's arguments
+  const void* closure;
+  std::size_t closure_bytes;
+};
+/// Runs every thread of `launch` to its end. @throws KernelError for the first failed check.
+void run(const Launch& launch);
+
+}  // namespace interpreter

@@ -1,0 +1,394 @@
+/// @file
+/// CUDA C++ for a host compiler: what nvcc knows by itself, for kernels that g++ or clang compiles for the interpreter.
+///
+/// CUDA's own headers give the vector types, `dim3`, `__half` and `__nv_bfloat16`; this file gives the keywords, the built-in
+/// variables, barriers, shuffles, votes, atomics and the usual intrinsics. Every function has CUDA's name and meaning:
+/// CUDA C++ Programming Guide, "C++ Language Extensions".
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+// ---------------------------------------------------------------------------------------------------------- keywords
+#undef __launch_bounds__
+#define __launch_bounds__(...)
+#undef __maxnreg__
+#define __maxnreg__(...)
+#undef __cluster_dims__
+#define __cluster_dims__(...)
+// At block scope thread_local implies static, and each resident block has an OS thread of its own: one copy per block.
+#undef __shared__
+#define __shared__ thread_local
+// A section of its own tells constants (never counted, never writable) from __device__ variables.
+#undef __constant__
+#define __constant__ __attribute__((section("gpu_constant")))
+#undef __grid_constant__
+#define __grid_constant__
+#undef __managed__
+#define __managed__
+#undef __restrict__
+#define __restrict__ __restrict
+
+namespace interpreter {
+
+/// Where a kernel called something: filled in at the call by default arguments.
+struct Site {
+  const char* file = nullptr;
+  int line = 0;
+  static constexpr Site here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return {file, line}; }
+};
+
+// A fiber never changes its thread, so the compiler may call these once per function.
+[[gnu::const]] uint3 thread_index() noexcept;
+[[gnu::const]] uint3 block_index() noexcept;
+[[gnu::const]] dim3 block_dimensions() noexcept;
+[[gnu::const]] dim3 grid_dimensions() noexcept;
+[[gnu::const]] unsigned lane_index() noexcept;
+
+/// Start of the block's dynamic shared memory, 1024-byte aligned.
+[[gnu::const]] void* dynamic_shared() noexcept;
+
+/// Runs `combine` once for all lanes of `mask`, when the last of them has arrived, over the lanes' arguments.
+using Combine = void (*)(void* const* lane_arguments, unsigned mask);
+void warp_collective(const char* name, unsigned mask, void* argument, Combine combine, Site site);
+void warp_barrier(unsigned mask, Site site);
+enum class Reduction { kNone, kCount, kAnd, kOr };
+int block_barrier(Reduction reduction, bool predicate, Site site);
+void fence(bool whole_gpu);
+[[noreturn]] void trap(const char* what, Site site);
+void assertion_failed(const char* condition, const char* file, int line);
+void sleep_hint();
+long long clock_ticks();
+
+enum class Scope { kBlock, kGpu };
+/// One atomic read-modify-write. `update` turns the old value into the new one, or returns false to leave the memory as it was.
+void atomic(void* address, unsigned size, void* old_value, bool (*update)(void* value, const void* context), const void* context,
+            Scope scope);
+
+template <class T, class Update>
+[[gnu::always_inline]] inline T atomic_update(T* address, Update update, Scope scope = Scope::kGpu) {
+  T old;
+  atomic(
+      address, sizeof(T), &old,
+      [](void* value, const void* context) {
+        return (*static_cast<const Update*>(context))(*static_cast<T*>(value));
+      },
+      &update, scope);
+  return old;
+}
+
+template <class T>
+struct ShuffleArgument {
+  T value, result;
+  unsigned source;
+};
+
+/// Every lane receives the value of lane `source`; from a lane outside `mask` it receives bytes 0xff (CUDA: undefined).
+template <class T>
+T shuffle(const char* name, unsigned mask, T value, unsigned source, Site site) {
+  ShuffleArgument<T> argument{value, value, source};
+  warp_collective(
+      name, mask, &argument,
+      [](void* const* lanes, unsigned m) {
+        for (unsigned rest = m; rest; rest &= rest - 1) {
+          auto& mine = *static_cast<ShuffleArgument<T>*>(lanes[std::countr_zero(rest)]);
+          if (m >> mine.source & 1)
+            mine.result = static_cast<ShuffleArgument<T>*>(lanes[mine.source])->value;
+          else
+            std::memset(static_cast<void*>(&mine.result), 0xff, sizeof(T));
+        }
+      },
+      site);
+  return argument.result;
+}
+
+/// One value of every lane goes in, the same reduced value comes out in all.
+template <class T, class Fold>
+T reduce(const char* name, unsigned mask, T value, Fold, Site site) {
+  struct Argument {
+    T value;
+  } argument{value};
+  warp_collective(
+      name, mask, &argument,
+      [](void* const* lanes, unsigned m) {
+        T sum = static_cast<Argument*>(lanes[std::countr_zero(m)])->value;
+        for (unsigned rest = m & (m - 1); rest; rest &= rest - 1)
+          sum = Fold{}(sum, static_cast<Argument*>(lanes[std::countr_zero(rest)])->value);
+        for (unsigned rest = m; rest; rest &= rest - 1) static_cast<Argument*>(lanes[std::countr_zero(rest)])->value = sum;
+      },
+      site);
+  return argument.value;
+}
+
+/// The lanes of `mask` whose value equals this lane's, as a mask.
+template <class T>
+unsigned match(const char* name, unsigned mask, T value, Site site) {
+  struct Argument {
+    T value;
+    unsigned equal;
+  } argument{value, 0};
+  warp_collective(
+      name, mask, &argument,
+      [](void* const* lanes, unsigned m) {
+        for (unsigned i = m; i; i &= i - 1)
+          for (unsigned j = m; j; j &= j - 1) {
+            auto &a = *static_cast<Argument*>(lanes[std::countr_zero(i)]), &b = *static_cast<Argument*>(lanes[std::countr_zero(j)]);
+            if (std::memcmp(&a.value, &b.value, sizeof(T)) == 0) a.equal |= 1u << std::countr_zero(j);
+          }
+      },
+      site);
+  return argument.equal;
+}
+
+}  // namespace interpreter
+
+// ------------------------------------------------------------------------------------------------ built-in variables
+#define threadIdx (::interpreter::thread_index())
+#define blockIdx (::interpreter::block_index())
+#define blockDim (::interpreter::block_dimensions())
+#define gridDim (::interpreter::grid_dimensions())
+constexpr int warpSize = 32;
+
+// ------------------------------------------------------------------------------------------------- barriers, fences
+inline void __syncthreads(interpreter::Site site = interpreter::Site::here()) {
+  interpreter::block_barrier(interpreter::Reduction::kNone, false, site);
+}
+inline int __syncthreads_count(int predicate, interpreter::Site site = interpreter::Site::here()) {
+  return interpreter::block_barrier(interpreter::Reduction::kCount, predicate, site);
+}
+inline int __syncthreads_and(int predicate, interpreter::Site site = interpreter::Site::here()) {
+  return interpreter::block_barrier(interpreter::Reduction::kAnd, predicate, site);
+}
+inline int __syncthreads_or(int predicate, interpreter::Site site = interpreter::Site::here()) {
+  return interpreter::block_barrier(interpreter::Reduction::kOr, predicate, site);
+}
+inline void __syncwarp(unsigned mask = 0xffffffffu, interpreter::Site site = interpreter::Site::here()) {
+  interpreter::warp_barrier(mask, site);
+}
+inline void __threadfence_block() { interpreter::fence(false); }
+inline void __threadfence() { interpreter::fence(true); }
+inline void __threadfence_system() { interpreter::fence(true); }
+
+// --------------------------------------------------------------------------------------------------- shuffles, votes
+template <class T>
+T __shfl_sync(unsigned mask, T value, int source, int width = 32, interpreter::Site site = interpreter::Site::here()) {
+  const unsigned lane = interpreter::lane_index(), segment = ~unsigned(width - 1);
+  return interpreter::shuffle("__shfl_sync", mask, value, (lane & segment) | (unsigned(source) & ~segment), site);
+}
+template <class T>
+T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32, interpreter::Site site = interpreter::Site::here()) {
+  const unsigned lane = interpreter::lane_index(), source = lane ^ unsigned(lane_mask), segment = ~unsigned(width - 1);
+  return interpreter::shuffle("__shfl_xor_sync", mask, value, (source & segment) > (lane & segment) ? lane : source & 31, site);
+}
+template <class T>
+T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, interpreter::Site site = interpreter::Site::here()) {
+  const unsigned lane = interpreter::lane_index();
+  const bool inside = (lane & unsigned(width - 1)) + delta < unsigned(width);
+  return interpreter::shuffle("__shfl_down_sync", mask, value, inside ? lane + delta : lane, site);
+}
+template <class T>
+T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, interpreter::Site site = interpreter::Site::here()) {
+  const unsigned lane = interpreter::lane_index();
+  const bool inside = (lane & unsigned(width - 1)) >= delta;
+  return interpreter::shuffle("__shfl_up_sync", mask, value, inside ? lane - delta : lane, site);
+}
+inline unsigned __ballot_sync(unsigned mask, int predicate, interpreter::Site site = interpreter::Site::here()) {
+  const unsigned bit = predicate ? 1u << interpreter::lane_index() : 0u;
+  return interpreter::reduce("__ballot_sync", mask, bit, [](unsigned a, unsigned b) { return a | b; }, site);
+}
+inline int __any_sync(unsigned mask, int predicate, interpreter::Site site = interpreter::Site::here()) {
+  return interpreter::reduce("__any_sync", mask, int(predicate != 0), [](int a, int b) { return a | b; }, site);
+}
+inline int __all_sync(unsigned mask, int predicate, interpreter::Site site = interpreter::Site::here()) {
+  return interpreter::reduce("__all_sync", mask, int(predicate != 0), [](int a, int b) { return a & b; }, site);
+}
+template <class T>
+unsigned __match_any_sync(unsigned mask, T value, interpreter::Site site = interpreter::Site::here()) {
+  return interpreter::match("__match_any_sync", mask, value, site);
+}
+template <class T>
+unsigned __match_all_sync(unsigned mask, T value, int* all_equal, interpreter::Site site = interpreter::Site::here()) {
+  *all_equal = interpreter::match("__match_all_sync", mask, value, site) == mask;
+  return *all_equal ? mask : 0;
+}
+template <class T>
+T __reduce_add_sync(unsigned mask, T value, interpreter::Site site = interpreter::Site::here()) {
+  return interpreter::reduce("__reduce_add_sync", mask, value, [](T a, T b) { return T(a + b); }, site);
+}
+template <class T>
+T __reduce_min_sync(unsigned mask, T value, interpreter::Site site = interpreter::Site::here()) {
+  return interpreter::reduce("__reduce_min_sync", mask, value, [](T a, T b) { return b < a ? b : a; }, site);
+}
+template <class T>
+T __reduce_max_sync(unsigned mask, T value, interpreter::Site site = interpreter::Site::here()) {
+  return interpreter::reduce("__reduce_max_sync", mask, value, [](T a, T b) { return a < b ? b : a; }, site);
+}
+inline unsigned __reduce_and_sync(unsigned mask, unsigned value, interpreter::Site site = interpreter::Site::here()) {
+  return interpreter::reduce("__reduce_and_sync", mask, value, [](unsigned a, unsigned b) { return a & b; }, site);
+}
+inline unsigned __reduce_or_sync(unsigned mask, unsigned value, interpreter::Site site = interpreter::Site::here()) {
+  return interpreter::reduce("__reduce_or_sync", mask, value, [](unsigned a, unsigned b) { return a | b; }, site);
+}
+inline unsigned __reduce_xor_sync(unsigned mask, unsigned value, interpreter::Site site = interpreter::Site::here()) {
+  return interpreter::reduce("__reduce_xor_sync", mask, value, [](unsigned a, unsigned b) { return a ^ b; }, site);
+}
+/// CUDA promises no more than that the calling lane is in the result, and no more is given here: code that relies on
+/// neighbours having converged by themselves shows its bug.
+inline unsigned __activemask() { return 1u << interpreter::lane_index(); }
+
+// ----------------------------------------------------------------------------------------------------------- atomics
+// Each as a function of the GPU's scope and, with _block, of the block's. The second type parameter lets `atomicAdd(&u, 1)` work.
+#define INTERPRETER_ATOMIC(name, expression)                                                                              \
+  template <class T>                                                                                                      \
+  [[gnu::always_inline]] inline T name(T* address, std::type_identity_t<T> operand) {                                                                   \
+    return interpreter::atomic_update(address, [=](T& value) { return value = (expression), true; });                     \
+  }                                                                                                                       \
+  template <class T>                                                                                                      \
+  [[gnu::always_inline]] inline T name##_block(T* address, std::type_identity_t<T> operand) {                                                           \
+    return interpreter::atomic_update(address, [=](T& value) { return value = (expression), true; },                      \
+                                      interpreter::Scope::kBlock);                                                        \
+  }                                                                                                                       \
+  template <class T>                                                                                                      \
+  [[gnu::always_inline]] inline T name##_system(T* address, std::type_identity_t<T> operand) {                                                          \
+    return name(address, operand);                                                                                        \
+  }
+INTERPRETER_ATOMIC(atomicAdd, value + operand)
+INTERPRETER_ATOMIC(atomicSub, value - operand)
+INTERPRETER_ATOMIC(atomicExch, operand)
+INTERPRETER_ATOMIC(atomicMin, operand < value ? operand : value)
+INTERPRETER_ATOMIC(atomicMax, value < operand ? operand : value)
+INTERPRETER_ATOMIC(atomicAnd, value& operand)
+INTERPRETER_ATOMIC(atomicOr, value | operand)
+INTERPRETER_ATOMIC(atomicXor, value ^ operand)
+INTERPRETER_ATOMIC(atomicInc, value >= operand ? T(0) : T(value + 1))
+INTERPRETER_ATOMIC(atomicDec, value == 0 || value > operand ? operand : T(value - 1))
+#undef INTERPRETER_ATOMIC
+template <class T>
+[[gnu::always_inline]] inline T atomicCAS(T* address, std::type_identity_t<T> expected, std::type_identity_t<T> desired,
+            interpreter::Scope scope = interpreter::Scope::kGpu) {
+  return interpreter::atomic_update(
+      address,
+      [=](T& value) {
+        if (std::memcmp(&value, &expected, sizeof(T)) != 0) return false;
+        value = desired;
+        return true;
+      },
+      scope);
+}
+template <class T>
+[[gnu::always_inline]] inline T atomicCAS_block(T* address, std::type_identity_t<T> expected, std::type_identity_t<T> desired) {
+  return atomicCAS(address, expected, desired, interpreter::Scope::kBlock);
+}
+
+// --------------------------------------------------------------------------------------------- loads and stores, misc
+#define INTERPRETER_LOAD(name) \
+  template <class T>           \
+  [[gnu::always_inline]] inline T name(const T* address) { return *address; }
+INTERPRETER_LOAD(__ldg)
+INTERPRETER_LOAD(__ldca)
+INTERPRETER_LOAD(__ldcg)
+INTERPRETER_LOAD(__ldcs)
+INTERPRETER_LOAD(__ldlu)
+INTERPRETER_LOAD(__ldcv)
+#undef INTERPRETER_LOAD
+#define INTERPRETER_STORE(name) \
+  template <class T>            \
+  [[gnu::always_inline]] inline void name(T* address, std::type_identity_t<T> value) { *address = value; }
+INTERPRETER_STORE(__stwb)
+INTERPRETER_STORE(__stcg)
+INTERPRETER_STORE(__stcs)
+INTERPRETER_STORE(__stwt)
+#undef INTERPRETER_STORE
+
+inline void __nanosleep(unsigned) { interpreter::sleep_hint(); }
+inline long long clock64() { return interpreter::clock_ticks(); }
+[[noreturn]] inline void __trap(interpreter::Site site = interpreter::Site::here()) { interpreter::trap("__trap()", site); }
+inline void __brkpt() {}
+// CUDA's assert stops the grid, not the process: a failed one is a report like any other.
+#undef assert
+#ifdef NDEBUG
+#define assert(condition) (static_cast<void>(0))
+#else
+#define assert(condition) \
+  (static_cast<bool>(condition) ? static_cast<void>(0) : ::interpreter::assertion_failed(#condition, __FILE__, __LINE__))
+#endif
+
+// ------------------------------------------------------------------------------------------- arithmetic intrinsics
+using std::max;
+using std::min;
+// CUDA's min and max mix signed, unsigned and floating types.
+template <class A, class B>
+  requires(!std::is_same_v<A, B> && std::is_arithmetic_v<A> && std::is_arithmetic_v<B>)
+constexpr std::common_type_t<A, B> min(A a, B b) {
+  using C = std::common_type_t<A, B>;
+  return C(b) < C(a) ? C(b) : C(a);
+}
+template <class A, class B>
+  requires(!std::is_same_v<A, B> && std::is_arithmetic_v<A> && std::is_arithmetic_v<B>)
+constexpr std::common_type_t<A, B> max(A a, B b) {
+  using C = std::common_type_t<A, B>;
+  return C(a) < C(b) ? C(b) : C(a);
+}
+inline float __fdividef(float a, float b) { return a / b; }
+inline float __fadd_rn(float a, float b) { return a + b; }
+inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
+inline float __expf(float x) { return std::exp(x); }
+inline float __logf(float x) { return std::log(x); }
+inline float __sinf(float x) { return std::sin(x); }
+inline float __cosf(float x) { return std::cos(x); }
+inline float __tanhf(float x) { return std::tanh(x); }
+inline float __powf(float x, float y) { return std::pow(x, y); }
+inline float __frcp_rn(float x) { return 1.0f / x; }
+inline float __fsqrt_rn(float x) { return std::sqrt(x); }
+inline float __saturatef(float x) { return x > 1 ? 1.0f : x > 0 ? x : 0.0f; }  // NaN gives 0, as on the GPU
+inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
+inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
+inline int __float_as_int(float x) { return std::bit_cast<int>(x); }
+inline unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }
+inline float __int_as_float(int x) { return std::bit_cast<float>(x); }
+inline float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }
+inline int __float2int_rn(float x) { return static_cast<int>(std::nearbyint(x)); }
+inline int __float2int_rz(float x) { return static_cast<int>(x); }
+inline float __int2float_rn(int x) { return static_cast<float>(x); }
+inline int __popc(unsigned x) { return std::popcount(x); }
+inline int __popcll(unsigned long long x) { return std::popcount(x); }
+inline int __clz(int x) { return std::countl_zero(static_cast<unsigned>(x)); }
+inline int __clzll(long long x) { return std::countl_zero(static_cast<unsigned long long>(x)); }
+inline int __ffs(int x) { return x ? std::countr_zero(static_cast<unsigned>(x)) + 1 : 0; }
+inline int __ffsll(long long x) { return x ? std::countr_zero(static_cast<unsigned long long>(x)) + 1 : 0; }
+inline unsigned __brev(unsigned x) {
+  unsigned reversed = 0;
+  for (int i = 0; i < 32; ++i) reversed |= (x >> i & 1u) << (31 - i);
+  return reversed;
+}
+inline int __mul24(int a, int b) { return a * b; }
+inline int __mulhi(int a, int b) { return static_cast<int>(static_cast<long long>(a) * b >> 32); }
+inline unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned>(static_cast<unsigned long long>(a) * b >> 32); }
+inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
+  return static_cast<unsigned>(((static_cast<unsigned long long>(high) << 32 | low) << (shift & 31)) >> 32);
+}
+inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
+  return static_cast<unsigned>((static_cast<unsigned long long>(high) << 32 | low) >> (shift & 31));
+}
+inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
+  const unsigned long long bytes = static_cast<unsigned long long>(y) << 32 | x;
+  unsigned result = 0;
+  for (int i = 0; i < 4; ++i) {
+    const unsigned pick = selector >> 4 * i & 0xf, byte = static_cast<unsigned>(bytes >> 8 * (pick & 7)) & 0xff;
+    result |= (pick & 8 ? (byte & 0x80 ? 0xffu : 0u) : byte) << 8 * i;
+  }
+  return result;
+}
+inline size_t __cvta_generic_to_shared(const void* pointer) {
+  return static_cast<size_t>(static_cast<const char*>(pointer) - static_cast<const char*>(interpreter::dynamic_shared()));
+}

@@ -1,0 +1,181 @@
+#include "common/interpreter/memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <new>
+#include <stdexcept>
+
+#include "common/interpreter/gpus.h"
+#include "common/interpreter/interpreter.h"
+
+namespace interpreter {
+namespace {
+
+struct Book {
+  std::mutex mutex;
+  std::map<std::size_t, GlobalMemory::Allocation> allocations;  // by offset
+  std::size_t allocated = 0;
+  std::uint64_t serial = 0;
+};
+Book& book() {
+  static Book the_book;
+  return the_book;
+}
+
+std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
+
+// Zeroes a range; whole pages go back to the system.
+void clear(void* p, std::size_t bytes) {
+  constexpr std::uintptr_t kPage = 4096;
+  const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(p), end = begin + bytes;
+  const std::uintptr_t first_page = round_up(begin, kPage), last_page = end / kPage * kPage;
+  if (first_page >= last_page) {
+    std::memset(p, 0, bytes);
+    return;
+  }
+  std::memset(p, 0, first_page - begin);
+  madvise(reinterpret_cast<void*>(first_page), last_page - first_page, MADV_DONTNEED);
+  std::memset(reinterpret_cast<void*>(last_page), 0, end - last_page);
+}
+
+// 64 bits cover 64 bytes; several threads may share such a word.
+void set_bits(std::uint64_t* words, std::size_t first, std::size_t count) {
+  while (count) {
+    const std::size_t bit = first % 64, n = std::min<std::size_t>(64 - bit, count);
+    const std::uint64_t mask = (n == 64 ? ~0ull : (1ull << n) - 1) << bit;
+    std::atomic_ref word(words[first / 64]);
+    if ((word.load(std::memory_order_relaxed) & mask) != mask) word.fetch_or(mask, std::memory_order_relaxed);
+    first += n, count -= n;
+  }
+}
+
+}  // namespace
+
+void* reserve(std::size_t bytes) {
+  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) throw std::bad_alloc();
+  return p;
+}
+
+GlobalMemory::GlobalMemory()
+    : base_(static_cast<char*>(reserve(kBytes))),
+      granules_(static_cast<std::uint16_t*>(reserve(kBytes / kGranule * sizeof(std::uint16_t)))),
+      initialised_(static_cast<std::uint64_t*>(reserve(kBytes / 8))) {}
+
+GlobalMemory& GlobalMemory::instance() {
+  static GlobalMemory& memory = *new GlobalMemory;  // never destroyed: buffers with static storage may outlive everything
+  return memory;
+}
+
+void* GlobalMemory::allocate(std::size_t bytes, const std::string& label) {
+  Book& b = book();
+  std::lock_guard lock(b.mutex);
+  const std::size_t limit = std::min(find_gpu(options().gpu).dram_bytes, kBytes - 2 * kRedZone);
+  if (bytes > limit || b.allocated + bytes > limit) throw std::bad_alloc();
+
+  std::size_t at = kRedZone;  // first fit
+  for (const auto& [offset, allocation] : b.allocations) {
+    if (at + bytes + kRedZone <= offset) break;
+    at = round_up(offset + allocation.bytes + kRedZone, kGranule);
+  }
+  if (at + bytes + kRedZone > kBytes) throw std::bad_alloc();
+
+  const std::string name = label.empty() ? "buffer #" + std::to_string(++b.serial) : label;
+  b.allocations[at] = {base_ + at, bytes, name};
+  b.allocated += bytes;
+  for (std::size_t done = 0; done < bytes; done += kGranule)
+    granules_[(at + done) / kGranule] = static_cast<std::uint16_t>(std::min(kGranule, bytes - done));
+  if (bytes <= kPoisonLimit) std::memset(base_ + at, 0xff, bytes);  // NaN in every format
+  return base_ + at;
+}
+
+void GlobalMemory::release(void* p) {
+  if (!p) return;
+  Book& b = book();
+  std::lock_guard lock(b.mutex);
+  const auto found = b.allocations.find(static_cast<std::size_t>(static_cast<char*>(p) - base_));
+  if (found == b.allocations.end()) throw std::invalid_argument("release: not the start of an allocation");
+  const auto [offset, allocation] = *found;
+  // Allocations start at a granule, so no table entry and no word of bits has two owners.
+  const std::size_t granules = round_up(allocation.bytes, kGranule) / kGranule;
+  clear(granules_ + offset / kGranule, granules * sizeof *granules_);
+  clear(initialised_ + offset / 64, granules * kGranule / 8);
+  clear(base_ + offset, allocation.bytes);
+  b.allocated -= allocation.bytes;
+  b.allocations.erase(found);
+}
+
+GlobalMemory::Allocation GlobalMemory::nearest(const void* p) const {
+  Book& b = book();
+  std::lock_guard lock(b.mutex);
+  const char* address = static_cast<const char*>(p);
+  Allocation best;
+  std::size_t best_distance = ~std::size_t(0);
+  for (const auto& [offset, a] : b.allocations) {
+    const std::size_t distance = address < a.begin              ? static_cast<std::size_t>(a.begin - address)
+                                 : address >= a.begin + a.bytes ? static_cast<std::size_t>(address - (a.begin + a.bytes))
+                                                                : 0;
+    if (distance < best_distance) best = a, best_distance = distance;
+  }
+  return best;
+}
+
+void GlobalMemory::require_allocated(const void* p, std::size_t bytes, const char* who) const {
+  if (bytes == 0) return;
+  const Allocation a = nearest(p);
+  const char* begin = static_cast<const char*>(p);
+  if (!a.begin || begin < a.begin || bytes > a.bytes || begin + bytes > a.begin + a.bytes)
+    throw std::out_of_range(std::string(who) + ": not inside one allocation of device memory");
+}
+
+bool GlobalMemory::initialised(std::size_t offset, unsigned size) const {
+  // Naturally aligned accesses of up to 16 bytes never straddle a word of 64.
+  const std::uint64_t mask = ((1ull << size) - 1) << offset % 64;
+  return (std::atomic_ref(initialised_[offset / 64]).load(std::memory_order_relaxed) & mask) == mask;
+}
+
+void GlobalMemory::mark_initialised(std::size_t offset, std::size_t bytes) {
+  set_bits(initialised_, offset, bytes);
+  // Whole granules: 4 words each.
+  for (std::size_t g = offset / kGranule; g <= (offset + bytes - 1) / kGranule; ++g) {
+    if (bytes < 64) break;  // a kernel's access: not worth the look
+    const std::size_t valid_bytes = granules_[g] & kValidMask;
+    bool all = valid_bytes > 0;
+    for (std::size_t i = 0; i < valid_bytes && all; i += 64) {
+      const std::uint64_t mask = valid_bytes - i >= 64 ? ~0ull : (1ull << (valid_bytes - i)) - 1;
+      all = (initialised_[(g * kGranule + i) / 64] & mask) == mask;
+    }
+    if (all) granules_[g] |= kInitialised;
+  }
+}
+
+void* allocate(std::size_t bytes, const std::string& label) { return GlobalMemory::instance().allocate(bytes, label); }
+void release(void* p) { GlobalMemory::instance().release(p); }
+
+void copy_in(void* device, const void* host, std::size_t bytes) {
+  auto& memory = GlobalMemory::instance();
+  memory.require_allocated(device, bytes, "copy_in");
+  if (bytes == 0) return;
+  std::memcpy(device, host, bytes);
+  memory.mark_initialised(static_cast<std::size_t>(static_cast<char*>(device) - memory.base()), bytes);
+}
+
+void copy_out(void* host, const void* device, std::size_t bytes) {
+  GlobalMemory::instance().require_allocated(device, bytes, "copy_out");
+  if (bytes) std::memcpy(host, device, bytes);
+}
+
+void fill(void* device, int byte, std::size_t bytes) {
+  auto& memory = GlobalMemory::instance();
+  memory.require_allocated(device, bytes, "fill");
+  if (bytes == 0) return;
+  std::memset(device, byte, bytes);
+  memory.mark_initialised(static_cast<std::size_t>(static_cast<char*>(device) - memory.base()), bytes);
+}
+
+}  // namespace interpreter

@@ -1,0 +1,241 @@
+// What instrumented kernels call: the built-in variables and functions of language.h, and the hooks that the compiler inserts.
+//
+// Kernels are compiled with -fsanitize=thread, so that g++ and clang call __tsan_readN(address) before every load and __tsan_writeN before
+// every store. Instead of the sanitizer's own library, the functions here are linked.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "common/interpreter/block.h"
+
+namespace interpreter {
+
+uint3 thread_index() noexcept { return current_fiber->thread; }
+uint3 block_index() noexcept { return current_block->index(); }
+dim3 block_dimensions() noexcept { return current_block->launch().launch.block; }
+dim3 grid_dimensions() noexcept { return current_block->launch().launch.grid; }
+unsigned lane_index() noexcept { return current_fiber->lane; }
+void* dynamic_shared() noexcept { return current_block->dynamic_shared(); }
+
+namespace {
+
+// While the interpreter works for a fiber, nothing is observed: its own code may be instrumented, or call memcpy.
+struct Entered {
+  Fiber& fiber = *std::exchange(current_fiber, nullptr);
+  Block& block = *current_block;
+  ~Entered() { current_fiber = &fiber; }
+};
+
+}  // namespace
+
+void warp_collective(const char* name, unsigned mask, void* argument, Combine combine, Site site) {
+  const Entered in;
+  in.block.collective(in.fiber, name, mask, argument, combine, site);
+}
+void warp_barrier(unsigned mask, Site site) {
+  const Entered in;
+  in.block.warp_barrier(in.fiber, mask, site);
+}
+int block_barrier(Reduction reduction, bool predicate, Site site) {
+  const Entered in;
+  return in.block.barrier(in.fiber, reduction, predicate, site);
+}
+void fence(bool whole_gpu) {
+  const Entered in;
+  in.block.fence(in.fiber, whole_gpu);
+}
+void atomic(void* address, unsigned size, void* old_value, bool (*update)(void*, const void*), const void* context, Scope scope) {
+  const Entered in;
+  in.block.atomic(in.fiber, address, size, old_value, update, context, scope, __builtin_return_address(0));
+}
+void trap(const char* what, Site site) {
+  const Entered in;
+  in.block.fail(Check::kException, what, "kernels end without a trap", &in.fiber, {site.file, site.line});
+}
+void assertion_failed(const char* condition, const char* file, int line) {
+  if (!current_fiber) {  // host code that includes kernel headers
+    std::fprintf(stderr, "%s:%d: assertion failed: %s\n", file, line, condition);
+    std::abort();
+  }
+  const Entered in;
+  in.block.fail(Check::kException, std::string("assertion failed: ") + condition, "the assertion holds", &in.fiber, {file, line});
+}
+void sleep_hint() {
+  const Entered in;
+  static const char sleeping = 0;
+  for (int i = 0; i < 8; ++i) in.block.poll(in.fiber, &sleeping);
+}
+long long clock_ticks() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+
+bool at(unsigned bx, unsigned by, unsigned bz, unsigned tx, unsigned ty, unsigned tz) {
+  if (!current_fiber) return false;
+  const uint3 b = current_block->index(), t = current_fiber->thread;
+  return b.x == bx && b.y == by && b.z == bz && t.x == tx && t.y == ty && t.z == tz;
+}
+
+}  // namespace interpreter
+
+// --------------------------------------------------------------------------------------------------- the compiler's hooks
+using interpreter::current_block;
+using interpreter::current_fiber;
+using interpreter::Op;
+
+namespace {
+
+// Kept to a minimum: this runs for every load and store.
+[[gnu::always_inline]] inline void observe(const void* p, unsigned size, Op op, bool strong, const void* return_address) {
+  interpreter::Fiber* const fiber = current_fiber;
+  if (!fiber) return;
+  current_fiber = nullptr;
+  current_block->observe(*fiber, p, size, op, strong, return_address);
+  if (strong && op == Op::kLoad) current_block->volatile_load(*fiber, p);
+  if (strong && op == Op::kStore) current_block->volatile_store(*fiber, p);
+  current_fiber = fiber;
+}
+
+void observe_range(const void* p, std::size_t bytes, Op op, const void* return_address) {
+  interpreter::Fiber* const fiber = current_fiber;
+  if (!fiber || bytes == 0) return;
+  current_fiber = nullptr;
+  current_block->observe_range(*fiber, p, bytes, op, return_address);
+  current_fiber = fiber;
+}
+
+using interpreter::fence;
+constexpr bool releases(int order) { return order >= __ATOMIC_RELEASE; }
+constexpr bool acquires(int order) { return order == __ATOMIC_CONSUME || order == __ATOMIC_ACQUIRE || order >= __ATOMIC_ACQ_REL; }
+
+// std::atomic_ref, cuda::atomic_ref and the compiler's __atomic functions: the fences that the memory order asks for, around a
+// relaxed operation.
+template <class T, class Update>
+T atomic_operation(volatile T* p, int order, Update update) {
+  T* const address = const_cast<T*>(p);
+  if (!current_fiber) {
+    T old = __atomic_load_n(address, __ATOMIC_SEQ_CST);
+    for (T changed = old; update(changed) && !__atomic_compare_exchange_n(address, &old, changed, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);)
+      changed = old;
+    return old;
+  }
+  if (releases(order)) fence(true);
+  const T old = interpreter::atomic_update(address, update);
+  if (acquires(order)) fence(true);
+  return old;
+}
+
+}  // namespace
+
+extern "C" {
+
+#define INTERPRETER_HOOK(name, size, op, strong) \
+  void name(void* p) { observe(p, size, op, strong, __builtin_return_address(0)); }
+#define INTERPRETER_HOOKS(size)                                             \
+  INTERPRETER_HOOK(__tsan_read##size, size, Op::kLoad, false)                      \
+  INTERPRETER_HOOK(__tsan_write##size, size, Op::kStore, false)                    \
+  INTERPRETER_HOOK(__tsan_unaligned_read##size, size, Op::kLoad, false)            \
+  INTERPRETER_HOOK(__tsan_unaligned_write##size, size, Op::kStore, false)          \
+  INTERPRETER_HOOK(__tsan_read_write##size, size, Op::kStore, false)               \
+  INTERPRETER_HOOK(__tsan_unaligned_read_write##size, size, Op::kStore, false)     \
+  INTERPRETER_HOOK(__tsan_volatile_read##size, size, Op::kLoad, true)               \
+  INTERPRETER_HOOK(__tsan_unaligned_volatile_read##size, size, Op::kLoad, true)     \
+  INTERPRETER_HOOK(__tsan_volatile_write##size, size, Op::kStore, true)             \
+  INTERPRETER_HOOK(__tsan_unaligned_volatile_write##size, size, Op::kStore, true)
+INTERPRETER_HOOKS(1)
+INTERPRETER_HOOKS(2)
+INTERPRETER_HOOKS(4)
+INTERPRETER_HOOKS(8)
+INTERPRETER_HOOKS(16)
+
+void __tsan_read_range(void* p, std::size_t bytes) { observe_range(p, bytes, Op::kLoad, __builtin_return_address(0)); }
+void __tsan_write_range(void* p, std::size_t bytes) { observe_range(p, bytes, Op::kStore, __builtin_return_address(0)); }
+void __tsan_init() {}
+void __tsan_func_entry(void*) {}
+void __tsan_func_exit() {}
+void __tsan_vptr_update(void**, void*) {}
+void __tsan_vptr_read(void**) {}
+
+// Copies of larger structs. The linker sends a kernel's calls here (--wrap).
+void* __real_memcpy(void*, const void*, std::size_t);
+void* __real_memmove(void*, const void*, std::size_t);
+void* __real_memset(void*, int, std::size_t);
+void* __wrap_memcpy(void* to, const void* from, std::size_t bytes) {
+  observe_range(from, bytes, Op::kLoad, __builtin_return_address(0));
+  observe_range(to, bytes, Op::kStore, __builtin_return_address(0));
+  return __real_memcpy(to, from, bytes);
+}
+void* __wrap_memmove(void* to, const void* from, std::size_t bytes) {
+  observe_range(from, bytes, Op::kLoad, __builtin_return_address(0));
+  observe_range(to, bytes, Op::kStore, __builtin_return_address(0));
+  return __real_memmove(to, from, bytes);
+}
+void* __wrap_memset(void* to, int byte, std::size_t bytes) {
+  observe_range(to, bytes, Op::kStore, __builtin_return_address(0));
+  return __real_memset(to, byte, bytes);
+}
+void* __tsan_memcpy(void* to, const void* from, std::size_t bytes) { return __wrap_memcpy(to, from, bytes); }
+void* __tsan_memmove(void* to, const void* from, std::size_t bytes) { return __wrap_memmove(to, from, bytes); }
+void* __tsan_memset(void* to, int byte, std::size_t bytes) { return __wrap_memset(to, byte, bytes); }
+
+// clang tells of misaligned vectors here (-fsanitize=alignment), because it splits their accesses.
+struct TypeMismatch {
+  const char* file;
+  std::uint32_t line, column;
+  const void* type;
+  unsigned char log_alignment, kind;
+};
+void __ubsan_handle_type_mismatch_v1(const TypeMismatch* data, std::uintptr_t address) {
+  if (!current_fiber || !current_block->launch().options.memcheck) return;
+  current_block->fail_misaligned(*std::exchange(current_fiber, nullptr), reinterpret_cast<const void*>(address), 1u << data->log_alignment,
+                                 {data->file, static_cast<int>(data->line)});
+}
+void __ubsan_handle_type_mismatch_v1_abort(const TypeMismatch* data, std::uintptr_t address) {
+  __ubsan_handle_type_mismatch_v1(data, address);
+}
+
+#define INTERPRETER_ATOMIC_FETCH(bits, name, T, expression)                                  \
+  T __tsan_atomic##bits##_##name(volatile T* p, T operand, int order) {                      \
+    return atomic_operation(p, order, [=](T& value) { return value = T(expression), true; }); \
+  }
+#define INTERPRETER_ATOMICS(bits, T)                                                                                      \
+  T __tsan_atomic##bits##_load(const volatile T* p, int order) {                                                          \
+    observe(const_cast<const T*>(p), bits / 8, Op::kLoad, true, __builtin_return_address(0));                             \
+    const T value = __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                                 \
+    if (acquires(order) && current_fiber) fence(true);                                                                    \
+    return value;                                                                                                         \
+  }                                                                                                                       \
+  void __tsan_atomic##bits##_store(volatile T* p, T operand, int order) {                                                 \
+    if (releases(order) && current_fiber) fence(true);                                                                    \
+    observe(const_cast<const T*>(p), bits / 8, Op::kStore, true, __builtin_return_address(0));                            \
+    __atomic_store_n(p, operand, __ATOMIC_SEQ_CST);                                                                       \
+  }                                                                                                                       \
+  INTERPRETER_ATOMIC_FETCH(bits, exchange, T, operand)                                                                    \
+  INTERPRETER_ATOMIC_FETCH(bits, fetch_add, T, value + operand)                                                           \
+  INTERPRETER_ATOMIC_FETCH(bits, fetch_sub, T, value - operand)                                                           \
+  INTERPRETER_ATOMIC_FETCH(bits, fetch_and, T, value& operand)                                                            \
+  INTERPRETER_ATOMIC_FETCH(bits, fetch_or, T, value | operand)                                                            \
+  INTERPRETER_ATOMIC_FETCH(bits, fetch_xor, T, value ^ operand)                                                           \
+  INTERPRETER_ATOMIC_FETCH(bits, fetch_nand, T, ~(value & operand))                                                       \
+  T __tsan_atomic##bits##_compare_exchange_val(volatile T* p, T expected, T desired, int order, int) {                    \
+    return atomic_operation(p, order, [=](T& value) { return value == expected ? (value = desired, true) : false; });     \
+  }                                                                                                                       \
+  int __tsan_atomic##bits##_compare_exchange_strong(volatile T* p, T* expected, T desired, int order, int failure) {      \
+    const T wanted = *expected;                                                                                           \
+    *expected = __tsan_atomic##bits##_compare_exchange_val(p, wanted, desired, order, failure);                           \
+    return *expected == wanted;                                                                                           \
+  }                                                                                                                       \
+  int __tsan_atomic##bits##_compare_exchange_weak(volatile T* p, T* expected, T desired, int order, int failure) {        \
+    return __tsan_atomic##bits##_compare_exchange_strong(p, expected, desired, order, failure);                           \
+  }
+INTERPRETER_ATOMICS(8, std::uint8_t)
+INTERPRETER_ATOMICS(16, std::uint16_t)
+INTERPRETER_ATOMICS(32, std::uint32_t)
+INTERPRETER_ATOMICS(64, std::uint64_t)
+void __tsan_atomic_thread_fence(int) {
+  if (current_fiber) fence(true);
+  else __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+void __tsan_atomic_signal_fence(int) {}
+
+}  // extern "C"

@@ -1,0 +1,108 @@
+# Functions of this build: what is compiled how.
+#
+#   course_library(NAME SOURCES...)   host code, never instrumented
+#   course_kernels(TARGET)            TARGET's sources hold kernels: nvcc compiles them, or g++/clang with the interpreter's hooks
+#   course_test(NAME SOURCES...)      a doctest program; its sources may hold kernels
+#   course_step(NAME)                 a step: steps/NAME -> library step_NAME, program bin/NAME
+
+# ------------------------------------------------------------------------------------------------------------ toolchains
+if(COURSE_GPU)
+  set(CMAKE_CUDA_ARCHITECTURES ${COURSE_GPU_ARCHITECTURES})
+  enable_language(CUDA)
+  set(CMAKE_CUDA_STANDARD 20)
+  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+  find_package(CUDAToolkit REQUIRED)
+else()
+  find_path(COURSE_CUDA_HEADERS cuda_runtime.h
+            HINTS "${COURSE_CUDA_INCLUDE_DIR}" ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES include REQUIRED
+            DOC "CUDA's headers: from the toolkit, or from PyPI's wheels as tools/course installs them")
+  find_library(COURSE_BOOST_CONTEXT NAMES boost_context REQUIRED DOC "Debian: libboost-context-dev")
+  find_library(COURSE_LIBDW NAMES dw REQUIRED DOC "Debian: libdw-dev")
+endif()
+find_package(Threads REQUIRED)
+find_path(COURSE_DOCTEST doctest/doctest.h REQUIRED DOC "Debian: doctest-dev")
+find_path(COURSE_CLI11 CLI/CLI.hpp REQUIRED DOC "Debian: libcli11-dev")
+
+# -------------------------------------------------------------------------------------------------------------- warnings
+add_library(course_warnings INTERFACE)
+target_include_directories(course_warnings INTERFACE ${CMAKE_SOURCE_DIR})
+set(host_warnings -Wall -Wextra -Werror -Wno-unknown-pragmas)  # #pragma unroll is nvcc's and clang's
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  list(APPEND host_warnings -Wno-restrict)  # false alarms on std::string in g++ 12 (GCC bug 105651)
+endif()
+string(REPLACE ";" "," nvcc_host_warnings "${host_warnings}")
+target_compile_options(course_warnings INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:${host_warnings}>
+  "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror all-warnings -Xcompiler=${nvcc_host_warnings}>")
+
+# CUDA's headers: as system headers, so that their warnings are not ours.
+add_library(course_cuda_headers INTERFACE)
+if(COURSE_GPU)
+  target_link_libraries(course_cuda_headers INTERFACE CUDA::cudart)
+else()
+  target_include_directories(course_cuda_headers SYSTEM INTERFACE ${COURSE_CUDA_HEADERS})
+endif()
+
+# ------------------------------------------------------------------------------------------------ instrumented kernels
+# Why each flag, see docs/interpreter.md, "How kernels are compiled".
+set(interpreter_hooks -fsanitize=thread -gdwarf-4 -fno-omit-frame-pointer)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  list(APPEND interpreter_hooks
+    --param tsan-instrument-func-entry-exit=0 --param tsan-distinguish-volatile=1
+    -fno-tree-vectorize -fno-tree-sra -fno-store-merging -fno-tree-loop-distribute-patterns
+    --param max-completely-peeled-insns=0 -Wno-maybe-uninitialized -Wno-tsan)
+else()
+  list(APPEND interpreter_hooks
+    "SHELL:-mllvm -tsan-instrument-func-entry-exit=0" "SHELL:-mllvm -tsan-distinguish-volatile=1"
+    "SHELL:-mllvm -pragma-unroll-threshold=0" -fno-unroll-loops -fno-vectorize -fno-slp-vectorize
+    -fsanitize=alignment -fno-sanitize-recover=none -Wno-pass-failed)
+endif()
+add_library(interpreter_hooks INTERFACE)
+target_compile_options(interpreter_hooks INTERFACE ${interpreter_hooks})
+
+function(course_library name)
+  add_library(${name} STATIC ${ARGN})
+  target_link_libraries(${name} PUBLIC course_warnings course_cuda_headers)
+endfunction()
+
+function(course_kernels target)
+  if(COURSE_GPU)
+    get_target_property(sources ${target} SOURCES)
+    set_source_files_properties(${sources} PROPERTIES LANGUAGE CUDA)
+    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:--expt-relaxed-constexpr -lineinfo>")
+    target_link_libraries(${target} PUBLIC course_warnings course_cuda_headers)
+  else()
+    # The hooks concern this target's own sources alone, not those of whoever links it.
+    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:interpreter_hooks> PUBLIC course_warnings interpreter)
+  endif()
+endfunction()
+
+if(NOT TARGET doctest_main)
+  file(WRITE ${CMAKE_BINARY_DIR}/doctest_main.cpp
+    "#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN\n#include <doctest/doctest.h>\n")
+  add_library(doctest_main STATIC ${CMAKE_BINARY_DIR}/doctest_main.cpp)
+  target_include_directories(doctest_main SYSTEM PUBLIC ${COURSE_DOCTEST})
+endif()
+
+function(course_test name)
+  add_executable(${name} ${ARGN})
+  course_kernels(${name})
+  target_link_libraries(${name} PRIVATE doctest_main)
+  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+endfunction()
+
+function(course_step name)
+  set(folder ${CMAKE_SOURCE_DIR}/steps/${name})
+  # The one entry that all steps share, compiled with the step's header.
+  set(entry ${CMAKE_BINARY_DIR}/steps/${name}/entry.cpp)
+  set(COURSE_STEP ${name})
+  configure_file(${CMAKE_SOURCE_DIR}/common/harness/entry.cpp.in ${entry} @ONLY)
+  add_library(step_${name} STATIC ${entry})
+  course_kernels(step_${name})
+  target_link_libraries(step_${name} PUBLIC harness)
+  add_executable(${name} ${CMAKE_SOURCE_DIR}/common/harness/main.cpp)
+  target_include_directories(${name} SYSTEM PRIVATE ${COURSE_CLI11})
+  target_link_libraries(${name} PRIVATE step_${name} course_warnings)
+  course_test(test_${name} ${folder}/test.cpp)
+  target_link_libraries(test_${name} PRIVATE step_${name} conformance)
+endfunction()
