@@ -2,7 +2,8 @@
 #
 #   course_library(NAME SOURCES...)   host code, never instrumented
 #   course_kernels(TARGET)            TARGET's sources hold kernels: nvcc compiles them, or g++/clang with the interpreter's hooks
-#   course_test(NAME SOURCES...)      a doctest program; its sources may hold kernels
+#   course_test(NAME SOURCES...)      a doctest program
+#   course_kernel_test(NAME SOURCES...)  one whose sources hold kernels
 #   course_step(NAME)                 a step: steps/NAME -> library step_NAME, program bin/NAME
 
 # ------------------------------------------------------------------------------------------------------------ toolchains
@@ -26,6 +27,7 @@ find_path(COURSE_CLI11 CLI/CLI.hpp REQUIRED DOC "Debian: libcli11-dev")
 # -------------------------------------------------------------------------------------------------------------- warnings
 add_library(course_warnings INTERFACE)
 target_include_directories(course_warnings INTERFACE ${CMAKE_SOURCE_DIR})
+target_compile_definitions(course_warnings INTERFACE $<IF:$<BOOL:${COURSE_GPU}>,COURSE_ON_GPU,COURSE_ON_INTERPRETER>=1)
 set(host_warnings -Wall -Wextra -Werror -Wno-unknown-pragmas)  # #pragma unroll is nvcc's and clang's
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   list(APPEND host_warnings -Wno-restrict)  # false alarms on std::string in g++ 12 (GCC bug 105651)
@@ -48,9 +50,9 @@ endif()
 set(interpreter_hooks -fsanitize=thread -gdwarf-4 -fno-omit-frame-pointer)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   list(APPEND interpreter_hooks
-    --param tsan-instrument-func-entry-exit=0 --param tsan-distinguish-volatile=1
+    --param=tsan-instrument-func-entry-exit=0 --param=tsan-distinguish-volatile=1
     -fno-tree-vectorize -fno-tree-sra -fno-store-merging -fno-tree-loop-distribute-patterns
-    --param max-completely-peeled-insns=0 -Wno-maybe-uninitialized -Wno-tsan)
+    --param=max-completely-peeled-insns=0 -Wno-maybe-uninitialized -Wno-tsan)
 else()
   list(APPEND interpreter_hooks
     "SHELL:-mllvm -tsan-instrument-func-entry-exit=0" "SHELL:-mllvm -tsan-distinguish-volatile=1"
@@ -86,9 +88,13 @@ endif()
 
 function(course_test name)
   add_executable(${name} ${ARGN})
-  course_kernels(${name})
-  target_link_libraries(${name} PRIVATE doctest_main)
+  target_link_libraries(${name} PRIVATE course_warnings doctest_main)
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+endfunction()
+
+function(course_kernel_test name)
+  course_test(${name} ${ARGN})
+  course_kernels(${name})
 endfunction()
 
 function(course_step name)

@@ -180,7 +180,8 @@ readable_size() { # BYTES
 
 require_memory() { # BYTES WHAT WHERE
   (($1 <= available)) ||
-    refuse "the shape needs $(readable_size "$1") for $2, and $3 has $(readable_size "$available"): take a smaller --shape."
+    refuse "the shape needs $(readable_size "$1") for $2;" \
+      "$3 has $(readable_size "$available"): take a smaller --shape."
 }
 
 # The interpreter keeps shadow memory beside each matrix: who wrote what, and was it ever written.

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Finds the compiler, CMake and CUDA's headers, and installs what is missing. Sourced after packages.sh.
-# Everything is looked for by command and file, not by package: a version that somebody installed by hand serves as well.
+# Everything is looked for by command and file, not by package: what somebody installed by hand serves as well.
 
 readonly MIN_GCC=12 MIN_CLANG=14 MIN_CMAKE_MINOR=25 # of CMake 3
 readonly MIN_CUDA=12080                             # CUDART_VERSION of 12.8, the first that knows sm_120
@@ -114,21 +114,24 @@ use_venv() {
 
 # --- packages ---
 
-# Headers are asked of the compiler, which knows every folder that it searches.
-missing_headers() {
-  local header_and_package code=''
-  for header_and_package in boost/context/fiber.hpp:libboost-context-dev doctest/doctest.h:doctest-dev \
-    CLI/CLI.hpp:libcli11-dev nlohmann/json.hpp:nlohmann-json3-dev elfutils/libdwfl.h:libdw-dev; do
-    code+="#if !__has_include(<${header_and_package%:*}>)"$'\n'"missing ${header_and_package#*:}"$'\n#endif\n'
-  done
-  "$cxx" -std=c++20 -E -P -x c++ - <<<"$code" | sed -n 's/^missing //; T; s/ //g; p'
+# Each library: a header of its own, the Debian package that brings it, and what to link where it is not header-only.
+readonly LIBRARY_HEADERS=(boost/context/fiber.hpp doctest/doctest.h CLI/CLI.hpp nlohmann/json.hpp elfutils/libdwfl.h)
+readonly LIBRARY_PACKAGES=(libboost-context-dev doctest-dev libcli11-dev nlohmann-json3-dev libdw-dev)
+readonly LIBRARY_LINKS=(boost_context '' '' '' dw)
+
+# The compiler is asked, which knows every folder that it searches.
+has_library() { # INDEX
+  local header=${LIBRARY_HEADERS[$1]} link=${LIBRARY_LINKS[$1]}
+  # Compiling some of these headers takes seconds; whether they exist does not.
+  printf '#if !__has_include(<%s>)\n#error\n#endif\n' "$header" |
+    "$cxx" -std=c++20 -x c++ -E - -o /dev/null 2>/dev/null || return
+  [[ -z $link ]] || echo 'int main() {}' | "$cxx" -x c++ - "-l$link" -o /dev/null 2>/dev/null
 }
 
-missing_libraries() {
-  local library_and_package
-  for library_and_package in boost_context:libboost-context-dev dw:libdw-dev; do
-    "$cxx" -x c++ - "-l${library_and_package%:*}" -o /dev/null 2>/dev/null <<<'int main() {}' ||
-      echo "${library_and_package#*:}"
+find_missing_libraries() {
+  local i
+  for i in "${!LIBRARY_HEADERS[@]}"; do
+    has_library "$i" || missing+=("${LIBRARY_PACKAGES[i]}")
   done
 }
 
@@ -148,10 +151,10 @@ find_missing() {
   shift
   missing=()
   if find_compiler "$compiler"; then
-    mapfile -t missing < <({ missing_headers && missing_libraries; } | sort -u)
+    find_missing_libraries
   else
     # Without a compiler nobody can tell what it would find: name them all, apt-get skips those that are there.
-    missing=("$(missing_compiler "$compiler")" libboost-context-dev doctest-dev libcli11-dev nlohmann-json3-dev libdw-dev)
+    missing=("$(missing_compiler "$compiler")" "${LIBRARY_PACKAGES[@]}")
   fi
   type -P cmake >/dev/null || missing+=(cmake)
   type -P ninja >/dev/null || missing+=(ninja-build)

@@ -1,0 +1,97 @@
+#include "common/gemm/gemm.h"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <set>
+#include <vector>
+
+using gemm::Matrix;
+namespace detail = gemm::detail;
+
+namespace {
+
+std::vector<char> memory(1 << 16);
+
+std::set<const char*> bytes_of(const detail::Extent& m) {
+  std::set<const char*> bytes;
+  for (std::int64_t r = 0; r < m.rows; ++r)
+    for (std::int64_t c = 0; c < m.cols; ++c)
+      for (std::int64_t b = 0; b < m.element_bytes; ++b)
+        bytes.insert(static_cast<const char*>(m.data) + (r * m.row_stride + c * m.col_stride) * m.element_bytes + b);
+  return bytes;
+}
+
+detail::Extent random_extent(std::mt19937& random) {
+  const auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
+  const std::int64_t element = pick(0, 1) ? 2 : 4;
+  return {memory.data() + 32768 + pick(-60, 60) * element, pick(0, 5), pick(0, 5), pick(-9, 9), pick(-9, 9), element};
+}
+
+}  // namespace
+
+TEST_CASE("overlap of two strided views agrees with comparing every byte") {
+  std::mt19937 random(7);
+  int overlapping = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const detail::Extent a = random_extent(random), b = random_extent(random);
+    const std::set<const char*> in_a = bytes_of(a), in_b = bytes_of(b);
+    bool expected = false;
+    for (const char* p : in_a) expected |= in_b.contains(p);
+    overlapping += expected;
+    REQUIRE(detail::overlap(a, b) == expected);
+  }
+  CHECK(overlapping > 1000);
+  CHECK(overlapping < 19000);
+}
+
+TEST_CASE("a view overlaps itself exactly when it has fewer bytes than elements need") {
+  std::mt19937 random(8);
+  for (int i = 0; i < 20000; ++i) {
+    const detail::Extent m = random_extent(random);
+    const bool expected = static_cast<std::int64_t>(bytes_of(m).size()) != m.rows * m.cols * m.element_bytes;
+    REQUIRE(detail::overlaps_itself(m) == expected);
+  }
+}
+
+TEST_CASE("interleaved halves of one wide buffer do not overlap") {
+  float* p = reinterpret_cast<float*>(memory.data());
+  const Matrix<const float> A{p, 8, 4, 16, 1}, B{p + 4, 4, 8, 1, 16};
+  CHECK_NOTHROW(gemm::check(A, B, Matrix<float>{p + 8, 8, 8, 16, 1}));
+  CHECK_THROWS_AS(gemm::check(A, B, Matrix<float>{p + 7, 8, 8, 16, 1}), gemm::Refused);
+}
+
+TEST_CASE("what the contract does not allow is refused with a reason") {
+  float* p = reinterpret_cast<float*>(memory.data());
+  const auto refusal = [&](Matrix<const float> A, Matrix<const float> B, Matrix<float> C) -> std::string {
+    try {
+      gemm::check(A, B, C);
+      return "accepted";
+    } catch (const gemm::Refused& e) {
+      return e.what();
+    }
+  };
+  const auto contains = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
+  const Matrix<const float> A = gemm::row_major<const float>(p, 4, 6), B = gemm::row_major<const float>(p + 100, 6, 5);
+  const Matrix<float> C = gemm::row_major(p + 200, 4, 5);
+  CHECK(refusal(A, B, C) == "accepted");
+  CHECK(contains(refusal(A.transposed(), B, C), "shapes do not fit: A is 6 x 4"));
+  CHECK(contains(refusal(A, B, {p + 200, 4, 5, 0, 1}), "elements of C overlap"));
+  CHECK(contains(refusal(A, B, {p + 200, 4, 5, 4, 1}), "elements of C overlap"));
+  CHECK(contains(refusal(A, B, gemm::row_major(p + 20, 4, 5)), "C overlaps A"));
+  CHECK(contains(refusal(A, B, gemm::row_major(p + 90, 4, 5)), "C overlaps B"));
+  CHECK(contains(refusal({p, -1, 6, 6, 1}, B, {p + 200, -1, 5, 5, 1}), "negative dimension"));
+  CHECK(contains(refusal({nullptr, 4, 6, 6, 1}, B, C), "pointer is null"));
+  CHECK(contains(refusal({reinterpret_cast<float*>(memory.data() + 2), 4, 6, 6, 1}, B, C), "not aligned"));
+  CHECK(contains(refusal({p, 4, 6, std::numeric_limits<std::int64_t>::max(), 1}, B, C), "address space"));
+  // Zero and negative strides of the inputs are fine, and nothing needs a pointer when it has no elements.
+  CHECK(refusal({p, 4, 6, 0, 0}, {p + 50, 6, 5, -5, -1}, C) == "accepted");
+  CHECK(refusal({nullptr, 0, 6, 6, 1}, B, {nullptr, 0, 5, 5, 1}) == "accepted");
+}
+
+TEST_CASE("a grid has at most 2^31 - 1 blocks") {
+  CHECK(gemm::grid_size(0x7fffffff) == 0x7fffffffu);
+  CHECK_THROWS_AS(gemm::grid_size(0x80000000), gemm::Refused);
+}

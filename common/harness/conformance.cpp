@@ -1,0 +1,282 @@
+#include "common/harness/conformance.h"
+
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "common/device/device.cuh"
+#include "common/gemm/gemm.h"
+#include "common/harness/problem.h"
+
+namespace harness {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
+
+using Inputs = std::function<double(std::int64_t row, std::int64_t col)>;
+
+// Products and sums of these are exact in float, so the result must be exact too.
+Inputs small_integers(unsigned seed) {
+  return [seed](std::int64_t r, std::int64_t c) {
+    const auto h = static_cast<std::uint32_t>(r * 7919 + c * 104729 + seed) * 2654435761u;
+    return static_cast<double>(h >> 28) - 7;
+  };
+}
+Inputs fractions(unsigned seed) {
+  return [seed](std::int64_t r, std::int64_t c) {
+    std::minstd_rand random(static_cast<unsigned>(r * 7919 + c * 104729) + seed);
+    random.discard(2);
+    return std::uniform_real_distribution<double>(-1, 1)(random);
+  };
+}
+// A few special values among fractions, so that most results are NaN or infinite and the rest are not.
+Inputs specials(unsigned seed) {
+  return [plain = fractions(seed), seed](std::int64_t r, std::int64_t c) {
+    switch ((r * 31 + c * 17 + seed) % 97) {
+      case 3: return kNaN;
+      case 20: return kInfinity;
+      case 41: return -kInfinity;
+      case 60: return -0.0;
+      default: return plain(r, c);
+    }
+  };
+}
+
+struct Case {
+  std::string name;
+  Placement A, B, C;
+};
+
+// m x n x k in one of the layouts; each matrix padded, so that leading dimensions are not what the shape suggests.
+Case dense(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_a, bool transpose_b, std::int64_t padding) {
+  return {std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) + " " + (transpose_a ? "t" : "n") +
+              (transpose_b ? "t" : "n") + " padding " + std::to_string(padding),
+          transpose_a ? column_major(m, k, padding) : row_major(m, k, padding),
+          transpose_b ? column_major(k, n, padding) : row_major(k, n, padding), row_major(m, n, padding)};
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  struct Shape {
+    std::int64_t m, n, k;
+  };
+  // Tiny, ragged on all sides, more rows than columns and the other way round; one tile exactly, one more, one less.
+  for (const Shape s : {Shape{1, 1, 1}, {2, 3, 5}, {1, 70, 40}, {70, 1, 40}, {33, 31, 17}, {64, 96, 16}, {129, 131, 37}, {127, 64, 33}})
+    for (const bool a : {false, true})
+      for (const bool b : {false, true}) all.push_back(dense(s.m, s.n, s.k, a, b, s.m % 2 ? 3 : 0));
+  for (const Shape s : {Shape{0, 5, 3}, {5, 0, 3}, {5, 3, 0}, {0, 0, 0}, {0, 0, 7}}) all.push_back(dense(s.m, s.n, s.k, false, false, 0));
+
+  const std::int64_t m = 45, n = 67, k = 21;
+  const auto add = [&](const char* name, Placement A, Placement B, Placement C) { all.push_back({name, A, B, C}); };
+  const Placement A = row_major(m, k), B = row_major(k, n), C = row_major(m, n);
+  add("misaligned by one element", {m, k, k + 1, 1, 1}, {k, n, n + 1, 1, 1}, {m, n, n + 1, 1, 1});
+  add("vectors aligned, shape ragged", {m, k, 24, 1, 0}, {k, n, 68, 1, 0}, {m, n, 68, 1, 0});
+  add("transposed, vectors aligned, shape ragged", {m, k, 1, 48, 0}, {k, n, 1, 24, 0}, {m, n, 68, 1, 0});
+  add("every second element", {m, k, 2 * k, 2, 0}, {k, n, 2 * n, 2, 0}, {m, n, 2 * n, 2, 0});
+  add("both strides odd", {m, k, 50, 3, 0}, {k, n, 3, 64, 0}, {m, n, 211, 3, 0});
+  add("column-major C", A, B, column_major(m, n));
+  add("column-major C, padded, misaligned", A, B, {m, n, 1, m + 3, 1});
+  add("strided column-major C", A, B, {m, n, 2, 2 * m + 1, 0});
+  add("rows of A repeated", {m, k, 0, 1, 0}, B, C);
+  add("columns of A repeated", {m, k, 1, 0, 0}, B, C);
+  add("rows of B repeated", A, {k, n, 0, 1, 0}, C);
+  add("columns of B repeated", A, {k, n, 1, 0, 0}, C);
+  add("one element for all", {m, k, 0, 0, 0}, {k, n, 0, 0, 0}, C);
+  add("rows backwards", {m, k, -k, 1, 0}, {k, n, -n, 1, 0}, {m, n, -n, 1, 0});
+  add("columns backwards", {m, k, k, -1, 0}, {k, n, n, -1, 0}, {m, n, n, -1, 0});
+  add("everything backwards", {m, k, -k, -1, 0}, {k, n, -n, -1, 0}, {m, n, -n, -1, 0});
+  add("overlapping windows (a Toeplitz matrix)", {m, k, 1, 1, 0}, {k, n, 1, 1, 0}, C);
+  return all;
+}
+
+std::string title(const Step& step, const Variant& v) {
+  return step.name + " [" + v.tile + "] " + std::string(name(v.in)) + " -> " + std::string(name(v.out));
+}
+
+// Runs one case. @return what is wrong, or an empty string.
+std::string run(const Variant& v, const Case& c, const Inputs& a, const Inputs& b, bool exact, bool affine = false) {
+  TestMatrix A("A", v.in, c.A), B("B", v.in, c.B), C("C", v.out, c.C);
+  A.fill(a);
+  B.fill(b);
+  C.poison();
+  try {
+    (affine ? v.gemm_affine : v.gemm)(A.view(), B.view(), C.view());
+    device::synchronize();
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  for (const std::string& wrong : {C.fetch(), A.changed(), B.changed()})
+    if (!wrong.empty()) return wrong;
+  return Reference(A, B).compare(C, exact, affine ? [](double x) { return 2 * x + 1; } : std::function<double(double)>());
+}
+
+// Calls `body` once per order in which the backend can run.
+template <class Body>
+void in_all_orders(Body&& body) {
+#if defined(COURSE_ON_INTERPRETER)
+  using interpreter::Order;
+  struct {
+    Order order;
+    std::uint64_t seed;
+    const char* name;
+  } const orders[] = {{Order::kForward, 1, "forward"}, {Order::kReverse, 1, "reverse"}, {Order::kRandom, 42, "random:42"}};
+  for (const auto& o : orders) {
+    interpreter::options().order = o.order;
+    interpreter::options().seed = o.seed;
+    body(std::string(", order ") + o.name);
+  }
+  interpreter::options().order = Order::kForward;
+#else
+  body(std::string());
+#endif
+}
+
+void check_shapes_and_strides(const Step& step) {
+  const std::vector<Case> all = cases();
+  for (const Variant& v : step.variants)
+    in_all_orders([&](const std::string& order) {
+      for (const Case& c : all) {
+        INFO(title(step, v) << ": " << c.name << order);
+        CHECK(run(v, c, small_integers(1), small_integers(2), true) == "");
+      }
+    });
+}
+
+void check_values(const Step& step) {
+  for (const Variant& v : step.variants) {
+    for (const Case& c : {dense(65, 66, 67, false, false, 0), dense(37, 41, 200, true, true, 3)}) {
+      INFO(title(step, v) << ": " << c.name);
+      CHECK(run(v, c, fractions(3), fractions(4), false) == "");
+      CHECK(run(v, c, specials(5), specials(6), false) == "");
+    }
+    // Sums beyond the range of the result become infinite, sums far below it zero.
+    const auto large = [&](std::int64_t r, std::int64_t) { return (r % 2 ? -1 : 1) * (v.in == DType::kF16 ? 3e3 : 1e18); };
+    INFO(title(step, v) << ": overflow");
+    CHECK(run(v, dense(9, 10, 40, false, false, 0), large, large, false) == "");
+    const auto tiny = [&](std::int64_t, std::int64_t c) { return (c % 3 + 1) * (v.in == DType::kF16 ? 6e-5 : 1e-18); };
+    INFO(title(step, v) << ": underflow");
+    CHECK(run(v, dense(9, 10, 3, false, false, 0), tiny, tiny, false) == "");
+  }
+}
+
+void check_epilogue(const Step& step) {
+  for (const Variant& v : step.variants) {
+    if (!v.gemm_affine) continue;
+    for (const Case& c : {dense(33, 65, 18, false, false, 0), dense(7, 5, 0, false, false, 0), dense(40, 70, 9, true, true, 1)}) {
+      INFO(title(step, v) << ": epilogue 2 x + 1, " << c.name);
+      CHECK(run(v, c, small_integers(1), small_integers(2), true, true) == "");
+    }
+  }
+}
+
+void check_refusals(const Step& step) {
+  for (const Variant& v : step.variants) {
+    INFO(title(step, v));
+    TestMatrix A("A", v.in, row_major(8, 8)), B("B", v.in, row_major(8, 8)), C("C", v.out, row_major(8, 8));
+    A.fill(small_integers(1));
+    B.fill(small_integers(2));
+    C.poison();
+    AnyMatrix overlapping = C.view();
+    overlapping.row_stride = 7;
+    CHECK_THROWS_AS(v.gemm(A.view(), B.view(), overlapping), gemm::Refused);
+    AnyMatrix repeated = C.view();
+    repeated.col_stride = 0;
+    CHECK_THROWS_AS(v.gemm(A.view(), B.view(), repeated), gemm::Refused);
+    if (v.in == v.out) CHECK_THROWS_AS(v.gemm(A.view(), B.view(), A.view()), gemm::Refused);
+    AnyMatrix wrong = B.view();
+    wrong.rows = 7;
+    CHECK_THROWS_AS(v.gemm(A.view(), wrong, C.view()), gemm::Refused);
+    CHECK(A.changed() == "");
+    CHECK(C.changed() == "");
+  }
+}
+
+// CUDA allows 65,535 blocks in y and z, and 2^31 - 1 in x.
+void check_long_matrices(const Step& step) {
+  for (const Variant& v : step.variants) {
+    if (v.in != DType::kF32) continue;
+    for (const Case& c : {dense(70'000, 32, 2, false, false, 0), dense(32, 70'000, 2, false, false, 0), dense((1 << 21) + 1, 1, 1, false, false, 0)}) {
+      INFO(title(step, v) << ": " << c.name);
+      CHECK(run(v, c, small_integers(1), small_integers(2), true) == "");
+    }
+  }
+}
+
+// A matrix whose elements lie so far apart that only they are copied.
+struct SparseMatrix {
+  SparseMatrix(const char* name, DType type, std::int64_t rows, std::int64_t cols, std::int64_t row_stride, std::int64_t col_stride)
+      : type(type), view{nullptr, rows, cols, row_stride, col_stride} {
+    const std::int64_t last = (rows - 1) * row_stride + (cols - 1) * col_stride;
+    view.data = device::detail::allocate(static_cast<std::size_t>(last + 1) * bytes(type), name);
+  }
+  ~SparseMatrix() { device::detail::release(view.data); }
+  void* address(std::int64_t r, std::int64_t c) const {
+    return static_cast<char*>(view.data) + (r * view.row_stride + c * view.col_stride) * static_cast<std::int64_t>(bytes(type));
+  }
+  void set(std::int64_t r, std::int64_t c, double x) {
+    unsigned char element[4];
+    store(type, element, x);
+    device::detail::copy_in(address(r, c), element, bytes(type));
+  }
+  double get(std::int64_t r, std::int64_t c) const {
+    unsigned char element[4];
+    device::detail::copy_out(element, address(r, c), bytes(type));
+    return load(type, element);
+  }
+  DType type;
+  AnyMatrix view;
+};
+
+// Offsets of more than 2^31 elements, without as much memory: pages that nobody touches cost nothing on the interpreter.
+void check_offsets_past_2_31(const Step& step) {
+  constexpr std::int64_t kFar = (std::int64_t(1) << 31) + 24, m = 3, n = 2, k = 4;
+  for (const Variant& v : step.variants) {
+    if (v.in == DType::kBF16) continue;
+    for (const bool along_rows : {true, false}) {
+      INFO(title(step, v) << ": strides of 2^31 + 24 elements, " << (along_rows ? "rows" : "columns"));
+      const std::int64_t r = along_rows ? kFar : 1, c = along_rows ? 1 : kFar;
+      SparseMatrix A("A", v.in, m, k, r, along_rows ? 1 : kFar / 2), B("B", v.in, k, n, along_rows ? kFar / 2 : 1, along_rows ? 1 : kFar),
+          C("C", v.out, m, n, r, c);
+      const Inputs a = small_integers(1), b = small_integers(2);
+      for (std::int64_t i = 0; i < m; ++i)
+        for (std::int64_t j = 0; j < k; ++j) A.set(i, j, a(i, j));
+      for (std::int64_t i = 0; i < k; ++i)
+        for (std::int64_t j = 0; j < n; ++j) B.set(i, j, b(i, j));
+      for (std::int64_t i = 0; i < m; ++i)
+        for (std::int64_t j = 0; j < n; ++j) C.set(i, j, kNaN);
+      REQUIRE_NOTHROW(v.gemm(A.view, B.view, C.view));
+      device::synchronize();
+      for (std::int64_t i = 0; i < m; ++i)
+        for (std::int64_t j = 0; j < n; ++j) {
+          double expected = 0;
+          for (std::int64_t x = 0; x < k; ++x) expected += a(i, x) * b(x, j);
+          CHECK(C.get(i, j) == expected);
+        }
+    }
+  }
+#if defined(COURSE_ON_INTERPRETER)
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  MESSAGE("peak resident memory: " << usage.ru_maxrss / 1024 << " MB");
+  CHECK(usage.ru_maxrss < 1024 * 1024);  // kilobytes
+#endif
+}
+
+}  // namespace
+
+void check_conformance(const Step& step) {
+  SUBCASE("shapes and strides, exactly") { check_shapes_and_strides(step); }
+  SUBCASE("fractions within the bound, NaN and infinity, overflow and underflow") { check_values(step); }
+  SUBCASE("epilogue") { check_epilogue(step); }
+  SUBCASE("refusals") { check_refusals(step); }
+  SUBCASE("more rows or columns than a grid has blocks in y") { check_long_matrices(step); }
+  SUBCASE("offsets past 2^31 elements") { check_offsets_past_2_31(step); }
+}
+
+}  // namespace harness

@@ -1,0 +1,61 @@
+/// @file
+/// Step 01: one thread computes one element of C.
+#pragma once
+
+#include "common/device/device.cuh"
+#include "common/device/element.cuh"
+#include "common/gemm/gemm.h"
+
+namespace step_01_naive {
+
+using gemm::ceil_div;
+using gemm::Matrix;
+
+/// Which way the 32 neighbouring threads of a warp lie in C. The arithmetic is the same; the memory system sees another program.
+enum class Mapping { kCoalesced, kSwapped };
+
+template <Mapping mapping>
+struct Tile {
+  static constexpr const char* kName = mapping == Mapping::kCoalesced ? "coalesced" : "swapped";
+  static constexpr int kBlockM = 32, kBlockN = 32;  // the part of C that a block computes
+  static constexpr int kThreads = kBlockM * kBlockN;
+
+  /// Position of a thread's element in the block's part of C.
+  static __device__ int row(int thread) { return mapping == Mapping::kCoalesced ? thread / kBlockN : thread % kBlockM; }
+  static __device__ int col(int thread) { return mapping == Mapping::kCoalesced ? thread % kBlockN : thread / kBlockM; }
+};
+
+template <class Tile, class In, class Out, class Epilogue>
+__global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C,
+                                                              Epilogue epilogue) {
+  // 1. Which element is mine? The blocks lie row by row over C.
+  const int64_t tiles_n = ceil_div<int64_t>(C.cols, Tile::kBlockN);
+  const int64_t row = blockIdx.x / tiles_n * Tile::kBlockM + Tile::row(threadIdx.x);
+  const int64_t col = blockIdx.x % tiles_n * Tile::kBlockN + Tile::col(threadIdx.x);
+  if (row >= C.rows || col >= C.cols) return;  // blocks at the edge stick out of C
+
+  // 2. Main loop: a row of A times a column of B.
+  const In* gA = A.at(row, 0);
+  const In* gB = B.at(0, col);
+  float rC = 0;
+  for (int64_t k = 0; k < A.cols; ++k) {
+    rC += device::to_float(*gA) * device::to_float(*gB);
+    gA += A.col_stride;
+    gB += B.row_stride;
+  }
+
+  // 3. Epilogue
+  *C.at(row, col) = device::from_float<Out>(epilogue(rC));
+}
+
+template <class Tile, class In, class Out, class Epilogue>
+void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilogue) {
+  gemm::check(A, B, C);
+  const int64_t tiles = ceil_div<int64_t>(C.rows, Tile::kBlockM) * ceil_div<int64_t>(C.cols, Tile::kBlockN);
+  if (tiles == 0) return;
+  device::launch(gemm_kernel<Tile, In, Out, Epilogue>, gemm::grid_size(tiles), Tile::kThreads, 0, A, B, C, epilogue);
+}
+
+using Tiles = gemm::TypeList<Tile<Mapping::kCoalesced>, Tile<Mapping::kSwapped>>;
+
+}  // namespace step_01_naive

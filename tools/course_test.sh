@@ -1,0 +1,455 @@
+#!/usr/bin/env bash
+# Tests of tools/course. It runs in a scratch copy whose path has a space, against stand-ins for the compiler, CMake,
+# apt-get and the steps; so nothing is built or installed, and each way of failing can be made to happen.
+# Prints every failed check; exit code 0 if there is none.
+# shellcheck disable=SC2016 # the stand-ins' bodies are in single quotes
+set -euo pipefail
+
+repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+scratch=$(mktemp -d -t 'course test.XXXXXX')
+trap 'rm -rf "$scratch"' EXIT
+export SCRATCH=$scratch
+passed=0 failed=0
+
+# --- the stand-ins ---
+
+stand_in() { # NAME: a command whose body is stdin; every call is written down
+  {
+    printf '#!/bin/bash\nprintf "%%s\\n" "%s $*" >>"$SCRATCH/calls"\n' "$1"
+    cat
+  } >"$scratch/bin/$1"
+  chmod +x "$scratch/bin/$1"
+}
+
+make_stand_ins() {
+  local tool
+  for tool in bash basename cat chmod cp dirname env flock grep ln mkdir mv nproc perl readlink rm sed setsid sleep sort \
+    tail true; do
+    ln -s "$(type -P "$tool")" "$scratch/bin/$tool"
+  done
+  # The file missing lists headers and -lNAMEs that the compiler does not find.
+  stand_in g++ <<'END'
+case $* in
+  -dumpversion) echo 12 ;;
+  *) ! grep -qFf "$SCRATCH/missing" <<<"$*$(cat)" ;;
+esac
+END
+  : >"$scratch/missing"
+  cp "$scratch/bin/g++" "$scratch/bin/clang++"
+  sed -i 's/echo 12/echo 14.0.6/; s/"g++ /"clang++ /' "$scratch/bin/clang++"
+  stand_in cmake <<'END'
+case $* in
+  *--version*) echo "cmake version 3.25.1" ;;
+  *--build*)
+    [[ ! -f $SCRATCH/build-fails ]] || { echo 'gemm.cuh:7: error: expected a tile'; exit 1; }
+    # Two builds at the same time: the second finds the first one's mark.
+    mkdir "$SCRATCH/building" || exit 1
+    trap 'sleep 0.2; echo interrupted && rm -r "$SCRATCH/building"; exit 130' INT
+    [[ ! -f $SCRATCH/build-is-slow ]] || sleep "$(<"$SCRATCH/build-is-slow")"
+    echo '[1/1] Linking'
+    for step in steps/*/; do
+      step=$(basename "$step")
+      mkdir -p build/interpreter/bin
+      ln -sf "$SCRATCH/bin/a_step" "build/interpreter/bin/$step"
+    done
+    rm -r "$SCRATCH/building"
+    ;;
+  *) mkdir -p "build/$(sed -E 's/.*--preset ([a-z-]+).*/\1/' <<<"$*")" ;;
+esac
+END
+  # The file exit-NN_name holds a step's exit code.
+  stand_in a_step <<'END'
+echo "$(basename "$0") $*"
+[[ ! -f $SCRATCH/exit-$(basename "$0") ]] || exit "$(<"$SCRATCH/exit-$(basename "$0")")"
+END
+  stand_in ctest <<<'[[ ! -f $SCRATCH/ctest-fails ]] || exit 8'
+  stand_in apt-get <<'END'
+[[ ! -f $SCRATCH/apt-fails || $* != *install* ]] || { echo 'E: no network'; exit 100; }
+[[ $* != *install* ]] || : >"$SCRATCH/missing"
+END
+  stand_in python3 <<'END'
+[[ $* == *'-m venv'* ]] || exit 0
+target=${*: -1}
+mkdir -p "$target/bin" "$target/lib/python3.11/site-packages/nvidia/cu13/include"
+: >"$target/lib/python3.11/site-packages/nvidia/cu13/include/cuda_runtime.h"
+ln -s "$SCRATCH/bin/pip" "$target/bin/python"
+END
+  stand_in pip <<<'[[ ! -f $SCRATCH/pip-fails ]] || exit 1'
+  stand_in id <<<'echo 0'
+  stand_in ninja </dev/null
+  stand_in gdb </dev/null
+}
+
+start_afresh() {
+  cd /
+  rm -rf "${scratch:?}"/*
+  mkdir -p "$scratch/bin" "$scratch/course"
+  cp -r "$repository/tools" "$scratch/course"
+  mkdir -p "$scratch"/course/steps/{01_naive,02_tiled,02_tiny,10_last}
+  echo '{}' >"$scratch/course/CMakePresets.json"
+  make_stand_ins
+}
+
+# --- checking ---
+
+# course ARGUMENT...: sets output, errors and code. The stand-ins' calls are in the file calls.
+course() {
+  : >"$scratch/calls"
+  code=0
+  PATH=$scratch/bin "$scratch/course/tools/course" "$@" >"$scratch/output" 2>"$scratch/errors" </dev/null || code=$?
+  output=$(<"$scratch/output")
+  errors=$(<"$scratch/errors")
+}
+
+check() { # WHAT CONDITION...
+  local what=$1
+  shift
+  if "$@"; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    printf 'FAILED: %s: not true: %s\n  exit code: %s\n  stdout: %s\n  stderr: %s\n' \
+      "$what" "$*" "$code" "$output" "$errors"
+  fi
+}
+
+equal() { [[ $1 == "$2" ]]; }
+contains() { [[ $1 == *"$2"* ]]; }
+lacks() { [[ $1 != *"$2"* ]]; }
+called() { grep -q -- "$1" "$scratch/calls"; }
+not_called() { ! called "$1"; }
+
+refused() { # TEXT ARGUMENT...: exit 2 and at most two lines with TEXT; nothing looked at, installed or written
+  local text=$1
+  shift
+  course "$@"
+  check "$*" equal "$code" 2
+  check "$*" contains "$errors" "$text"
+  check "$*" equal "$output" ''
+  check "$*: at most two lines" test "$(grep -c '' <<<"$errors")" -le 2
+  check "$*: no bash error" lacks "$errors" "line "
+  check "$*: nothing written" test ! -e "$scratch/course/build"
+  check "$*: no command ran" not_called 'cmake\|apt-get\|python3\|a_step'
+}
+
+steps_run() { sed -n 's/ .*//p' <<<"$output" | tr '\n' ' '; }
+
+# --- the tests ---
+
+test_refusals() {
+  local shape
+  refused 'unknown command' frobnicate
+  refused 'unknown command' 'run/../x'
+  refused 'unknown command' course help frobnicate
+  for shape in 0x4x 4x4 -1x2x3 1x2x3x4 1x2x axbxc 1.5x2x3 '' ' 1x2x3' 0x10x2x3 1X2X3; do
+    refused 'is not MxNxK' run --shape "$shape"
+    refused 'is not MxNxK' run "--shape=$shape"
+  done
+  refused 'too large' run --shape 12x12x99999999999999999999
+  refused 'needs 8589934591 GiB' run --on interpreter --shape 999999999999999999x999999999999999999x999999999999999999
+  refused 'needs 8589934591 GiB' run --on interpreter --shape 4294967296x4294967296x1
+  refused 'take a smaller --shape' run --on interpreter --shape 1000000x1000000x1
+  # A, B and C are a sixth of the memory; only with shadow memory it is too much.
+  refused 'take a smaller --shape' run --on interpreter --shape "$(($(memory) / 48))x1x1"
+  refused 'none of: f32 f16 bf16' run --dtype int3
+  refused 'none of: f32 f16 bf16' run --dtype=
+  refused 'none of: nn nt tn tt' run --layout qq
+  refused 'none of: nn nt tn tt' run --layout 'nn nt'
+  refused 'none of: gpu interpreter' run --on tpu
+  refused 'none of: gpu interpreter' test --on tpu
+  refused 'none of: forward' run --order sideways
+  refused 'none of: forward' run --order random:
+  refused 'none of: forward' run --order random:-1
+  refused 'none of: forward' run --order random:99999999999999999999
+  refused 'needs a value' run --shape
+  refused 'unknown option' run --what
+  refused 'unknown option' run -x
+  refused 'unknown option' run --force=yes
+  refused 'unknown option' test --shape 1x1x1
+  refused 'none of: gcc clang' test --compiler msvc
+  refused 'for the interpreter' test --compiler clang --on gpu
+  refused 'come after --' test matmul
+  if ! compgen -G '/dev/nvidia[0-9]*' >/dev/null; then
+    refused 'Or run with --on interpreter' run --on gpu
+    refused 'Or run with --on interpreter' test --on gpu
+  fi
+}
+
+memory() { echo "$(($(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo) * 1024))"; }
+
+test_step_names() {
+  local text
+  for text in 3 0 tiled 99999999999999999999999 '' / '*' 01_naivety ../steps; do
+    refused "no step '$text'. Give a number or the start of a name: 01_naive 02_tiled 02_tiny 10_last" run "$text"
+  done
+  refused 'could be any of: 02_tiled 02_tiny' run 2
+  refused 'could be any of: 02_tiled 02_tiny' run 02_ti
+  refused "no step '3'" run 1 3
+  course run --on interpreter 1 02_til 10 01 10_ steps/02_tiny/
+  check 'steps by number and prefix' equal "$(steps_run)" '01_naive 02_tiled 10_last 01_naive 10_last 02_tiny '
+  course run --on interpreter
+  check 'no step means all' equal "$(steps_run)" '01_naive 02_tiled 02_tiny 10_last '
+}
+
+test_help() {
+  local arguments
+  for arguments in help --help 'run --help' 'test --help' 'help run' 'help test' 'run 1 -h'; do
+    # shellcheck disable=SC2086 # several arguments
+    course $arguments
+    check "$arguments" equal "$code" 0
+    check "$arguments" contains "$output" 'Usage: tools/course'
+    check "$arguments" equal "$errors" ''
+  done
+  course
+  check 'no command' equal "$code" 2
+  check 'no command' contains "$errors" 'Usage: tools/course'
+}
+
+test_arguments_reach_the_step() {
+  course run 1 --on interpreter
+  check 'defaults' contains "$output" '01_naive --shape 256x256x256 --dtype f32 --layout nn'
+  check 'defaults' lacks "$output" '--force'
+  course run 1 --on=interpreter --shape=0x4x007 --dtype fp16 --layout tn --order random:7 --force
+  check 'all options' equal "$output" '01_naive --shape 0x4x007 --dtype f16 --layout tn --order random:7 --force'
+  course run -- 1 --on
+  check 'after --, everything is a step' contains "$errors" "no step '--on'"
+}
+
+test_exit_codes() {
+  echo 1 >"$scratch/exit-01_naive"
+  echo 2 >"$scratch/exit-02_tiled"
+  course run --on interpreter
+  check 'a wrong result outranks a refusal' equal "$code" 1
+  check 'the steps after it run' equal "$(steps_run)" '01_naive 02_tiled 02_tiny 10_last '
+  course run --on interpreter 02_til 10
+  check 'a refusal outranks success' equal "$code" 2
+  echo 139 >"$scratch/exit-02_tiny"
+  course run --on interpreter 02_til 02_tin 10
+  check 'a crash counts as wrong' equal "$code" 1
+  check 'a crash is named' contains "$errors" '02_tiny ended with exit code 139'
+  echo 130 >"$scratch/exit-01_naive"
+  course run --on interpreter 1 10
+  check 'an interrupted step ends the run' equal "$code" 130
+  check 'an interrupted step ends the run' equal "$(steps_run)" '01_naive '
+}
+
+test_second_run_does_no_work() {
+  local start
+  course run --on interpreter 1
+  check 'the first run configures' called 'cmake --fresh --preset interpreter'
+  check 'nobody to wait for' lacks "$errors" waiting
+  start=$(date +%s%N)
+  course run --on interpreter 1
+  check 'the second run takes less than 0.5 s' test $((($(date +%s%N) - start) / 1000000)) -lt 500
+  check 'the second run only builds' equal "$(sed 's/ .*//' "$scratch/calls" | tr '\n' ' ')" 'cmake a_step '
+  cd "$scratch/course/steps"
+  course run --on interpreter 1
+  check 'from another folder' equal "$code" 0
+  check 'from another folder' not_called '--fresh'
+  sleep 0.02
+  echo '{ }' >"$scratch/course/CMakePresets.json"
+  course run --on interpreter 1
+  check 'changed presets' called '--fresh'
+  mv "$scratch/course" "$scratch/elsewhere"
+  mkdir "$scratch/course"
+  mv "$scratch"/elsewhere/* "$scratch/course"
+  sed -i "s|^$scratch|/old|" "$scratch/course/build/interpreter/.configured"
+  course run --on interpreter 1
+  check 'a moved folder' called '--fresh'
+}
+
+test_missing_packages() {
+  printf 'doctest/doctest.h\n-ldw\n' >"$scratch/missing"
+  stand_in id <<<'echo 1000'
+  course run --on interpreter 1
+  check 'no right to install' equal "$code" 2
+  check 'no right to install' contains "$errors" \
+    "su -c 'apt-get update && apt-get install -y --no-install-recommends doctest-dev libdw-dev'"
+  check 'no right to install' not_called apt-get
+  stand_in sudo <<<'exit 1'
+  course run --on interpreter 1
+  check 'sudo that wants a password' equal "$code" 2
+  check 'sudo that wants a password' contains "$errors" "sudo sh -c 'apt-get update"
+  stand_in sudo <<<'shift; exec "$@"'
+  course run --on interpreter 1
+  check 'sudo without a password' equal "$code" 0
+  check 'sudo without a password' called 'sudo -n env DEBIAN_FRONTEND=noninteractive .*apt-get .*install'
+  check 'sudo without a password' called 'apt-get .*install -y --no-install-recommends doctest-dev libdw-dev$'
+
+  echo elfutils/libdwfl.h >"$scratch/missing"
+  rm -r "$scratch/course/build" "$scratch/bin/sudo"
+  stand_in id <<<'echo 0'
+  : >"$scratch/apt-fails"
+  course run --on interpreter 1
+  check 'apt-get fails' equal "$code" 1
+  check 'apt-get fails' contains "$errors" 'E: no network'
+  check 'apt-get fails' contains "$errors" 'Is there a network?'
+  rm "$scratch/apt-fails"
+  stand_in apt-get </dev/null
+  course run --on interpreter 1
+  check 'an installation without effect' equal "$code" 1
+  check 'an installation without effect' contains "$errors" 'still missing after their installation: libdw-dev'
+  rm "$scratch/bin/apt-get"
+  course run --on interpreter 1
+  check 'no apt-get' equal "$code" 2
+  check 'no apt-get' contains "$errors" 'missing: libdw-dev'
+}
+
+test_missing_commands() {
+  rm "$scratch/bin/ninja" "$scratch/bin/gdb"
+  course run --on interpreter 1
+  check 'run needs no gdb' not_called 'apt-get .*gdb'
+  check 'ninja' called 'apt-get .*install.* ninja-build$'
+  stand_in ninja </dev/null
+  course run --on interpreter 1
+  check 'ninja came' equal "$code" 0
+  stand_in apt-get <<<'[[ $* != *gdb* ]] || cp "$SCRATCH/bin/ninja" "$SCRATCH/bin/gdb"'
+  course test --on interpreter
+  check 'gdb came' equal "$code" 0
+  check 'gdb is installed for the tests' called 'apt-get .*install.* gdb$'
+  check 'CMake looks for it anew' called '--fresh'
+}
+
+test_old_tools() {
+  sed -i 's/echo 12/echo 11/' "$scratch/bin/g++"
+  stand_in apt-get <<'END'
+[[ $* == *g++-12* ]] || exit 0
+sed 's/echo 11/echo 12.3/' "$SCRATCH/bin/g++" >"$SCRATCH/bin/g++-12"
+chmod +x "$SCRATCH/bin/g++-12"
+END
+  course run --on interpreter 1
+  check 'an old g++ and a newer package' equal "$code" 0
+  check 'an old g++ and a newer package' called 'cmake .*-DCMAKE_CXX_COMPILER=.*/g++-12'
+}
+
+# The rest of the set-up asks what is installed at /usr/local/cuda; so this calls the functions themselves.
+test_python_environment() {
+  local venv=$scratch/build/venv
+  course_function() {
+    : >"$scratch/calls"
+    code=0 output='' errors=''
+    (
+      # shellcheck disable=SC2034 # read by the sourced functions
+      PATH=$scratch/bin root=$scratch/course build=$scratch/build
+      mkdir -p "$scratch/build/logs"
+      source "$repository/tools/setup/terminal.sh"
+      source "$repository/tools/setup/packages.sh"
+      source "$repository/tools/setup/toolchain.sh"
+      "$@"
+    ) 2>"$scratch/errors" || code=$?
+    errors=$(<"$scratch/errors")
+  }
+  mkdir -p "$venv/half-made"
+  : >"$scratch/pip-fails"
+  course_function ensure_venv one two
+  check 'pip fails' equal "$code" 1
+  check 'pip fails' contains "$errors" 'Is there a network?'
+  check 'pip fails: not taken for complete' test ! -e "$venv/.wheels"
+  rm "$scratch/pip-fails"
+  course_function ensure_venv one two
+  check 'a half-made environment is made again' test ! -e "$venv/half-made"
+  check 'a half-made environment is made again' called 'pip .*install .* one two'
+  course_function ensure_venv one two
+  check 'a complete environment stays' not_called python3
+  course_function ensure_venv one three
+  check 'other wheels' called 'pip .*install .* one three'
+
+  sed -i 's/3.25.1/3.22.1/' "$scratch/bin/cmake"
+  course_function eval 'find_wheels; printf "%s\n" "${wheels[@]}" >&2'
+  check 'an old CMake' contains "$errors" 'cmake=='
+}
+
+test_build_failure() {
+  : >"$scratch/build-fails"
+  course run --on interpreter 1
+  check 'a failed build' equal "$code" 1
+  check 'a failed build' contains "$errors" 'expected a tile'
+  check 'a failed build' contains "$errors" "the whole log: $scratch/course/build/logs/build-interpreter.log"
+  check 'a failed build' not_called a_step
+  rm "$scratch/build-fails"
+  course run --on interpreter 1
+  check 'the build is mended' equal "$code" 0
+  check 'the build is mended' not_called '--fresh'
+}
+
+test_unwritable_build_folder() {
+  : >"$scratch/course/build"
+  course run --on interpreter 1
+  check 'build/ cannot be written' equal "$code" 2
+  check 'build/ cannot be written' contains "$errors" "cannot write to $scratch/course/build"
+}
+
+test_two_at_the_same_time() {
+  local other
+  echo 0.5 >"$scratch/build-is-slow"
+  PATH=$scratch/bin "$scratch/course/tools/course" run --on interpreter 1 >/dev/null 2>&1 &
+  other=$!
+  sleep 0.2
+  course run --on interpreter 10
+  check 'the second one' equal "$code" 0
+  check 'the second one' contains "$errors" 'waiting for another course command'
+  check 'the first one' wait "$other"
+}
+
+# interrupted FILE: like course run 1, but gets Ctrl-C as soon as FILE exists.
+interrupted() {
+  set -m # a process group of its own, as a terminal gives to a command
+  PATH=$scratch/bin "$scratch/course/tools/course" run --on interpreter 1 >/dev/null 2>"$scratch/errors" &
+  set +m
+  until [[ -e $1 ]]; do sleep 0.1; done
+  kill -INT -- "-$!"
+  code=0
+  wait "$!" || code=$?
+  errors=$(<"$scratch/errors") output=''
+  check 'Ctrl-C' equal "$code" 130
+  check 'Ctrl-C: no complaint' lacks "$errors" 'could not'
+}
+
+test_interrupted_build() {
+  echo 2 >"$scratch/build-is-slow"
+  interrupted "$scratch/building"
+  check 'Ctrl-C: the build cleaned up' test ! -e "$scratch/building"
+  rm "$scratch/build-is-slow"
+  course run --on interpreter 1
+  check 'the next run works' equal "$code" 0
+}
+
+test_interrupted_installation() {
+  echo elfutils/libdwfl.h >"$scratch/missing"
+  stand_in apt-get <<'END'
+[[ $* == *install* && $* != *--download-only* ]] || exit 0
+# In Perl, because a shell cannot catch a signal that is ignored when it starts, and apt-get can.
+exec perl -e '
+  chdir $ENV{SCRATCH};
+  $SIG{INT} = sub { open my $file, ">", "half-installed"; exit 100 };
+  open my $file, ">", "installing";
+  select undef, undef, undef, 0.5;
+  truncate "missing", 0;
+'
+END
+  interrupted "$scratch/installing"
+  check 'Ctrl-C waits for dpkg' test ! -e "$scratch/half-installed" -a ! -s "$scratch/missing"
+}
+
+test_running_ctest() {
+  course test --on interpreter
+  check 'course test' equal "$code" 0
+  check 'everything is built' called 'cmake --build --preset interpreter$'
+  check 'ctest' called \
+    "ctest --test-dir $scratch/course/build/interpreter --output-on-failure --no-tests=error -j[0-9]*\$"
+  course test --on=interpreter -- -R 'one two' --verbose
+  check 'arguments for ctest' called 'ctest .* -R one two --verbose$'
+  course test --compiler clang
+  check 'clang' called 'cmake --fresh --preset interpreter-clang -DCMAKE_CXX_COMPILER=.*/clang++ '
+  check 'clang' called 'ctest --test-dir .*/build/interpreter-clang '
+  : >"$scratch/ctest-fails"
+  course test --on interpreter
+  check 'a failed test' equal "$code" 1
+}
+
+for test in $(compgen -A function test_); do
+  start_afresh
+  "$test"
+done
+echo "$passed checks passed, $failed failed"
+((failed == 0))
