@@ -182,7 +182,7 @@ void Block::run(LaunchState& launch, std::uint64_t index, Yield yield, void* yie
       // Barriers that can complete have completed; only polling threads could still bring something new.
       const bool polling = std::any_of(warps_.begin(), warps_.end(), [](const Warp& w) { return w.polling != 0; });
       if (polling) {
-        if (polled_) yield_(yield_context_, {true, who_waits_where()});
+        if (polled_) yield_(yield_context_);
         if (launch_->failed) return;
         wake_polling();
         continue;
@@ -222,12 +222,15 @@ void Block::enter(transfer_t from) {
   Block& block = *current_block;
   Fiber& self = *block.running_;
   std::string uncaught;  // fibers must not be switched inside a handler, so the report is made after it
+  // From the handlers on, this is the interpreter again: what std::string does is not the kernel's.
   current_fiber = &self;
   try {
     block.launch_->launch.invoke(block.launch_->launch.closure);
   } catch (const std::exception& e) {
+    current_fiber = nullptr;
     uncaught = std::string("uncaught exception: ") + e.what();
   } catch (...) {
+    current_fiber = nullptr;
     uncaught = "uncaught exception";
   }
   current_fiber = nullptr;
@@ -328,12 +331,12 @@ bool Block::wake_polling() {
   return any;
 }
 
-void Block::log_is_full(Fiber& fiber) {
+void Block::log_is_full(Fiber& fiber, Pc pc) {
   progress_.fetch_add(1, std::memory_order_relaxed);
   const std::uint64_t budget = launch_->options.step_budget;
   if (launch_->steps.fetch_add(AccessLog::kDepth, std::memory_order_relaxed) > budget)
     fail(Check::kEndless, "the kernel made more than " + std::to_string(budget) + " memory accesses",
-         "kernels end; raise Options::step_budget if this one only takes long", &fiber, {});
+         "kernels end; raise Options::step_budget if this one only takes long", &fiber, user_location(pc));
   Warp& warp = warps_[fiber.warp];
   warp.ready &= ~(1u << fiber.lane);
   warp.log_full |= 1u << fiber.lane;
@@ -348,14 +351,15 @@ void Block::rendezvous(Fiber& fiber) {
   switch_away(fiber);
 }
 
-void Block::poll(Fiber& fiber, const void* address) {
+void Block::poll(Fiber& fiber, const void* address, Pc pc) {
   fiber.polls = fiber.polled == address ? fiber.polls + 1 : 0;
-  fiber.polled = address;
+  fiber.polled = address, fiber.polled_at = pc;
   if (fiber.polls < kPollsBeforeYield) return;
   polled_ = true;
   progress_.fetch_add(1, std::memory_order_relaxed);
   if (launch_->steps.fetch_add(1, std::memory_order_relaxed) > launch_->options.step_budget)
-    fail(Check::kEndless, "a thread polls " + describe(address) + " without end", "somebody changes what it waits for", &fiber, {});
+    fail(Check::kEndless, "a thread polls " + describe(address) + " without end", "somebody changes what it waits for", &fiber,
+         user_location(pc));
   Warp& warp = warps_[fiber.warp];
   warp.ready &= ~(1u << fiber.lane);
   warp.polling |= 1u << fiber.lane;
@@ -465,7 +469,7 @@ void Block::release_barrier() {
   barrier_result_ = barrier_reduction_ == Reduction::kAnd   ? count == static_cast<int>(live_)
                     : barrier_reduction_ == Reduction::kOr ? count > 0
                                                             : count;
-  for (unsigned w = 0; w < warps_.size(); ++w) drain(w, 0);
+  drain(running_->warp, 0);  // the other warps' accesses were looked at when they stopped
   for (Fiber& fiber : fibers_) {
     if (!fiber.volatile_reads.empty()) acquire_volatile_reads(fiber);
     if (fiber.state != Fiber::State::kAtBarrier) continue;
@@ -491,7 +495,9 @@ std::string Block::who_waits_where() const {
     const Warp& warp = warps_[fiber.warp];
     if (fiber.state == Fiber::State::kExited) continue;
     if (fiber.state == Fiber::State::kRunning) {
-      where = warp.polling >> fiber.lane & 1 && fiber.polled ? "polls " + describe(fiber.polled) : "runs";
+      where = "runs";
+      if (warp.polling >> fiber.lane & 1 && fiber.polled)
+        where = fiber.polled_at ? "polls " + describe(fiber.polled) + " at " + at(user_location(fiber.polled_at)) : "sleeps";
     } else {
       where = std::string("waits in ") + fiber.waits_in + " at " + fiber.waits_at.file + ":" + std::to_string(fiber.waits_at.line);
       if (fiber.state == Fiber::State::kInCollective)
@@ -514,6 +520,17 @@ std::string Block::who_waits_where() const {
   return "block " + to_text(block_index_) + ": " + text;
 }
 
+void Block::name_a_poller(Diagnosis& d) const {
+  for (const Fiber& f : fibers_) {
+    if (!(warps_[f.warp].polling >> f.lane & 1) || !f.polled) continue;
+    const Location where = f.polled_at ? user_location(f.polled_at) : Location{};
+    d.file = where.file, d.line = where.line;
+    d.variable = variable_at(f.polled);
+    d.block = block_index_, d.thread = f.thread, d.warp = static_cast<int>(f.warp), d.lane = static_cast<int>(f.lane);
+    if (f.polled_at) return;  // one that sleeps between two looks says less
+  }
+}
+
 // --------------------------------------------------------------------------------------------------- fences and atomics
 void Block::acquire_volatile_reads(Fiber& fiber) {
   for (const void* address : fiber.volatile_reads) clock_.acquire_from(fiber.linear, address);
@@ -530,12 +547,12 @@ void Block::fence(Fiber& fiber, bool whole_gpu) {
 
 // What a volatile load observes is learnt at the next fence. It is looked up there, after the load: looking before it could miss
 // what another block publishes in between.
-void Block::volatile_load(Fiber& fiber, const void* p) {
+void Block::volatile_load(Fiber& fiber, const void* p, Pc pc) {
   if (fiber.volatile_reads.empty() || fiber.volatile_reads.back() != p) {
     if (fiber.volatile_reads.size() > 64) fiber.volatile_reads.erase(fiber.volatile_reads.begin());
     fiber.volatile_reads.push_back(p);
   }
-  poll(fiber, p);
+  poll(fiber, p, pc);
 }
 
 void Block::volatile_store(Fiber& fiber, const void* p) {
@@ -576,7 +593,7 @@ void Block::atomic(Fiber& fiber, void* address, unsigned size, void* old_value, 
     fiber.polled = nullptr;
     changes_.fetch_add(1, std::memory_order_relaxed);
   } else {
-    poll(fiber, address);
+    poll(fiber, address, to_pc(return_address));
   }
 }
 
@@ -719,7 +736,8 @@ void Block::observe_elsewhere(Fiber& fiber, const void* p, unsigned size, Op op,
   if (inside(p, variables())) {  // a __device__ variable: global memory
     const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p);
     if (address & (size - 1) && launch_->options.memcheck) misaligned(fiber, p, size, op, return_address);
-    if (log_.append(fiber.lane, address, size, op, false, op == Op::kAtomic, to_pc(return_address))) log_is_full(fiber);
+    const Pc pc = to_pc(return_address);
+    if (log_.append(fiber.lane, address, size, op, false, op == Op::kAtomic, pc)) log_is_full(fiber, pc);
     return;
   }
   if (launch_->options.memcheck) bad_access(fiber, p, size, op, return_address);
@@ -773,6 +791,8 @@ std::string Block::describe(const void* p) const {
 
 void Block::bad_access(Fiber& fiber, const void* p, unsigned size, Op op, const void* return_address) {
   const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p);
+  // A vector that straddles the end because it is misaligned.
+  if (address & (size - 1) && address >= kPage) misaligned(fiber, p, size, op, return_address);
   const std::string access = std::string(op == Op::kLoad ? "read" : op == Op::kStore ? "write" : "atomic") + " of " + std::to_string(size) + " bytes ";
   std::string what, expected = "accesses stay inside allocations and variables";
   if (address - global_begin_ < GlobalMemory::kBytes || address - reinterpret_cast<std::uintptr_t>(arena_) < kArenaBytes ||
@@ -827,9 +847,9 @@ bool Block::in_guard_page(const void* p) const {
   return offset < stack_count_ * stack_bytes_ && offset % stack_bytes_ < kPage;
 }
 
-void Block::fail_from_signal(Check check, std::string what, std::string expected, Pc pc) {
+void Block::fail_from_signal(Check check, const char* what, const char* expected, Pc pc) {
   const Fiber* fiber = std::exchange(current_fiber, nullptr);
-  signal_diagnosis_ = diagnose(check, std::move(what), std::move(expected), fiber, user_location(pc + 1), *this);
+  signal_diagnosis_ = diagnose(check, what, expected, fiber, user_location(pc + 1), *this);
   std::longjmp(after_signal_, 1);
 }
 

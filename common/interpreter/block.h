@@ -63,6 +63,7 @@ struct Fiber {
   bool predicate = false;                ///< given to __syncthreads_count and its like
   const void* polled = nullptr;          ///< address of the last atomic or volatile read that brought nothing new
   unsigned polls = 0;                    ///< how often in a row
+  Pc polled_at = 0;                      ///< the instruction that does it; 0: unknown
   std::vector<const void*> volatile_reads;  ///< since the last fence or barrier
 };
 
@@ -79,21 +80,17 @@ class Block {
   Block();
   ~Block();
 
-  /// What a block waits for when none of its threads can go on by itself.
-  struct Pause {
-    bool polling;  ///< its threads poll memory that another block may change
-    std::string who_waits_where;
-  };
-  using Yield = void (*)(void* context, const Pause& pause);
+  using Yield = void (*)(void* context);
 
-  /// Runs block `index` to its end, or until the launch fails. `yield` is called when it can only wait for other blocks.
+  /// Runs block `index` to its end, or until the launch fails. `yield` is called when all its threads wait and some of them poll memory
+  /// that another block may change.
   void run(LaunchState& launch, std::uint64_t index, Yield yield, void* yield_context);
 
   // ---- called by the kernel, on a fiber ----
   /// A memory access of `fiber`, about to happen. strong: atomic or volatile.
   [[gnu::always_inline]] void observe(Fiber& fiber, const void* p, unsigned size, Op op, bool strong, const void* return_address);
   void observe_range(Fiber& fiber, const void* p, std::size_t bytes, Op op, const void* return_address);
-  void volatile_load(Fiber& fiber, const void* p);
+  void volatile_load(Fiber& fiber, const void* p, Pc pc);
   void volatile_store(Fiber& fiber, const void* p);
   void collective(Fiber& fiber, const char* name, unsigned mask, void* argument, Combine combine, Site site);
   void warp_barrier(Fiber& fiber, unsigned mask, Site site);
@@ -102,7 +99,7 @@ class Block {
   void atomic(Fiber& fiber, void* address, unsigned size, void* old_value, bool (*update)(void*, const void*), const void* context,
               Scope scope, const void* return_address);
   /// The fiber found nothing new at `address`; after some times others get their turn.
-  void poll(Fiber& fiber, const void* address);
+  void poll(Fiber& fiber, const void* address, Pc pc);
   [[noreturn]] void fail_misaligned(Fiber& fiber, const void* p, unsigned alignment, Location where);
   [[noreturn]] void fail(Check check, std::string what, std::string expected, const Fiber* fiber, Location where,
                          std::string variable = "");
@@ -111,10 +108,15 @@ class Block {
   uint3 index() const { return block_index_; }
   const LaunchState& launch() const { return *launch_; }
 
+  // ---- called from `yield` ----
+  std::string who_waits_where() const;
+  /// Puts a thread that polls, and where, into `diagnosis`.
+  void name_a_poller(Diagnosis& diagnosis) const;
+
   // ---- called from signal handlers and the watchdog ----
   /// Whether `p` lies in the guard page below a fiber's stack.
   bool in_guard_page(const void* p) const;
-  [[noreturn]] void fail_from_signal(Check check, std::string what, std::string expected, Pc pc);
+  [[noreturn]] void fail_from_signal(Check check, const char* what, const char* expected, Pc pc);
   /// Grows while threads do things that the interpreter sees.
   std::uint64_t progress() const { return progress_.load(std::memory_order_relaxed); }
   /// Grows when threads change memory or pass a barrier: polling alone does not count.
@@ -160,10 +162,9 @@ class Block {
   void complete(Warp& warp, std::size_t collective);
   void release_barrier();
   bool wake_polling();
-  std::string who_waits_where() const;
 
   // checks
-  void log_is_full(Fiber& fiber);
+  void log_is_full(Fiber& fiber, Pc pc);
   void drain(unsigned warp, std::uint32_t open);
   void on_request(unsigned warp, const Request& request);
   void check_initialised(unsigned warp, const Request& request);
@@ -239,7 +240,8 @@ inline void Block::observe(Fiber& fiber, const void* p, unsigned size, Op op, bo
     return observe_elsewhere(fiber, p, size, op, return_address);
   }
   if (address & (size - 1) && launch_->options.memcheck) [[unlikely]] misaligned(fiber, p, size, op, return_address);
-  if (log_.append(fiber.lane, address, size, op, shared, strong, to_pc(return_address))) log_is_full(fiber);
+  const Pc pc = to_pc(return_address);
+  if (log_.append(fiber.lane, address, size, op, shared, strong, pc)) log_is_full(fiber, pc);
 }
 
 }  // namespace interpreter

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -31,6 +32,9 @@ struct Options {
   int workers = 0;             ///< blocks that run at the same time; 0: one per core
   std::size_t stack_bytes = 64 * 1024;             ///< stack of one CUDA thread
   std::uint64_t step_budget = 100'000'000'000ull;  ///< memory accesses of one launch after which it counts as endless
+  /// Called some times a second during launches that take longer than that, with the share of the blocks that have ended, and in
+  /// the end with 1.
+  std::function<void(double)> progress;
   double hang_seconds = 20;    ///< a thread that neither accesses memory nor waits for so long counts as endless
 };
 

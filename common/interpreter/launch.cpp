@@ -223,8 +223,8 @@ class Run {
   void work(Slot& slot, Block& block);
   bool take_block(std::uint64_t& index);
   void pass_turn();  // mutex_ held
-  static void yield(void* slot, const Block::Pause& pause);
-  void wait_for_others(Slot& slot, const Block::Pause& pause);
+  static void yield(void* slot);
+  void wait_for_others(Slot& slot);
   std::uint64_t changes() const;  // mutex_ held
   void watch(std::unique_lock<std::mutex>& lock);
   void collect(Block& block, std::uint64_t index);
@@ -299,23 +299,24 @@ std::uint64_t Run::changes() const {
   return sum;
 }
 
-void Run::yield(void* slot, const Block::Pause& pause) {
+void Run::yield(void* slot) {
   Slot& self = *static_cast<Slot*>(slot);
-  self.run->wait_for_others(self, pause);
+  self.run->wait_for_others(self);
 }
 
-void Run::wait_for_others(Slot& slot, const Block::Pause& pause) {
+void Run::wait_for_others(Slot& slot) {
   // Rounds without any change by anybody after which waiting is hopeless. Every resident block has had its turn several times then.
   constexpr unsigned kHopeless = 50;
   std::unique_lock lock(mutex_);
   const std::uint64_t now = changes();
   slot.idle_rounds = now == slot.seen_changes ? slot.idle_rounds + 1 : 0;
   slot.seen_changes = now;
-  slot.waits_for = pause.who_waits_where;
+  if (slot.idle_rounds >= kHopeless) slot.waits_for = slot.block->who_waits_where();
 
   const bool more_blocks = next_block_ < state_.blocks && alive_ < resident_limit_;
   bool hopeless = !more_blocks;
-  for (const Slot& other : slots_) hopeless &= !other.block || other.idle_rounds >= kHopeless;
+  // A block that has not yielded since the last change may still be at work on it.
+  for (const Slot& other : slots_) hopeless &= !other.block || (other.idle_rounds >= kHopeless && other.seen_changes == now);
   if (hopeless && !state_.failed) {
     Diagnosis d;
     d.check = Check::kSynccheck;
@@ -328,7 +329,7 @@ void Run::wait_for_others(Slot& slot, const Block::Pause& pause) {
       d.what += "; " + std::to_string(state_.blocks - next_block_) + " blocks have not started: the GPU holds " +
                 std::to_string(resident_limit_) + " of them at a time";
     d.expected = "blocks wait only for blocks that are resident together, and for something that happens";
-    d.block = slot.block->index();
+    slot.block->name_a_poller(d);
     lock.unlock();
     state_.fail(std::move(d));
     return;
@@ -369,8 +370,13 @@ void Run::collect(Block& block, std::uint64_t index) {
 // A thread that is stuck in a loop without memory accesses never comes back to the interpreter: it gets a signal.
 void Run::watch(std::unique_lock<std::mutex>& lock) {
   const auto limit = std::chrono::duration<double>(state_.options.hang_seconds);
+  bool shown = false;
   while (alive_ > 0) {
-    all_done_.wait_for(lock, std::min<std::chrono::duration<double>>(limit / 4, std::chrono::seconds(1)));
+    const auto status = all_done_.wait_for(lock, std::min<std::chrono::duration<double>>(limit / 4, std::chrono::milliseconds(250)));
+    if (state_.options.progress && status == std::cv_status::timeout && alive_ > 0) {
+      state_.options.progress(static_cast<double>(next_block_ - alive_) / static_cast<double>(state_.blocks));
+      shown = true;
+    }
     if (state_.failed)  // wake those who wait for their turn, so that they see it
       while (!waiting_.empty()) {
         ++running_;
@@ -389,6 +395,7 @@ void Run::watch(std::unique_lock<std::mutex>& lock) {
       }
     }
   }
+  if (shown) state_.options.progress(1);
 }
 
 void Run::execute() {

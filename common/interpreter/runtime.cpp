@@ -66,7 +66,7 @@ void assertion_failed(const char* condition, const char* file, int line) {
 void sleep_hint() {
   const Entered in;
   static const char sleeping = 0;
-  for (int i = 0; i < 8; ++i) in.block.poll(in.fiber, &sleeping);
+  for (int i = 0; i < 8; ++i) in.block.poll(in.fiber, &sleeping, 0);
 }
 long long clock_ticks() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
@@ -91,7 +91,7 @@ namespace {
   if (!fiber) return;
   current_fiber = nullptr;
   current_block->observe(*fiber, p, size, op, strong, return_address);
-  if (strong && op == Op::kLoad) current_block->volatile_load(*fiber, p);
+  if (strong && op == Op::kLoad) current_block->volatile_load(*fiber, p, interpreter::to_pc(return_address));
   if (strong && op == Op::kStore) current_block->volatile_store(*fiber, p);
   current_fiber = fiber;
 }

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <thread>
 
 extern "C" {
 extern char __executable_start, _end;
@@ -61,8 +62,13 @@ std::vector<Location> frames(Pc pc) {
   Dwarf_Files* files = nullptr;
   std::size_t file_count = 0;
   dwarf_getsrcfiles(unit, &files, &file_count);
+  // The first list ends with the innermost inlined function; that one's own scopes lead through all its callers.
   Dwarf_Die* scopes = nullptr;
-  const int n = dwarf_getscopes(unit, address - bias, &scopes);
+  if (dwarf_getscopes(unit, address - bias, &scopes) <= 0) return result;
+  Dwarf_Die innermost = scopes[0];
+  std::free(scopes);
+  scopes = nullptr;
+  const int n = dwarf_getscopes_die(&innermost, &scopes);
   for (int i = 0; i < n; ++i) {
     if (dwarf_tag(&scopes[i]) == DW_TAG_subprogram) break;
     if (dwarf_tag(&scopes[i]) != DW_TAG_inlined_subroutine) continue;
@@ -96,7 +102,9 @@ std::vector<Location> user_frames(Pc pc) {
   std::lock_guard lock(mutex);
   const auto found = cache.find(pc);
   if (found != cache.end()) return found->second;
-  std::vector<Location> all = frames(pc);
+  // libdw puts some 300 KB on its stack for a large line table: more than a CUDA thread's or a signal handler's.
+  std::vector<Location> all;
+  std::thread([&] { all = frames(pc); }).join();
   const auto first = std::find_if(all.begin(), all.end(), [](const Location& l) { return !is_plumbing(l.file); });
   if (first != all.end()) all.erase(all.begin(), first);
   return cache[pc] = all;
@@ -154,16 +162,21 @@ const Symbols& symbols() {
 
 // "void f<T>(int)" -> "f<T>": the parameter list starts at the last top-level parenthesis.
 std::string without_signature(const std::string& name) {
-  int angle = 0;
+  static const std::string kAnonymous = "(anonymous namespace)";
+  int depth = 0;
   std::size_t end = name.size(), begin = 0;
   for (std::size_t i = 0; i < name.size(); ++i) {
-    if (name[i] == '<') ++angle;
-    if (name[i] == '>') --angle;
-    if (angle == 0 && name[i] == ' ' && end == name.size()) begin = i + 1;
-    if (angle == 0 && name[i] == '(' && i > begin && name.compare(i, 21, "(anonymous namespace)") != 0) {
+    if (name.compare(i, kAnonymous.size(), kAnonymous) == 0) {
+      i += kAnonymous.size() - 1;
+      continue;
+    }
+    if (depth == 0 && name[i] == '(') {
       end = i;
       break;
     }
+    if (name[i] == '<' || name[i] == '(') ++depth;
+    if (name[i] == '>' || name[i] == ')') --depth;
+    if (depth == 0 && name[i] == ' ') begin = i + 1;
   }
   return name.substr(begin, end - begin);
 }

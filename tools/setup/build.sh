@@ -60,7 +60,7 @@ prepare() {
   read -ra commands <<<"$2"
   shift 2
   lock_build_folder
-  setup "$preset" ${commands[@]+"${commands[@]}"}
+  setup "$preset" "${commands[@]}"
   configure "$preset"
   build_preset "$preset" "$@"
   unlock_build_folder
