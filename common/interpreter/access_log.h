@@ -2,12 +2,15 @@
 /// Rebuilds a warp's instructions from what its lanes did one after the other.
 ///
 /// A GPU runs the 32 lanes of a warp together, the interpreter one by one. Each lane logs its accesses; drain() takes the logs as a GPU
-/// would have: of the lanes' next accesses the one with the lowest machine address goes first, and every lane that stands at the
-/// same instruction takes part (lanes that skipped a predicated access do not).
+/// would have: of the lanes' next accesses the one furthest up in the code goes first, and every lane that stands at the same
+/// instruction takes part (lanes that skipped a predicated access do not).
+/// Lanes that went different ways meet again where a GPU's would, see ControlFlow: the lane that stands furthest up in the code goes
+/// first. A lane that a loop has brought back up has passed code further down, and waits there for the others: at its gate.
 #pragma once
 
 #include <cstdint>
 
+#include "common/interpreter/control_flow.h"
 #include "common/interpreter/source_map.h"
 
 namespace interpreter {
@@ -34,12 +37,15 @@ class AccessLog {
   /// Entries per lane. Small, so that the whole log stays in the L1 cache.
   static constexpr unsigned kDepth = 64;
 
-  /// Logs an access. @return whether the lane's log is now full.
-  bool append(unsigned lane, std::uintptr_t address, unsigned size, Op op, bool shared, bool strong, Pc pc) {
+  /// Logs an access. @param path the lane's way since its last access
+  /// @return whether the lane's log is now full.
+  bool append(unsigned lane, std::uintptr_t address, unsigned size, Op op, bool shared, bool strong, Pc pc,
+              const ControlFlow::Path& path) {
     const unsigned n = count_[lane];
-    if (n && try_to_join(lane, n - 1, address, size, op, shared, strong, pc)) return false;
+    if (n && path.blocks.empty() && try_to_join(lane, n - 1, address, size, op, shared, strong, pc)) return false;
     entries_[n][lane] = pack(address, size, op, shared, strong, size);
     pcs_[n][lane] = pc;
+    paths_[n][lane] = path.id;
     count_[lane] = n + 1;
     return n + 1 == kDepth;
   }
@@ -47,12 +53,13 @@ class AccessLog {
   unsigned count(unsigned lane) const { return count_[lane]; }
   void clear() {
     for (unsigned& n : count_) n = 0;
+    for (bool& past : past_gate_) past = false;
   }
 
   /// Calls `sink(const Request&)` for every instruction that is known completely. A lane of `open` may still reach an instruction at
   /// which others stand, so nothing beyond its log is certain; what is not certain stays.
   template <class Sink>
-  void drain(std::uint32_t open, Sink&& sink);
+  void drain(ControlFlow& flow, std::uint32_t open, Sink&& sink);
 
  private:
   // An entry: address in bits 0-47, then size (5 bits), op (2), shared (1), strong (1), size of the first piece (5).
@@ -77,7 +84,9 @@ class AccessLog {
 
   std::uint64_t entries_[kDepth][32];
   Pc pcs_[kDepth][32];
+  std::uint32_t paths_[kDepth][32];
   unsigned count_[32] = {};
+  bool past_gate_[32] = {};  // of each lane's first entry
   Pc joined_pc_[32] = {};  // of the last piece that was joined to each lane's last entry
 };
 
@@ -105,7 +114,7 @@ void AccessLog::emit(Pc pc, std::uint64_t entry, std::uint32_t lanes, unsigned c
 }
 
 template <class Sink>
-void AccessLog::drain(std::uint32_t open, Sink&& sink) {
+void AccessLog::drain(ControlFlow& flow, std::uint32_t open, Sink&& sink) {
   unsigned head[32] = {};
   std::uint64_t addresses[32];
   std::uint32_t active = 0;
@@ -123,57 +132,75 @@ void AccessLog::drain(std::uint32_t open, Sink&& sink) {
     unsigned row = 0;
     for (; row < rows; ++row) {
       const Pc pc = pcs_[row][first];
+      const std::uint32_t path = paths_[row][first];
       const std::uint64_t entry = entries_[row][first];
       unsigned n = 0;
       std::uint64_t differs = 0;
       if (full_warp) {
         for (unsigned lane = 0; lane < 32; ++lane) {
-          differs |= (pcs_[row][lane] ^ pc) | (entries_[row][lane] ^ entry) >> 48;
+          differs |= (pcs_[row][lane] ^ pc) | (paths_[row][lane] ^ path) | (entries_[row][lane] ^ entry) >> 48;
           addresses[lane] = entries_[row][lane] & kAddressMask;
         }
         n = 32;
       } else {
         for (std::uint32_t rest = active; rest; rest &= rest - 1) {
           const unsigned lane = static_cast<unsigned>(__builtin_ctz(rest));
-          differs |= (pcs_[row][lane] ^ pc) | (entries_[row][lane] ^ entry) >> 48;
+          differs |= (pcs_[row][lane] ^ pc) | (paths_[row][lane] ^ path) | (entries_[row][lane] ^ entry) >> 48;
           addresses[n++] = entries_[row][lane] & kAddressMask;
         }
       }
       if (differs) break;
       emit(pc, entry, active, n, addresses, sink);
     }
-    for (std::uint32_t rest = active; rest; rest &= rest - 1) head[__builtin_ctz(rest)] = row;
+    for (std::uint32_t rest = active; rest; rest &= rest - 1) {
+      head[__builtin_ctz(rest)] = row;
+      if (row) past_gate_[__builtin_ctz(rest)] = false;
+    }
   }
 
   for (;;) {
-    Pc lowest = ~Pc(0);
-    std::uint64_t entry = 0;
+    // A position in the code: that of the block, then that of the instruction. A gate is a block.
+    constexpr std::uint64_t kNowhere = ~0ull;
+    std::uint64_t stands_at[32], first = kNowhere;
     bool uncertain = false;
     for (unsigned lane = 0; lane < 32; ++lane) {
+      stands_at[lane] = kNowhere;
       if (head[lane] == count_[lane]) {
         uncertain |= open >> lane & 1;
-      } else if (pcs_[head[lane]][lane] < lowest) {
-        lowest = pcs_[head[lane]][lane];
-        entry = entries_[head[lane]][lane];
+        continue;
       }
+      const std::uint32_t path = paths_[head[lane]][lane];
+      const std::uint32_t gate = past_gate_[lane] ? 0 : flow.gate(path);
+      stands_at[lane] = gate ? std::uint64_t(gate) << 32 : std::uint64_t(flow.position(path)) << 32 | pcs_[head[lane]][lane];
+      first = stands_at[lane] < first ? stands_at[lane] : first;
     }
-    if (uncertain || lowest == ~Pc(0)) break;
+    if (uncertain || first == kNowhere) break;
+    const Pc pc = static_cast<Pc>(first);
+    if (pc == 0) {
+      for (unsigned lane = 0; lane < 32; ++lane) past_gate_[lane] |= stands_at[lane] == first;
+      continue;
+    }
+    std::uint64_t entry = 0;
     std::uint32_t lanes = 0;
     unsigned n = 0;
     for (unsigned lane = 0; lane < 32; ++lane) {
       const unsigned at = head[lane];
-      if (at == count_[lane] || pcs_[at][lane] != lowest || (entries_[at][lane] ^ entry) >> 48) continue;
+      if (stands_at[lane] != first) continue;
+      if (!lanes) entry = entries_[at][lane];
+      else if ((entries_[at][lane] ^ entry) >> 48) continue;
       lanes |= 1u << lane;
       addresses[n++] = entries_[at][lane] & kAddressMask;
       ++head[lane];
+      past_gate_[lane] = false;
     }
-    emit(lowest, entry, lanes, n, addresses, sink);
+    emit(pc, entry, lanes, n, addresses, sink);
   }
 
   for (unsigned lane = 0; lane < 32; ++lane) {
     for (unsigned i = head[lane]; i < count_[lane]; ++i) {
       entries_[i - head[lane]][lane] = entries_[i][lane];
       pcs_[i - head[lane]][lane] = pcs_[i][lane];
+      paths_[i - head[lane]][lane] = paths_[i][lane];
     }
     count_[lane] -= head[lane];
   }

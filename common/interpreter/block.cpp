@@ -60,6 +60,17 @@ uint3 unflatten(std::uint64_t linear, dim3 shape) {
           static_cast<unsigned>(linear / shape.x / shape.y)};
 }
 
+Diagnosis diagnose(Check check, std::string what, std::string expected, const Fiber* fiber, const Location& where, const Block& block) {
+  Diagnosis d;
+  d.check = check;
+  d.what = std::move(what), d.expected = std::move(expected);
+  d.file = where.file, d.line = where.line;
+  d.kernel = block.launch().kernel_name();
+  d.block = block.index();
+  if (fiber) d.thread = fiber->thread, d.warp = static_cast<int>(fiber->warp), d.lane = static_cast<int>(fiber->lane);
+  return d;
+}
+
 }  // namespace
 
 // ------------------------------------------------------------------------------------------------------------ L1 model
@@ -124,6 +135,7 @@ void Block::start(std::uint64_t index) {
       for (unsigned i = 0; i < n; ++i) mprotect(stacks_ + i * stack_bytes, kPage, PROT_NONE);
   }
 
+  flow_ = &flows_[launch.launch.kernel];
   fibers_.resize(n);
   warps_.resize((n + 31) / 32);
   for (Warp& warp : warps_) {
@@ -140,6 +152,7 @@ void Block::start(std::uint64_t index) {
     fiber.linear = i, fiber.warp = i / 32, fiber.lane = i % 32;
     fiber.state = Fiber::State::kRunning;
     fiber.polled = nullptr, fiber.polls = 0;
+    fiber.path = flow_->entry();
     fiber.volatile_reads.clear();
     // If all stacks began at the same offset in a page, their tops would compete for the same few lines of the L1 cache.
     char* const top = stacks_ + (i + 1) * stack_bytes_ - 192 * i % kPage;
@@ -151,6 +164,7 @@ void Block::start(std::uint64_t index) {
     ready_warps_ |= 1u << w;
   }
 
+  uninitialised_.reset();
   ++block_serial_;
   static_shared_bytes = 0;
   dynamic_bytes_ = launch.launch.dynamic_shared_bytes;
@@ -173,7 +187,7 @@ void Block::run(LaunchState& launch, std::uint64_t index, Yield yield, void* yie
   start(index);
   unsigned first = pick(ready_warps_);
   if (setjmp(after_signal_) != 0) {  // a signal handler gave up the block
-    launch_->fail(std::move(signal_diagnosis_));
+    report(std::move(signal_diagnosis_));
     return;
   }
   for (;;) {
@@ -199,13 +213,14 @@ void Block::run(LaunchState& launch, std::uint64_t index, Yield yield, void* yie
         }
       d.kernel = launch_->kernel_name();
       d.block = block_index_;
-      launch_->fail(std::move(d));
+      report(std::move(d));
       return;
     }
     first = fiber->warp;
     resume(scheduler_, *fiber);
     if (stop_ != Stop::kNobodyReady) break;
   }
+  if (stop_ == Stop::kFinished && uninitialised_) launch_->fail(*uninitialised_);
   current_block = nullptr;
 }
 
@@ -470,6 +485,10 @@ void Block::release_barrier() {
                     : barrier_reduction_ == Reduction::kOr ? count > 0
                                                             : count;
   drain(running_->warp, 0);  // the other warps' accesses were looked at when they stopped
+  if (uninitialised_) {
+    launch_->fail(*uninitialised_);
+    leave(Stop::kFailed);
+  }
   for (Fiber& fiber : fibers_) {
     if (!fiber.volatile_reads.empty()) acquire_volatile_reads(fiber);
     if (fiber.state != Fiber::State::kAtBarrier) continue;
@@ -599,7 +618,7 @@ void Block::atomic(Fiber& fiber, void* address, unsigned size, void* old_value, 
 
 // --------------------------------------------------------------------------------------------------------------- checks
 void Block::drain(unsigned w, std::uint32_t open) {
-  log_.drain(open, [&](const Request& request) { on_request(w, request); });
+  log_.drain(*flow_, open, [&](const Request& request) { on_request(w, request); });
 }
 
 void Block::on_request(unsigned w, const Request& request) {
@@ -637,11 +656,12 @@ void Block::check_initialised(unsigned w, const Request& request) {
       if (writes) flags.set(offset, request.size);
       else initialised = flags.all(offset, request.size);
     }
-    if (!initialised) {
+    if (!initialised && !uninitialised_) {
       const Fiber& fiber = fibers_[w * 32 + static_cast<unsigned>(std::countr_zero(rest))];
       const void* p = reinterpret_cast<const void*>(address);
-      fail(Check::kInitcheck, "read of " + std::to_string(request.size) + " uninitialised bytes of " + describe(p),
-           "memory is written before it is read", &fiber, user_location(request.pc), variable_at(p));
+      uninitialised_ = diagnose(Check::kInitcheck, "read of " + std::to_string(request.size) + " uninitialised bytes of " + describe(p),
+                                "memory is written before it is read", &fiber, user_location(request.pc), *this);
+      uninitialised_->variable = variable_at(p);
     }
     if (request.uniform) return;
   }
@@ -737,7 +757,7 @@ void Block::observe_elsewhere(Fiber& fiber, const void* p, unsigned size, Op op,
     const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p);
     if (address & (size - 1) && launch_->options.memcheck) misaligned(fiber, p, size, op, return_address);
     const Pc pc = to_pc(return_address);
-    if (log_.append(fiber.lane, address, size, op, false, op == Op::kAtomic, pc)) log_is_full(fiber, pc);
+    if (log_.append(fiber.lane, address, size, op, false, op == Op::kAtomic, pc, *std::exchange(fiber.path, fiber.path->restart))) log_is_full(fiber, pc);
     return;
   }
   if (launch_->options.memcheck) bad_access(fiber, p, size, op, return_address);
@@ -813,28 +833,18 @@ void Block::misaligned(Fiber& fiber, const void* p, unsigned size, Op op, const 
        "an access of n bytes has an address that n divides", &fiber, user_location(to_pc(return_address)), variable_at(p));
 }
 
-namespace {
-
-Diagnosis diagnose(Check check, std::string what, std::string expected, const Fiber* fiber, const Location& where, const Block& block) {
-  Diagnosis d;
-  d.check = check;
-  d.what = std::move(what), d.expected = std::move(expected);
-  d.file = where.file, d.line = where.line;
-  d.kernel = block.launch().kernel_name();
-  d.block = block.index();
-  if (fiber) d.thread = fiber->thread, d.warp = static_cast<int>(fiber->warp), d.lane = static_cast<int>(fiber->lane);
-  return d;
-}
-
-}  // namespace
-
 void Block::fail(Check check, std::string what, std::string expected, const Fiber* fiber, Location where, std::string variable) {
   {
     Diagnosis d = diagnose(check, std::move(what), std::move(expected), fiber, where, *this);
     d.variable = std::move(variable);
-    launch_->fail(std::move(d));
+    report(std::move(d));
   }
   leave(Stop::kFailed);  // the fibers are dropped where they stand: kernels own nothing
+}
+
+void Block::report(Diagnosis d) {
+  // What else goes wrong after a read of uninitialised bytes may come from them.
+  launch_->fail(uninitialised_ && d.check != Check::kRacecheck ? *uninitialised_ : std::move(d));
 }
 
 void Block::fail_misaligned(Fiber& fiber, const void* p, unsigned alignment, Location where) {
@@ -849,7 +859,9 @@ bool Block::in_guard_page(const void* p) const {
 
 void Block::fail_from_signal(Check check, const char* what, const char* expected, Pc pc) {
   const Fiber* fiber = std::exchange(current_fiber, nullptr);
-  signal_diagnosis_ = diagnose(check, what, expected, fiber, user_location(pc + 1), *this);
+  // An endless loop may be interrupted anywhere, even in what it calls of the interpreter.
+  const Pc where = check == Check::kEndless && fiber->path->pc ? fiber->path->pc : pc + 1;
+  signal_diagnosis_ = diagnose(check, what, expected, fiber, user_location(where), *this);
   std::longjmp(after_signal_, 1);
 }
 

@@ -7,9 +7,12 @@
 #include <atomic>
 #include <csetjmp>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/interpreter/access_log.h"
@@ -58,6 +61,7 @@ struct Fiber {
   uint3 thread{};
   unsigned linear = 0, warp = 0, lane = 0;
   enum class State : std::uint8_t { kRunning, kInCollective, kAtBarrier, kExited } state = State::kRunning;
+  ControlFlow::Path* path = nullptr;     ///< way since the last access to memory
   Site waits_at;                         ///< while in a collective or at a barrier
   const char* waits_in = nullptr;        ///< name of the collective
   bool predicate = false;                ///< given to __syncthreads_count and its like
@@ -117,6 +121,8 @@ class Block {
   /// Whether `p` lies in the guard page below a fiber's stack.
   bool in_guard_page(const void* p) const;
   [[noreturn]] void fail_from_signal(Check check, const char* what, const char* expected, Pc pc);
+  void extend_path(Fiber& fiber, Pc pc) { fiber.path = flow_->extend(fiber.path, pc); }
+
   /// Grows while threads do things that the interpreter sees.
   std::uint64_t progress() const { return progress_.load(std::memory_order_relaxed); }
   /// Grows when threads change memory or pass a barrier: polling alone does not count.
@@ -168,6 +174,7 @@ class Block {
   void drain(unsigned warp, std::uint32_t open);
   void on_request(unsigned warp, const Request& request);
   void check_initialised(unsigned warp, const Request& request);
+  void report(Diagnosis diagnosis);
   void check_races(unsigned warp, const Request& request);
   void trace(const Request& request, const std::uint64_t* sectors, unsigned count);
   bool touch_static(Fiber& fiber, std::uintptr_t address, unsigned size, Op op, const void* return_address);
@@ -217,9 +224,13 @@ class Block {
 
   // checks
   AccessLog log_;
+  std::map<const void*, ControlFlow> flows_;  // by kernel
+  ControlFlow* flow_ = nullptr;
   BlockClock clock_;
   std::unique_ptr<ShadowedRange> arena_shadow_, tls_shadow_;
   ByteFlags arena_initialised_, tls_initialised_;
+  // The first read of bytes that nothing has written. If they are written before the next barrier, the report is of a race.
+  std::optional<Diagnosis> uninitialised_;
   std::unique_ptr<L1Model> l1_;
   std::atomic<std::uint64_t> progress_{0}, changes_{0};
 };
@@ -241,7 +252,7 @@ inline void Block::observe(Fiber& fiber, const void* p, unsigned size, Op op, bo
   }
   if (address & (size - 1) && launch_->options.memcheck) [[unlikely]] misaligned(fiber, p, size, op, return_address);
   const Pc pc = to_pc(return_address);
-  if (log_.append(fiber.lane, address, size, op, shared, strong, pc)) log_is_full(fiber, pc);
+  if (log_.append(fiber.lane, address, size, op, shared, strong, pc, *std::exchange(fiber.path, fiber.path->restart))) log_is_full(fiber, pc);
 }
 
 }  // namespace interpreter

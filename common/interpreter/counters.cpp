@@ -1,6 +1,7 @@
 #include "common/interpreter/counters.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace interpreter {
 namespace {
@@ -28,32 +29,58 @@ unsigned sectors_of(const Request& request, std::uint64_t* sectors) {
   return n;
 }
 
+namespace {
+
+// Whether lanes that differ in one low bit of their number ask for the same address, wherever both take part.
+bool neighbours_agree(const std::uint64_t (&address)[32], std::uint32_t lanes, unsigned bit) {
+  for (std::uint32_t rest = lanes; rest; rest &= rest - 1) {
+    const unsigned lane = static_cast<unsigned>(std::countr_zero(rest)), other = lane ^ bit;
+    if (lanes >> other & 1 && address[lane] != address[other]) return false;
+  }
+  return true;
+}
+
+// Banks deliver one word each per wavefront; lanes that ask for the same word share it.
+unsigned wavefronts_of_pass(const std::uint64_t (&address)[32], std::uint32_t lanes, unsigned size) {
+  std::uint64_t words[32 * 4];
+  unsigned n = 0;
+  for (std::uint32_t rest = lanes; rest; rest &= rest - 1) {
+    const std::uint64_t begin = address[std::countr_zero(rest)];
+    for (std::uint64_t word = begin / kBankBytes; word <= (begin + size - 1) / kBankBytes; ++word) words[n++] = word;
+  }
+  std::sort(words, words + n);
+  n = static_cast<unsigned>(std::unique(words, words + n) - words);
+  unsigned per_bank[kBanks] = {}, worst = 0;
+  for (unsigned w = 0; w < n; ++w) worst = std::max(worst, ++per_bank[words[w] % kBanks]);
+  return worst;
+}
+
+}  // namespace
+
+// Calibrated on an H200: docs/results/h200/ncu/patterns.csv. A warp's access goes in passes that ask for at most 128 bytes: all lanes for up
+// to 4 bytes each, half warps for 8, quarter warps for 16. Where neighbouring lanes share their addresses, passes of 8 and 16 bytes take
+// twice the lanes. Within a pass, banks conflict.
 Wavefronts wavefronts_of(const Request& request) {
-  // A wavefront delivers one 4-byte word of each bank. 8-byte accesses go by half warps and 16-byte ones by quarter warps; lanes that
-  // read the same word share it.
-  const unsigned lanes_per_pass = request.size <= 4 ? 32 : request.size == 8 ? 16 : 8;
-  Wavefronts result{0, 0};
+  if (request.size <= 4 && (request.uniform || request.contiguous)) return {1, 1};
+  std::uint64_t address[32] = {};
   unsigned i = 0;
-  for (std::uint32_t rest = request.lanes; rest;) {
-    const unsigned pass = static_cast<unsigned>(__builtin_ctz(rest)) / lanes_per_pass;
-    const unsigned begin = i;
-    while (rest && static_cast<unsigned>(__builtin_ctz(rest)) / lanes_per_pass == pass) rest &= rest - 1, ++i;
-    ++result.ideal;
-    if (request.uniform || request.contiguous) {
-      ++result.actual;
-      continue;
+  for (std::uint32_t rest = request.lanes; rest; rest &= rest - 1) address[std::countr_zero(rest)] = request.addresses[i++];
+
+  Wavefronts result{0, 0};
+  // 16-byte accesses decide about pairs of quarters one by one, 8-byte accesses about the pair of halves.
+  const unsigned group_lanes = request.size == 16 ? 16 : 32;
+  for (unsigned first = 0; first < 32; first += group_lanes) {
+    const std::uint32_t group = request.lanes & (group_lanes == 32 ? ~0u : 0xffffu << first);
+    if (!group) continue;
+    const bool whole = request.size <= 4 || neighbours_agree(address, group, 1) || neighbours_agree(address, group, 2);
+    for (const std::uint32_t half : {group & 0xffffffffu >> (32 - group_lanes / 2) << first,
+                                     group & 0xffffffffu >> (32 - group_lanes / 2) << (first + group_lanes / 2)}) {
+      const std::uint32_t pass = whole ? group : half;
+      if (!pass) continue;
+      ++result.ideal;
+      result.actual += request.contiguous ? 1 : wavefronts_of_pass(address, pass, request.size);
+      if (whole) break;
     }
-    std::uint64_t words[32 * 4];  // distinct words of this pass
-    unsigned n = 0;
-    for (unsigned lane = begin; lane < i; ++lane)
-      for (std::uint64_t word = request.addresses[lane] / kBankBytes, end = (request.addresses[lane] + request.size - 1) / kBankBytes;
-           word <= end; ++word)
-        words[n++] = word;
-    std::sort(words, words + n);
-    n = static_cast<unsigned>(std::unique(words, words + n) - words);
-    unsigned per_bank[kBanks] = {}, worst = 0;
-    for (unsigned w = 0; w < n; ++w) worst = std::max(worst, ++per_bank[words[w] % kBanks]);
-    result.actual += worst;
   }
   return result;
 }

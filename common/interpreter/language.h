@@ -25,6 +25,10 @@
 #define __maxnreg__(...)
 #undef __cluster_dims__
 #define __cluster_dims__(...)
+// Everything that a kernel calls becomes a part of it. Otherwise g++ hides accesses: it shows us no store of what a call returns in
+// registers (`C[i] = __float2half(x)`) and no load of what a call takes by value.
+#undef __global__
+#define __global__ __attribute__((flatten))
 // At block scope thread_local implies static, and each resident block has an OS thread of its own: one copy per block.
 #undef __shared__
 #define __shared__ thread_local

@@ -67,12 +67,17 @@ void on_signal(int signal, siginfo_t* info, void* context) {
   raise(signal);
 }
 
+// Before every launch: test frameworks install handlers of their own for each test, and remove ours in the end.
 void install_handlers() {
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, kHangSignal}) {
     struct sigaction action {};
+    sigaction(signal, nullptr, &action);
+    if (action.sa_flags & SA_SIGINFO && action.sa_sigaction == on_signal) continue;
+    previous_action[signal] = action;
+    action = {};
     action.sa_sigaction = on_signal;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    sigaction(signal, &action, &previous_action[signal]);
+    sigaction(signal, &action, nullptr);
   }
 }
 
@@ -457,13 +462,13 @@ Options& options() {
 
 void run(const Launch& launch) {
   static const bool once [[maybe_unused]] = [] {
-    install_handlers();
     std::set_terminate(print_uncaught);
     return true;
   }();
   static std::uint64_t launches = 0;
   static std::mutex one_launch_at_a_time;  // as on one CUDA stream
   std::lock_guard lock(one_launch_at_a_time);
+  install_handlers();
 
   const Gpu& gpu = find_gpu(options().gpu);
   check_configuration(launch, gpu);

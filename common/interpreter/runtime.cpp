@@ -2,6 +2,7 @@
 //
 // Kernels are compiled with -fsanitize=thread, so that g++ and clang call __tsan_readN(address) before every load and __tsan_writeN before
 // every store. Instead of the sanitizer's own library, the functions here are linked.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -150,6 +151,19 @@ INTERPRETER_HOOKS(16)
 
 void __tsan_read_range(void* p, std::size_t bytes) { observe_range(p, bytes, Op::kLoad, __builtin_return_address(0)); }
 void __tsan_write_range(void* p, std::size_t bytes) { observe_range(p, bytes, Op::kStore, __builtin_return_address(0)); }
+// Called in every basic block (-fsanitize-coverage=trace-pc).
+void __sanitizer_cov_trace_pc() {
+  interpreter::Fiber* const fiber = current_fiber;
+  if (!fiber) return;
+  const interpreter::Pc pc = interpreter::to_pc(__builtin_return_address(0));
+  if (interpreter::ControlFlow::Path* const path = interpreter::ControlFlow::known(fiber->path, pc)) {
+    fiber->path = path;
+    return;
+  }
+  current_fiber = nullptr;
+  current_block->extend_path(*fiber, pc);
+  current_fiber = fiber;
+}
 void __tsan_init() {}
 void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}
@@ -193,6 +207,29 @@ void __ubsan_handle_type_mismatch_v1(const TypeMismatch* data, std::uintptr_t ad
 void __ubsan_handle_type_mismatch_v1_abort(const TypeMismatch* data, std::uintptr_t address) {
   __ubsan_handle_type_mismatch_v1(data, address);
 }
+
+// Both tell of an index beyond the array's type here (-fsanitize=bounds): one __shared__ variable's end is another one's beginning, so
+// the address alone cannot tell.
+struct TypeDescriptor {
+  std::uint16_t kind, info;  // of an integer: bit 0 signed, the others log2 of its bits
+  char name[1];
+};
+struct OutOfBounds {
+  const char* file;
+  std::uint32_t line, column;
+  const TypeDescriptor *array, *index;
+};
+void __ubsan_handle_out_of_bounds(const OutOfBounds* data, std::uintptr_t index) {
+  if (!current_fiber || !current_block->launch().options.memcheck) return;
+  interpreter::Fiber& fiber = *std::exchange(current_fiber, nullptr);
+  const unsigned unused_bits = 64 - std::min(64u, 1u << (data->index->info >> 1));
+  const std::int64_t value = static_cast<std::int64_t>(index << unused_bits) >> unused_bits;
+  current_block->fail(interpreter::Check::kMemcheck,
+                      "index " + (data->index->info & 1 ? std::to_string(value) : std::to_string(index)) + " out of bounds of type " + data->array->name,
+                      "indices stay inside arrays", &fiber,
+                      interpreter::user_location(interpreter::to_pc(__builtin_return_address(0))));
+}
+void __ubsan_handle_out_of_bounds_abort(const OutOfBounds* data, std::uintptr_t index) { __ubsan_handle_out_of_bounds(data, index); }
 
 #define INTERPRETER_ATOMIC_FETCH(bits, name, T, expression)                                  \
   T __tsan_atomic##bits##_##name(volatile T* p, T operand, int order) {                      \

@@ -51,14 +51,16 @@ endif()
 
 # ------------------------------------------------------------------------------------------------ instrumented kernels
 # Why each flag, see docs/interpreter.md, "How kernels are compiled".
-set(interpreter_hooks -fsanitize=thread -gdwarf-4 -fno-omit-frame-pointer)
+set(interpreter_hooks -fsanitize=thread -gdwarf-4)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   list(APPEND interpreter_hooks
     --param=tsan-instrument-func-entry-exit=0 --param=tsan-distinguish-volatile=1
+    -fsanitize-coverage=trace-pc
     -fno-tree-vectorize -fno-tree-sra -fno-store-merging -fno-tree-loop-distribute-patterns
     --param=max-completely-peeled-insns=0 -Wno-maybe-uninitialized -Wno-tsan)
 else()
   list(APPEND interpreter_hooks
+    -fsanitize-coverage=bb,trace-pc
     "SHELL:-mllvm -tsan-instrument-func-entry-exit=0" "SHELL:-mllvm -tsan-distinguish-volatile=1"
     "SHELL:-mllvm -pragma-unroll-threshold=0" -fno-unroll-loops -fno-vectorize -fno-slp-vectorize
     -fsanitize=alignment -fno-sanitize-recover=none -Wno-pass-failed)

@@ -631,15 +631,19 @@ TEST_CASE("a misaligned 4-byte word") {
 }
 
 __constant__ float table[4];
-__global__ void writes_a_constant(int i) {
+__global__ void writes_a_constant(float* out, int i) {
   table[i] = 1;  // BUG: constants are the host's to write
+  out[0] = table[3 - i];
 }
 TEST_CASE("a write to __constant__ memory") {
   must_be_caught({.kernel = "writes_a_constant",
                   .check = Check::kMemcheck,
                   .says = {"write of 4 bytes", "__constant__"},
                   .thread = uint3{0, 0, 0}},
-                 [] { launch(writes_a_constant, 1, 1, 0, 2); });
+                 [] {
+                   auto out = floats(1, "out");
+                   launch(writes_a_constant, 1, 1, 0, out.data(), 2);
+                 });
 }
 
 // ---------------------------------------------------------------------------------------------------------- initcheck
@@ -780,18 +784,18 @@ TEST_CASE("a handshake between blocks whose reader has no fence") { check_handsh
 
 __global__ void flag_read_plainly(int* data, unsigned* flag, int* out) {
   if (blockIdx.x == 0) {
-    *data = 42;
+    *data = 42;            // BUG
     __threadfence();
-    atomicExch(flag, 1u);  // BUG: together with the next mark
+    atomicExch(flag, 1u);  // BUG
   } else {
     while (*flag == 0) {   // BUG: a plain load, which the compiler may take out of the loop
     }
     __threadfence();
-    *out = *data;
+    *out = *data;          // BUG: so this may come before the data
   }
 }
 TEST_CASE("a flag that is read with a plain load") {
-  // Which of the two is seen depends on whether the compiler left the load in the loop.
+  // What is seen depends on what the compiler made of the loop: a race on the flag, one on the data, or a loop without an end.
   must_be_caught({.kernel = "flag_read_plainly", .check = Check::kRacecheck, .or_check = Check::kEndless}, [] {
     const WithOptions impatient([](auto& o) { o.hang_seconds = 0.2; });
     auto data = ints(1, "data"), out = ints(1, "out");
@@ -971,14 +975,14 @@ TEST_CASE("a failed assert") {
 }
 
 __global__ void traps(const int* in) {
-  if (in[threadIdx.x] == 1) __trap();  // BUG
+  if (in[threadIdx.y * 16 + threadIdx.x] == 1) __trap();  // BUG
 }
 TEST_CASE("__trap") {
   must_be_caught({.kernel = "traps", .check = Check::kException, .says = {"__trap"}, .thread = uint3{2, 1, 0}}, [] {
     std::vector<int> host(32, 0);
-    host[2] = 1;
+    host[18] = 1;
     Buffer<int> in(host, "in");
-    launch(traps, 1, dim3(16, 2), 0, in.data() );
+    launch(traps, 1, dim3(16, 2), 0, in.data());
   });
 }
 
@@ -1006,7 +1010,8 @@ TEST_CASE("an endless loop that accesses memory") {
 }
 
 __global__ void endless_without_accesses(int* out) {
-  while (clock64() != 0) {  // BUG
+  for (;;) {
+    asm volatile("");  // BUG: for the compiler, this may be what the loop is for
   }
   out[threadIdx.x] = 1;
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
+#include <string>
 
 #include "common/device/device.cuh"
 
@@ -40,6 +40,15 @@ class WithOptions {
 struct Schedule {
   interpreter::Order order;
   std::uint64_t seed;
+
+  std::string text() const {
+    switch (order) {
+      case interpreter::Order::kForward: return "forward";
+      case interpreter::Order::kReverse: return "reverse";
+      case interpreter::Order::kRandom: break;
+    }
+    return "random, seed " + std::to_string(seed);
+  }
 };
 inline constexpr Schedule kSchedules[] = {{interpreter::Order::kForward, 1},
                                           {interpreter::Order::kReverse, 1},
@@ -51,11 +60,11 @@ inline constexpr Schedule kSchedules[] = {{interpreter::Order::kForward, 1},
 template <class Body>
 void in_all_orders(Body&& body) {
   const WithOptions restored;
-  for (const auto& [order, seed] : kSchedules) {
-    CAPTURE(static_cast<int>(order));
-    CAPTURE(seed);
-    interpreter::options().order = order;
-    interpreter::options().seed = seed;
+  for (const Schedule& schedule : kSchedules) {
+    interpreter::options().order = schedule.order;
+    interpreter::options().seed = schedule.seed;
+    const std::string order = schedule.text();
+    CAPTURE(order);
     body();
   }
 }
