@@ -24,15 +24,19 @@ std::unordered_map<const void*, Published> published;
 std::atomic<bool> anything_published{false};
 std::atomic<std::uint32_t> acquisitions{0};
 
+void add(Knowledge& to, const Knowledge& from) {
+  for (const auto& [block, theirs] : from) {
+    BlockKnowledge& ours = to[block];
+    ours.before = std::max(ours.before, theirs.before);
+    for (const auto& [thread, time] : theirs.threads) ours.threads[thread] = std::max(ours.threads[thread], time);
+  }
+}
+
 KnowledgePtr merge(const KnowledgePtr& a, const KnowledgePtr& b) {
   if (!a || a == b) return b;
   if (!b) return a;
   auto merged = std::make_shared<Knowledge>(*a);
-  for (const auto& [block, theirs] : *b) {
-    BlockKnowledge& ours = (*merged)[block];
-    ours.before = std::max(ours.before, theirs.before);
-    for (const auto& [thread, time] : theirs.threads) ours.threads[thread] = std::max(ours.threads[thread], time);
-  }
+  add(*merged, *b);
   return merged;
 }
 
@@ -61,18 +65,27 @@ void BlockClock::begin(std::uint64_t launch, std::uint64_t block, unsigned threa
   warps_.resize((threads + 31) / 32);
   for (WarpClock& warp : warps_) warp.all_before = 0, warp.known.reset();
   threads_.clear();
-  acquired_.reset();
+  acquired_.reset(), fenced_in_block_.reset(), fenced_in_gpu_.reset();
   epoch_ = 0;
 }
 
 void BlockClock::barrier() {
   barrier_time_ = ++time_;
+  if (threads_.empty()) return;
+  auto in_block = std::make_shared<Knowledge>(), in_gpu = std::make_shared<Knowledge>();
   for (auto& [thread, clock] : threads_) {
+    if (clock.fenced_since_barrier) {
+      add(*in_block, *clock.fenced_in_block);
+      if (clock.fenced_in_gpu) add(*in_gpu, *clock.fenced_in_gpu);
+      clock.fenced_since_barrier = false;
+    }
     acquired_ = merge(acquired_, merge(clock.acquired, merge(clock.pending_in_block, clock.pending_in_gpu)));
     if (clock.pending_in_block || clock.pending_in_gpu) clock.epoch = ++acquisitions;
     epoch_ = std::max(epoch_, clock.epoch);
     clock.acquired.reset(), clock.pending_in_block.reset(), clock.pending_in_gpu.reset();
   }
+  if (!in_block->empty()) fenced_in_block_ = merge(fenced_in_block_, in_block);
+  if (!in_gpu->empty()) fenced_in_gpu_ = merge(fenced_in_gpu_, in_gpu);
 }
 
 void BlockClock::warp_barrier(unsigned warp, unsigned mask) {
@@ -122,16 +135,23 @@ void BlockClock::fence(unsigned thread, bool whole_gpu) {
   // The releasing half: later atomics publish what is known here.
   clock.fenced_in_block = everything_known_to(thread);
   if (whole_gpu) clock.fenced_in_gpu = clock.fenced_in_block;
+  clock.fenced_since_barrier = true;
   ++time_;
 }
 
 void BlockClock::release_to(unsigned thread, const void* address, bool whole_gpu) {
   const auto clock = threads_.find(thread);
-  if (clock == threads_.end() || !clock->second.fenced_in_block) return;
+  const bool own = clock != threads_.end() && clock->second.fenced_in_block;
+  if (!own && !fenced_in_block_) return;
   std::lock_guard lock(published_mutex);
   Published& at = published[address];
-  at.in_block[block()] = merge(at.in_block[block()], clock->second.fenced_in_block);
-  if (whole_gpu) at.in_gpu = merge(at.in_gpu, clock->second.fenced_in_gpu);
+  KnowledgePtr& in_block = at.in_block[block()];
+  in_block = merge(in_block, fenced_in_block_);
+  if (own) in_block = merge(in_block, clock->second.fenced_in_block);
+  if (whole_gpu) {
+    at.in_gpu = merge(at.in_gpu, fenced_in_gpu_);
+    if (own) at.in_gpu = merge(at.in_gpu, clock->second.fenced_in_gpu);
+  }
   anything_published = true;
 }
 

@@ -7,7 +7,8 @@
 ///   - `__syncthreads`: everything in the block before it, before everything after it;
 ///   - `__syncwarp(mask)`: the same among the lanes of the mask;
 ///   - a fence, then an atomic (or volatile) write, observed by an atomic (or volatile) read, then a fence. A barrier after the
-///     observing atomic counts as its fence: CUDA's own "last block" reduction in the Programming Guide is written that way.
+///     observing atomic counts as its fence: CUDA's own "last block" reduction in the Programming Guide is written that way. A fence
+///     of one thread, a barrier, then the atomic of another thread do as well: CUDA's fences are sequentially consistent.
 /// Shuffles, votes, ldmatrix and mma exchange registers and order nothing.
 #pragma once
 
@@ -76,6 +77,7 @@ class BlockClock {
   struct ThreadClock {  // only of threads that use fences and atomics
     KnowledgePtr acquired, pending_in_block, pending_in_gpu;
     KnowledgePtr fenced_in_block, fenced_in_gpu;
+    bool fenced_since_barrier = false;
     std::uint32_t epoch = 0;
   };
   ThreadClock& clock_of(unsigned thread);
@@ -86,6 +88,7 @@ class BlockClock {
   std::vector<WarpClock> warps_;
   std::map<unsigned, ThreadClock> threads_;
   KnowledgePtr acquired_;  // by any thread of the block before the last barrier
+  KnowledgePtr fenced_in_block_, fenced_in_gpu_;  // the same
   std::uint32_t epoch_ = 0;
 };
 

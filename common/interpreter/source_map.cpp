@@ -44,6 +44,19 @@ Dwfl_Module* program() {
   return module;
 }
 
+// The inlined calls around `address` among `die` and its siblings, outermost first. (dwarf_getscopes() does the same, but elfutils 0.188 finds
+// nothing in what clang writes.)
+void collect_inlined_calls(Dwarf_Die die, Dwarf_Addr address, std::vector<Dwarf_Die>& calls) {
+  do {
+    const int tag = dwarf_tag(&die);
+    const bool code = tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine || tag == DW_TAG_lexical_block;
+    if (tag != DW_TAG_namespace && !(code && dwarf_haspc(&die, address) > 0)) continue;
+    if (tag == DW_TAG_inlined_subroutine) calls.push_back(die);
+    Dwarf_Die child;
+    if (dwarf_child(&die, &child) == 0) collect_inlined_calls(child, address, calls);
+  } while (dwarf_siblingof(&die, &die) == 0);
+}
+
 // Frames of an instruction, innermost first: where it stands, then where each inlined function was called.
 std::vector<Location> frames(Pc pc) {
   std::vector<Location> result;
@@ -62,20 +75,14 @@ std::vector<Location> frames(Pc pc) {
   Dwarf_Files* files = nullptr;
   std::size_t file_count = 0;
   dwarf_getsrcfiles(unit, &files, &file_count);
-  // The first list ends with the innermost inlined function; that one's own scopes lead through all its callers.
-  Dwarf_Die* scopes = nullptr;
-  if (dwarf_getscopes(unit, address - bias, &scopes) <= 0) return result;
-  Dwarf_Die innermost = scopes[0];
-  std::free(scopes);
-  scopes = nullptr;
-  const int n = dwarf_getscopes_die(&innermost, &scopes);
-  for (int i = 0; i < n; ++i) {
-    if (dwarf_tag(&scopes[i]) == DW_TAG_subprogram) break;
-    if (dwarf_tag(&scopes[i]) != DW_TAG_inlined_subroutine) continue;
-    const auto number = [&](unsigned name) -> Dwarf_Word {
+  std::vector<Dwarf_Die> calls;
+  Dwarf_Die first;
+  if (dwarf_child(unit, &first) == 0) collect_inlined_calls(first, address - bias, calls);
+  for (auto die = calls.rbegin(); die != calls.rend(); ++die) {
+    const auto number = [&](unsigned name) {
       Dwarf_Attribute attribute;
       Dwarf_Word value = 0;
-      if (dwarf_attr(&scopes[i], name, &attribute)) dwarf_formudata(&attribute, &value);
+      if (dwarf_attr(&*die, name, &attribute)) dwarf_formudata(&attribute, &value);
       return value;
     };
     Location call;
@@ -84,7 +91,6 @@ std::vector<Location> frames(Pc pc) {
     call.column = static_cast<int>(number(DW_AT_call_column));
     result.push_back(call);
   }
-  std::free(scopes);
   return result;
 }
 
@@ -105,7 +111,7 @@ std::vector<Location> user_frames(Pc pc) {
   // libdw puts some 300 KB on its stack for a large line table: more than a CUDA thread's or a signal handler's.
   std::vector<Location> all;
   std::thread([&] { all = frames(pc); }).join();
-  const auto first = std::find_if(all.begin(), all.end(), [](const Location& l) { return !is_plumbing(l.file); });
+  const auto first = std::find_if(all.begin(), all.end(), [](const Location& l) { return l.line > 0 && !is_plumbing(l.file); });
   if (first != all.end()) all.erase(all.begin(), first);
   return cache[pc] = all;
 }

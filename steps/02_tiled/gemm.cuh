@@ -130,8 +130,8 @@ __global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(Matrix<const In> A
     for (int j = 0; j < Tile::kThreadN; j += Tile::kRunN) {
       const int64_t col = n_0 + thread_n + j / Tile::kRunN * kStepN;
       if constexpr (Tile::kRunN == kVectorWidth) {
-        const float r[] = {epilogue(rC[i][j]), epilogue(rC[i][j + 1]), epilogue(rC[i][j + 2]), epilogue(rC[i][j + 3])};
-        device::store4(C.at(row, col), C.col_stride, C.cols - col, c_vectors, r);
+        const float4 v = make_float4(epilogue(rC[i][j]), epilogue(rC[i][j + 1]), epilogue(rC[i][j + 2]), epilogue(rC[i][j + 3]));
+        device::store4(C.at(row, col), C.col_stride, C.cols - col, c_vectors, v);
       } else if (col < C.cols) {
         *C.at(row, col) = device::from_float<Out>(epilogue(rC[i][j]));
       }

@@ -51,19 +51,19 @@ endif()
 
 # ------------------------------------------------------------------------------------------------ instrumented kernels
 # Why each flag, see docs/interpreter.md, "How kernels are compiled".
-set(interpreter_hooks -fsanitize=thread -gdwarf-4)
+set(interpreter_hooks -fsanitize=thread -gdwarf-4 -fno-strict-aliasing)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   list(APPEND interpreter_hooks
     --param=tsan-instrument-func-entry-exit=0 --param=tsan-distinguish-volatile=1
     -fsanitize-coverage=trace-pc
     -fno-tree-vectorize -fno-tree-sra -fno-store-merging -fno-tree-loop-distribute-patterns
-    --param=max-completely-peeled-insns=0 -Wno-maybe-uninitialized -Wno-tsan)
+    --param=max-completely-peeled-insns=0 -Wno-maybe-uninitialized -Wno-strict-aliasing -Wno-tsan)
 else()
   list(APPEND interpreter_hooks
-    -fsanitize-coverage=bb,trace-pc
+    -gdwarf-aranges -fsanitize-coverage=bb,trace-pc "SHELL:-mllvm -sanitizer-coverage-prune-blocks=0"
     "SHELL:-mllvm -tsan-instrument-func-entry-exit=0" "SHELL:-mllvm -tsan-distinguish-volatile=1"
     "SHELL:-mllvm -pragma-unroll-threshold=0" -fno-unroll-loops -fno-vectorize -fno-slp-vectorize
-    -fsanitize=alignment -fno-sanitize-recover=none -Wno-pass-failed)
+    -fsanitize=alignment -Wno-pass-failed)
 endif()
 add_library(interpreter_hooks INTERFACE)
 target_compile_options(interpreter_hooks INTERFACE ${interpreter_hooks})
