@@ -4,14 +4,17 @@
 #include <sys/resource.h>
 
 #include <cmath>
+#include <cstdio>
 #include <functional>
 #include <limits>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "common/device/device.cuh"
 #include "common/gemm/gemm.h"
+#include "common/harness/ncu.h"
 #include "common/harness/problem.h"
 
 namespace harness {
@@ -277,6 +280,34 @@ void check_conformance(const Step& step) {
   SUBCASE("refusals") { check_refusals(step); }
   SUBCASE("more rows or columns than a grid has blocks in y") { check_long_matrices(step); }
   SUBCASE("offsets past 2^31 elements") { check_offsets_past_2_31(step); }
+}
+
+void check_counters([[maybe_unused]] const Step& step) {
+#ifdef COURSE_ON_INTERPRETER
+  const std::vector<std::string> tables = find_ncu_tables(step.name);
+  REQUIRE(tables.size() >= 2);
+  for (const std::string& path : tables) {
+    // <step>-<m>x<n>x<k>-<dtype>.csv
+    long long m = 0, n = 0, k = 0;
+    char type[8] = {};
+    const std::string file = path.substr(path.rfind('/') + 1 + step.name.size());
+    REQUIRE(std::sscanf(file.c_str(), "-%lldx%lldx%lld-%7[a-z0-9]", &m, &n, &k, type) == 4);
+    const std::vector<NcuRow> rows = read_ncu_table(path);
+    std::size_t at = 0;
+    for (const Variant& v : step.variants) {
+      if (name(v.in) != type || name(v.out) != type) continue;
+      INFO(path << " [" << v.tile << "]");
+      REQUIRE(at < rows.size());
+      interpreter::clear_profiles();
+      REQUIRE(run(v, dense(m, n, k, false, false, 0), fractions(1), fractions(2), false) == "");
+      REQUIRE(interpreter::profiles().size() == 1);
+      std::map<std::string, double> counted;
+      for (const auto& metric : interpreter::metrics(interpreter::profiles().back().total)) counted[metric.name] = metric.value;
+      CHECK(differences(rows[at++], counted) == "");
+    }
+    CHECK(at == rows.size());
+  }
+#endif
 }
 
 }  // namespace harness

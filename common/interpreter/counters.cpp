@@ -66,21 +66,14 @@ Wavefronts wavefronts_of(const Request& request) {
   unsigned i = 0;
   for (std::uint32_t rest = request.lanes; rest; rest &= rest - 1) address[std::countr_zero(rest)] = request.addresses[i++];
 
+  const bool agree = neighbours_agree(address, request.lanes, 1) || neighbours_agree(address, request.lanes, 2);
+  const unsigned lanes_per_pass = (request.size <= 4 ? 32 : request.size == 8 ? 16 : 8) * (request.size > 4 && agree ? 2 : 1);
   Wavefronts result{0, 0};
-  // 16-byte accesses decide about pairs of quarters one by one, 8-byte accesses about the pair of halves.
-  const unsigned group_lanes = request.size == 16 ? 16 : 32;
-  for (unsigned first = 0; first < 32; first += group_lanes) {
-    const std::uint32_t group = request.lanes & (group_lanes == 32 ? ~0u : 0xffffu << first);
-    if (!group) continue;
-    const bool whole = request.size <= 4 || neighbours_agree(address, group, 1) || neighbours_agree(address, group, 2);
-    for (const std::uint32_t half : {group & 0xffffffffu >> (32 - group_lanes / 2) << first,
-                                     group & 0xffffffffu >> (32 - group_lanes / 2) << (first + group_lanes / 2)}) {
-      const std::uint32_t pass = whole ? group : half;
-      if (!pass) continue;
-      ++result.ideal;
-      result.actual += request.contiguous ? 1 : wavefronts_of_pass(address, pass, request.size);
-      if (whole) break;
-    }
+  for (unsigned first = 0; first < 32; first += lanes_per_pass) {
+    const std::uint32_t pass = request.lanes & 0xffffffffu >> (32 - lanes_per_pass) << first;
+    if (!pass) continue;
+    ++result.ideal;
+    result.actual += request.contiguous ? 1 : wavefronts_of_pass(address, pass, request.size);
   }
   return result;
 }
@@ -149,6 +142,7 @@ std::vector<Metric> metrics(const Counters& c) {
       {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum", d(c.shared_load.wavefronts - c.shared_load.ideal_wavefronts)},
       {"smsp__inst_executed_op_shared_st.sum", d(c.shared_store.requests)},
       {"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum", d(c.shared_store.wavefronts)},
+      {"sm__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_st.sum", d(c.shared_store.wavefronts)},
       {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum", d(c.shared_store.wavefronts - c.shared_store.ideal_wavefronts)},
   };
 }

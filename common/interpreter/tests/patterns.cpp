@@ -10,8 +10,10 @@ constexpr int kElements = 2048;  // of the memory that a pattern may touch
 struct Index {
   int div, mod, stride, low, low_stride, offset;
   unsigned mask;
+  bool half;
   __device__ int operator()(int thread) const {
     const int lane = thread % 32;
+    if (half && lane < 16) return offset;
     return (lane / div % mod) * stride + lane % low * low_stride + offset + thread / 32 * 32;
   }
   __device__ bool active(int thread) const { return mask >> thread % 32 & 1; }
@@ -55,7 +57,7 @@ __global__ void global_store(const Index index, T* out, const T value) {
 
 template <class T>
 void launch(const Pattern& p) {
-  const Index index{p.div, p.mod, p.stride, p.low, p.low_stride, p.offset, p.mask};
+  const Index index{p.div, p.mod, p.stride, p.low, p.low_stride, p.offset, p.mask, p.half};
   device::Buffer<T> memory(kElements, "memory");
   memory.fill(0);
   device::Buffer<int> out(kElements, "out");
@@ -114,6 +116,18 @@ const std::vector<Pattern>& all() {
     for (const int size : {4, 8, 16})
       for (const unsigned mask : {0x000000ffu, 0x0000ffffu, 0x55555555u, 0xff0000ffu, 0x00ff00ffu, 0x00000001u})
         list.push_back({"some lanes, contiguous", 's', 'l', size, 1, kOne, 1, 1, 0, 0, mask});
+    for (const int size : {4, 8, 16}) {
+      list.push_back({"half a broadcast, half contiguous", 's', 'l', size, 1, kOne, 1, 1, 0, 0, 0xffffffffu, 32, true});
+      list.push_back({"half a broadcast, half stride 2", 's', 'l', size, 1, kOne, 2, 1, 0, 0, 0xffffffffu, 32, true});
+      list.push_back({"half a broadcast, half pairs", 's', 'l', size, 2, kOne, 3, 1, 0, 0, 0xffffffffu, 32, true});
+    }
+    for (const int size : {1, 2}) {
+      list.push_back({"contiguous", 's', 'l', size, 1, kOne, 1, 1, 0, 0});
+      list.push_back({"stride 3", 's', 'l', size, 1, kOne, 3, 1, 0, 0});
+      list.push_back({"stride 32", 's', 'l', size, 1, kOne, 32, 1, 0, 0});
+      list.push_back({"contiguous", 's', 's', size, 1, kOne, 1, 1, 0, 0});
+      list.push_back({"stride 33", 's', 's', size, 1, kOne, 33, 1, 0, 0});
+    }
     for (const char operation : {'l', 's'})
       for (const int size : {1, 2, 4, 8, 16}) {
         for (const Shape& s : shapes) {

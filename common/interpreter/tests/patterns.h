@@ -16,6 +16,7 @@ struct Pattern {
   int div, mod, stride, low, low_stride, offset;
   unsigned mask = 0xffffffffu;
   int threads = 32;
+  bool half = false;  ///< lanes 0-15 access element `offset` instead
 };
 
 /// In the order in which launch_all() launches them, one kernel each.

@@ -1,0 +1,77 @@
+#include "common/harness/ncu.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+namespace harness {
+namespace {
+
+// Fields of a CSV line; quoted ones may hold commas, and quotes as "".
+std::vector<std::string> fields(const std::string& line) {
+  std::vector<std::string> result(1);
+  bool quoted = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '"') {
+      if (quoted && i + 1 < line.size() && line[i + 1] == '"') result.back() += line[++i];
+      else quoted = !quoted;
+    } else if (line[i] == ',' && !quoted) {
+      result.emplace_back();
+    } else {
+      result.back() += line[i];
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<NcuRow> read_ncu_table(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  if (!std::getline(file, line)) throw std::runtime_error("no table in " + path);
+  const std::vector<std::string> header = fields(line);
+  std::vector<NcuRow> rows;
+  while (std::getline(file, line)) {
+    const std::vector<std::string> values = fields(line);
+    if (values.size() != header.size()) throw std::runtime_error("a row of " + path + " has too few or too many fields");
+    NcuRow& row = rows.emplace_back();
+    for (std::size_t i = 0; i < header.size(); ++i)
+      if (header[i].find("__") != std::string::npos) row[header[i]] = std::stod(values[i]);
+  }
+  if (rows.empty()) throw std::runtime_error("no rows in " + path);
+  return rows;
+}
+
+std::vector<std::string> find_ncu_tables(const std::string& prefix) {
+  std::vector<std::string> paths;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator("docs/results"))
+    if (entry.path().extension() == ".csv" && entry.path().parent_path().filename() == "ncu" &&
+        entry.path().filename().string().starts_with(prefix))
+      paths.push_back(entry.path().string());
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+std::string differences(const NcuRow& ncu, const std::map<std::string, double>& interpreter) {
+  std::ostringstream text;
+  for (const auto& [name, counted] : ncu) {
+    const auto ours = interpreter.find(name);
+    if (ours == interpreter.end()) {
+      text << name << " is unknown to the interpreter; ";
+      continue;
+    }
+    const bool arbitrated = name.starts_with("l1tex__data") && name.find("_op_st") != std::string::npos;
+    const double wavefronts = ncu.contains("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum")
+                                  ? ncu.at("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum")
+                                  : 0;
+    const double slack = arbitrated ? 0.1 * wavefronts : 0;
+    if (ours->second > counted || ours->second < counted - slack)
+      text << name << ": ncu " << counted << ", interpreter " << ours->second << "; ";
+  }
+  return text.str();
+}
+
+}  // namespace harness
