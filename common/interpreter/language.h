@@ -329,17 +329,24 @@ inline void __brkpt() {}
 // ------------------------------------------------------------------------------------------- arithmetic intrinsics
 using std::max;
 using std::min;
-// CUDA's min and max mix signed, unsigned and floating types.
+// Of a number and a NaN, CUDA's min and max choose the number.
+inline float min(float a, float b) { return std::fmin(a, b); }
+inline float max(float a, float b) { return std::fmax(a, b); }
+inline double min(double a, double b) { return std::fmin(a, b); }
+inline double max(double a, double b) { return std::fmax(a, b); }
+// And they mix signed, unsigned and floating types.
 template <class A, class B>
   requires(!std::is_same_v<A, B> && std::is_arithmetic_v<A> && std::is_arithmetic_v<B>)
 constexpr std::common_type_t<A, B> min(A a, B b) {
   using C = std::common_type_t<A, B>;
+  if constexpr (std::is_floating_point_v<C>) return std::fmin(C(a), C(b));
   return C(b) < C(a) ? C(b) : C(a);
 }
 template <class A, class B>
   requires(!std::is_same_v<A, B> && std::is_arithmetic_v<A> && std::is_arithmetic_v<B>)
 constexpr std::common_type_t<A, B> max(A a, B b) {
   using C = std::common_type_t<A, B>;
+  if constexpr (std::is_floating_point_v<C>) return std::fmax(C(a), C(b));
   return C(a) < C(b) ? C(b) : C(a);
 }
 inline float __fdividef(float a, float b) { return a / b; }
@@ -357,6 +364,17 @@ inline float __fsqrt_rn(float x) { return std::sqrt(x); }
 inline float __saturatef(float x) { return x > 1 ? 1.0f : x > 0 ? x : 0.0f; }  // NaN gives 0, as on the GPU
 inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
+// CUDA's headers give these to device code only. In double the sum is exact but for numbers of very different size.
+inline __half __hfma(__half a, __half b, __half c) {
+  return __double2half(std::fma(double(__half2float(a)), double(__half2float(b)), double(__half2float(c))));
+}
+inline __nv_bfloat16 __hfma(__nv_bfloat16 a, __nv_bfloat16 b, __nv_bfloat16 c) {
+  return __double2bfloat16(std::fma(double(__bfloat162float(a)), double(__bfloat162float(b)), double(__bfloat162float(c))));
+}
+inline __half2 __hfma2(__half2 a, __half2 b, __half2 c) { return __half2(__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)); }
+inline __nv_bfloat162 __hfma2(__nv_bfloat162 a, __nv_bfloat162 b, __nv_bfloat162 c) {
+  return __nv_bfloat162(__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y));
+}
 inline int __float_as_int(float x) { return std::bit_cast<int>(x); }
 inline unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }
 inline float __int_as_float(int x) { return std::bit_cast<float>(x); }

@@ -9,6 +9,18 @@
 # ------------------------------------------------------------------------------------------------------------ toolchains
 if(COURSE_GPU)
   set(CMAKE_CUDA_ARCHITECTURES ${COURSE_GPU_ARCHITECTURES})
+  if(COURSE_GPU_ARCHITECTURES STREQUAL "native")  # CMake's own "native" knows no 90a, which wgmma needs
+    execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
+                    OUTPUT_VARIABLE capabilities RESULT_VARIABLE failed OUTPUT_STRIP_TRAILING_WHITESPACE)
+    if(failed)
+      message(FATAL_ERROR "COURSE_GPU_ARCHITECTURES=native, but nvidia-smi finds no GPU; name the architectures, for example 80-real")
+    endif()
+    string(REGEX REPLACE "[.\r]" "" capabilities "${capabilities}")
+    string(REGEX REPLACE "\n" ";" capabilities "${capabilities}")
+    list(REMOVE_DUPLICATES capabilities)
+    list(TRANSFORM capabilities REPLACE "^90$" "90a")
+    list(TRANSFORM capabilities APPEND "-real" OUTPUT_VARIABLE CMAKE_CUDA_ARCHITECTURES)
+  endif()
   enable_language(CUDA)
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)

@@ -109,10 +109,6 @@ parse_order() {
 
 # --- where to run ---
 
-has_gpu() {
-  compgen -G '/dev/nvidia[0-9]*' >/dev/null || nvidia-smi -L >/dev/null 2>&1
-}
-
 # choose_backend [gpu|interpreter]: sets on; without an argument, the GPU if one can be used.
 choose_backend() {
   on=${1:-interpreter}

@@ -211,3 +211,7 @@ setup() {
   use_venv
   write_stamp "$stamp"
 }
+
+has_gpu() {
+  compgen -G '/dev/nvidia[0-9]*' >/dev/null || nvidia-smi -L >/dev/null 2>&1
+}
