@@ -202,7 +202,7 @@ void check_refusals(const Step& step) {
 
 // CUDA allows 65,535 blocks in y and z, and 2^31 - 1 in x: the second kind of matrix has more rows than 65,535 blocks of 32.
 void check_long_matrices(const Step& step) {
-  bool first = true;
+  [[maybe_unused]] bool first = true;
   for (const Variant& v : step.variants) {
     if (v.in != DType::kF32) continue;
     std::vector<Case> long_cases = {dense(70'000, 32, 2, false, false, 0), dense(32, 70'000, 2, false, false, 0)};

@@ -406,8 +406,8 @@ inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
   const unsigned long long bytes = static_cast<unsigned long long>(y) << 32 | x;
   unsigned result = 0;
   for (int i = 0; i < 4; ++i) {
-    const unsigned pick = selector >> 4 * i & 0xf, byte = static_cast<unsigned>(bytes >> 8 * (pick & 7)) & 0xff;
-    result |= (pick & 8 ? (byte & 0x80 ? 0xffu : 0u) : byte) << 8 * i;
+    const unsigned pick = selector >> 4 * i & 7;  // PTX's prmt has a fourth bit, this function has not
+    result |= (static_cast<unsigned>(bytes >> 8 * pick) & 0xff) << 8 * i;
   }
   return result;
 }

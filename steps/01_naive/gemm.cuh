@@ -17,7 +17,9 @@ enum class Mapping { kCoalesced, kSwapped };
 template <Mapping mapping>
 struct Tile {
   static constexpr const char* kName = mapping == Mapping::kCoalesced ? "coalesced" : "swapped";
-  static constexpr int kBlockM = 32, kBlockN = 32;  // the part of C that a block computes
+  // The part of C that a block computes; wide in the direction in which its warps lie.
+  static constexpr int kBlockM = mapping == Mapping::kCoalesced ? 8 : 64;
+  static constexpr int kBlockN = mapping == Mapping::kCoalesced ? 64 : 8;
   static constexpr int kThreads = kBlockM * kBlockN;
 
   /// Position of a thread's element in the block's part of C.
@@ -35,14 +37,9 @@ __global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(Matrix<const In> A
   if (row >= C.rows || col >= C.cols) return;  // blocks at the edge stick out of C
 
   // 2. Main loop: a row of A times a column of B.
-  const In* gA = A.at(row, 0);
-  const In* gB = B.at(0, col);
   float rC = 0;
-  for (int64_t k = 0; k < A.cols; ++k) {
-    rC += device::to_float(*gA) * device::to_float(*gB);
-    gA += A.col_stride;
-    gB += B.row_stride;
-  }
+#pragma unroll 8  // lets eight pairs of loads be under way at a time
+  for (int64_t k = 0; k < A.cols; ++k) rC += device::to_float(*A.at(row, k)) * device::to_float(*B.at(k, col));
 
   // 3. Epilogue
   *C.at(row, col) = device::from_float<Out>(epilogue(rC));

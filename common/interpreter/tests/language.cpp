@@ -481,8 +481,8 @@ std::vector<unsigned> expected_integers(unsigned x, unsigned y) {
   unsigned reversed = 0, permuted = 0;
   for (int i = 0; i < 32; ++i) reversed |= (x >> i & 1) << (31 - i);
   for (int i = 0; i < 4; ++i) {
-    const unsigned selector = (x ^ y) >> 4 * i & 0xf, byte = static_cast<unsigned>(other >> 8 * (selector & 7)) & 0xff;
-    permuted |= (selector & 8 ? (byte >> 7) * 0xff : byte) << 8 * i;
+    const unsigned selector = (x ^ y) >> 4 * i & 7;  // of each four bits, three count
+    permuted |= (static_cast<unsigned>(other >> 8 * selector) & 0xff) << 8 * i;
   }
   const auto signed_product = std::int64_t(static_cast<int>(x)) * static_cast<int>(y);
   const unsigned left = x % 40 % 32, right = y % 40 % 32;

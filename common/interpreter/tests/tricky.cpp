@@ -227,23 +227,6 @@ TEST_CASE("lanes that exit before collectives with the full mask") {
   });
 }
 
-__global__ void exit_one_after_the_other(int* out) {
-  int rounds = 0;
-  for (unsigned i = 0; i < 64; ++i) {
-    if (threadIdx.x == i) break;  // one thread less in each round
-    __syncthreads();
-    ++rounds;
-  }
-  out[threadIdx.x] = rounds;
-}
-TEST_CASE("threads that exit one after the other, between barriers") {
-  in_all_orders([] {
-    Buffer<int> out(64, "out");
-    launch(exit_one_after_the_other, 1, 64, 0, out.data());
-    CHECK(out.download() == iota(64));
-  });
-}
-
 __global__ void block_sum(const int* in, int* out, int n) {
   __shared__ int part[4];
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
