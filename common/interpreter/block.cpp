@@ -55,6 +55,13 @@ std::string hex(unsigned x) {
   return text;
 }
 
+// SplitMix64's: neighbouring numbers become unlike.
+std::uint64_t mix(std::uint64_t x) {
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+  return x ^ x >> 31;
+}
+
 uint3 unflatten(std::uint64_t linear, dim3 shape) {
   return {static_cast<unsigned>(linear % shape.x), static_cast<unsigned>(linear / shape.x % shape.y),
           static_cast<unsigned>(linear / shape.x / shape.y)};
@@ -171,7 +178,7 @@ void Block::start(std::uint64_t index) {
   std::memset(arena_, 0xff, dynamic_bytes_);  // NaN
   log_.clear();
   clock_.begin(launch.number, index, n);
-  random_ = (launch.options.seed + 0x9e3779b97f4a7c15ull * (index + 1)) | 1;
+  random_ = mix(launch.options.seed + 0x9e3779b97f4a7c15ull * (index + 1)) | 1;
   if (launch.options.racecheck) arena_shadow_->clear(dynamic_bytes_);
   if (launch.options.initcheck) arena_initialised_.clear(0, dynamic_bytes_);
   l2_trace.clear();
