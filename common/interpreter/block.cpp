@@ -26,6 +26,8 @@ constexpr std::size_t kPage = 4096;
 constexpr unsigned kPatience = 1 << 12;
 constexpr unsigned kPollsBeforeYield = 4;
 // Guard pages split the stacks' mapping in two each, and a process may have 65,530 mappings.
+// At the end of each stack, for the interpreter's own calls: a kernel that needs more must not take them by surprise.
+constexpr std::size_t kStackReserve = 16 * 1024;
 constexpr std::size_t kMaxGuardPages = 24'000;
 std::atomic<std::size_t> guard_pages{0};
 
@@ -122,8 +124,14 @@ Block::Block() {
   tls_initialised_.resize(tls_bytes_);
 }
 
-Block::~Block() {
+void Block::drop_stacks() {
   if (stacks_) munmap(stacks_, stack_count_ * stack_bytes_);
+  stacks_ = nullptr;
+  guard_pages -= std::exchange(guarded_, 0);
+}
+
+Block::~Block() {
+  drop_stacks();
   const std::size_t padding = reinterpret_cast<std::uintptr_t>(arena_) % kPage;
   munmap(arena_ - padding, kArenaBytes + 1024);
 }
@@ -133,11 +141,12 @@ void Block::start(std::uint64_t index) {
   const unsigned n = launch.threads;
   block_index_ = unflatten(index, launch.launch.grid);
 
-  const std::size_t stack_bytes = std::max<std::size_t>(4 * kPage, (launch.options.stack_bytes + 2 * kPage - 1) / kPage * kPage);
+  const std::size_t stack_bytes = (launch.options.stack_bytes + kStackReserve + 3 * kPage - 1) / kPage * kPage;
   if (stack_count_ < n || stack_bytes_ != stack_bytes) {
-    if (stacks_) munmap(stacks_, stack_count_ * stack_bytes_);
+    drop_stacks();
     stack_bytes_ = stack_bytes, stack_count_ = n;
     stacks_ = static_cast<char*>(reserve(n * stack_bytes));
+    guarded_ = n;
     if ((guard_pages += n) <= kMaxGuardPages)
       for (unsigned i = 0; i < n; ++i) mprotect(stacks_ + i * stack_bytes, kPage, PROT_NONE);
   }
@@ -160,6 +169,7 @@ void Block::start(std::uint64_t index) {
     fiber.state = Fiber::State::kRunning;
     fiber.polled = nullptr, fiber.polls = 0;
     fiber.path = flow_->entry();
+    fiber.stack_limit = stacks_ + i * stack_bytes_ + kPage + kStackReserve;
     fiber.volatile_reads.clear();
     // If all stacks began at the same offset in a page, their tops would compete for the same few lines of the L1 cache.
     char* const top = stacks_ + (i + 1) * stack_bytes_ - 192 * i % kPage;
@@ -852,6 +862,11 @@ void Block::fail(Check check, std::string what, std::string expected, const Fibe
 void Block::report(Diagnosis d) {
   // What else goes wrong after a read of uninitialised bytes may come from them.
   launch_->fail(uninitialised_ && d.check != Check::kRacecheck ? *uninitialised_ : std::move(d));
+}
+
+void Block::fail_stack_overflow(Fiber& fiber, Pc pc) {
+  fail(Check::kStackOverflow, "stack overflow", "a thread needs at most Options::stack_bytes of stack; large arrays belong elsewhere", &fiber,
+       user_location(pc));
 }
 
 void Block::fail_misaligned(Fiber& fiber, const void* p, unsigned alignment, Location where) {

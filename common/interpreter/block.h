@@ -61,6 +61,7 @@ struct Fiber {
   uint3 thread{};
   unsigned linear = 0, warp = 0, lane = 0;
   enum class State : std::uint8_t { kRunning, kInCollective, kAtBarrier, kExited } state = State::kRunning;
+  const char* stack_limit = nullptr;     ///< below it, only the interpreter's own calls may go
   ControlFlow::Path* path = nullptr;     ///< way since the last access to memory
   Site waits_at;                         ///< while in a collective or at a barrier
   const char* waits_in = nullptr;        ///< name of the collective
@@ -104,6 +105,7 @@ class Block {
               Scope scope, const void* return_address);
   /// The fiber found nothing new at `address`; after some times others get their turn.
   void poll(Fiber& fiber, const void* address, Pc pc);
+  [[noreturn]] void fail_stack_overflow(Fiber& fiber, Pc pc);
   [[noreturn]] void fail_misaligned(Fiber& fiber, const void* p, unsigned alignment, Location where);
   [[noreturn]] void fail(Check check, std::string what, std::string expected, const Fiber* fiber, Location where,
                          std::string variable = "");
@@ -206,7 +208,9 @@ class Block {
   Diagnosis signal_diagnosis_;
 
   // memory
+  void drop_stacks();
   char* stacks_ = nullptr;
+  std::size_t guarded_ = 0;  // stacks with a guard page
   std::size_t stack_bytes_ = 0, stack_count_ = 0;
   char* arena_ = nullptr;
   std::size_t dynamic_bytes_ = 0;

@@ -156,6 +156,10 @@ void __sanitizer_cov_trace_pc() {
   interpreter::Fiber* const fiber = current_fiber;
   if (!fiber) return;
   const interpreter::Pc pc = interpreter::to_pc(__builtin_return_address(0));
+  if (static_cast<const char*>(__builtin_frame_address(0)) < fiber->stack_limit) [[unlikely]] {
+    current_fiber = nullptr;
+    current_block->fail_stack_overflow(*fiber, pc);
+  }
   if (interpreter::ControlFlow::Path* const path = interpreter::ControlFlow::known(fiber->path, pc)) {
     fiber->path = path;
     return;
