@@ -21,11 +21,12 @@ bool AccessLog::join(unsigned lane, unsigned last, std::uintptr_t address, unsig
   const std::uint64_t before = entries_[last][lane];
   const unsigned before_size = size_of(before), piece = before >> 57 & 31;
   const std::uintptr_t begin = address - before_size;
-  if (op == Op::kAtomic || size != piece || before_size + size > 16 || begin % 16 + before_size + size > 16) return false;
-  if (((before ^ pack(begin, before_size, op, shared, strong, piece)) & ~kAddressMask) != 0) return false;
+  // Nothing here depends on the address itself, so that all lanes join the same pieces.
+  if (op == Op::kAtomic || size != piece || before_size + size > 16) return false;
+  if (((before ^ pack(begin, before_size, op, shared, strong, piece)) & ~(kAddressMask | kSameBlock)) != 0) return false;
   const Pc last_pc = before_size == piece ? pcs_[last][lane] : joined_pc_[lane];
-  if (last_pc >= pc || !one_expression(last_pc, pc)) return false;
-  entries_[last][lane] = pack(begin, before_size + size, op, shared, strong, piece);
+  if (last_pc > pc || !one_expression(last_pc, pc)) return false;
+  entries_[last][lane] = pack(begin, before_size + size, op, shared, strong, piece) | (before & kSameBlock);
   joined_pc_[lane] = pc;
   return true;
 }

@@ -42,8 +42,13 @@ class AccessLog {
   bool append(unsigned lane, std::uintptr_t address, unsigned size, Op op, bool shared, bool strong, Pc pc,
               const ControlFlow::Path& path) {
     const unsigned n = count_[lane];
-    if (n && path.blocks.empty() && try_to_join(lane, n - 1, address, size, op, shared, strong, pc)) return false;
-    entries_[n][lane] = pack(address, size, op, shared, strong, size);
+    const bool same_block = path.blocks.empty();
+    if (n && same_block) {
+      if (try_to_join(lane, n - 1, address, size, op, shared, strong, pc)) return false;
+      // A copy member by member (__half2's operator=) loads and stores in turn.
+      if (n > 1 && entries_[n - 1][lane] & kSameBlock && try_to_join(lane, n - 2, address, size, op, shared, strong, pc)) return false;
+    }
+    entries_[n][lane] = pack(address, size, op, shared, strong, size) | (same_block ? kSameBlock : 0);
     pcs_[n][lane] = pc;
     paths_[n][lane] = path.id;
     count_[lane] = n + 1;
@@ -62,8 +67,9 @@ class AccessLog {
   void drain(ControlFlow& flow, std::uint32_t open, Sink&& sink);
 
  private:
-  // An entry: address in bits 0-47, then size (5 bits), op (2), shared (1), strong (1), size of the first piece (5).
-  static constexpr std::uint64_t kAddressMask = (1ull << 48) - 1;
+  // An entry: address in bits 0-47, then size (5 bits), op (2), shared (1), strong (1), size of the first piece (5), whether it stands in
+  // the same basic block as the one before it (1).
+  static constexpr std::uint64_t kAddressMask = (1ull << 48) - 1, kSameBlock = 1ull << 62;
   static constexpr std::uint64_t pack(std::uintptr_t address, unsigned size, Op op, bool shared, bool strong, unsigned piece) {
     return address | std::uint64_t(size) << 48 | std::uint64_t(op) << 53 | std::uint64_t(shared) << 55 |
            std::uint64_t(strong) << 56 | std::uint64_t(piece) << 57;

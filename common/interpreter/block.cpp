@@ -25,9 +25,9 @@ constexpr std::size_t kPage = 4096;
 // A warp that filled its log so often without ever waiting may be waiting for somebody else: let others run.
 constexpr unsigned kPatience = 1 << 12;
 constexpr unsigned kPollsBeforeYield = 4;
-// Guard pages split the stacks' mapping in two each, and a process may have 65,530 mappings.
 // At the end of each stack, for the interpreter's own calls: a kernel that needs more must not take them by surprise.
 constexpr std::size_t kStackReserve = 16 * 1024;
+// Guard pages split the stacks' mapping in two each, and a process may have 65,530 mappings.
 constexpr std::size_t kMaxGuardPages = 24'000;
 std::atomic<std::size_t> guard_pages{0};
 
@@ -120,6 +120,8 @@ Block::Block() {
     for (std::size_t i = 0; i < variable.bytes && variable.offset + i < tls_bytes_; ++i)
       static_variable_at_[variable.offset + i] = static_cast<std::uint16_t>(static_variables_.size());
   }
+  for (const SharedVariable& guard : construction_guards())
+    for (std::size_t i = 0; i < guard.bytes && guard.offset + i < tls_bytes_; ++i) static_variable_at_[guard.offset + i] = kGuard;
   arena_initialised_.resize(kArenaBytes);
   tls_initialised_.resize(tls_bytes_);
 }
@@ -169,6 +171,7 @@ void Block::start(std::uint64_t index) {
     fiber.state = Fiber::State::kRunning;
     fiber.polled = nullptr, fiber.polls = 0;
     fiber.path = flow_->entry();
+    fiber.bad_index.reset();
     fiber.stack_limit = stacks_ + i * stack_bytes_ + kPage + kStackReserve;
     fiber.volatile_reads.clear();
     // If all stacks began at the same offset in a page, their tops would compete for the same few lines of the L1 cache.
@@ -399,6 +402,7 @@ void Block::poll(Fiber& fiber, const void* address, Pc pc) {
 }
 
 void Block::exit(Fiber& self) {
+  if (self.bad_index) report_bad_index(self, nullptr);
   Warp& warp = warps_[self.warp];
   const std::uint32_t bit = 1u << self.lane;
   self.state = Fiber::State::kExited;
@@ -425,6 +429,7 @@ void Block::exit(Fiber& self) {
 
 // --------------------------------------------------------------------------------------------- barriers and collectives
 void Block::collective(Fiber& fiber, const char* name, unsigned mask, void* argument, Combine combine, Site site) {
+  if (fiber.bad_index) report_bad_index(fiber, nullptr);
   Warp& warp = warps_[fiber.warp];
   const std::uint32_t bit = 1u << fiber.lane;
   progress_.fetch_add(1, std::memory_order_relaxed);
@@ -470,6 +475,7 @@ void Block::complete(Warp& warp, std::size_t index) {
 void Block::warp_barrier(Fiber& fiber, unsigned mask, Site site) { collective(fiber, "__syncwarp", mask, nullptr, nullptr, site); }
 
 int Block::barrier(Fiber& fiber, Reduction reduction, bool predicate, Site site) {
+  if (fiber.bad_index) report_bad_index(fiber, nullptr);
   Warp& warp = warps_[fiber.warp];
   progress_.fetch_add(1, std::memory_order_relaxed);
   warp.rounds = 0;
@@ -736,6 +742,7 @@ void Block::check_races(unsigned w, const Request& request) {
 bool Block::touch_static(Fiber& fiber, std::uintptr_t address, unsigned size, Op op, const void* return_address) {
   const std::size_t offset = address - reinterpret_cast<std::uintptr_t>(tls_begin_);
   const unsigned index = static_variable_at_[offset];
+  if (index == kGuard) return false;
   if (index == 0 || offset + size > static_variables_[index - 1].end) {
     if (launch_->options.memcheck) bad_access(fiber, reinterpret_cast<const void*>(address), size, op, return_address);
     return false;
@@ -781,14 +788,12 @@ void Block::observe_elsewhere(Fiber& fiber, const void* p, unsigned size, Op op,
 }
 
 void Block::observe_range(Fiber& fiber, const void* p, std::size_t bytes, Op op, const void* return_address) {
-  // In the widest aligned pieces, as nvcc's copies would be.
-  std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p);
-  while (bytes) {
-    unsigned size = 16;
-    while (size > bytes || address % size) size /= 2;
-    observe(fiber, reinterpret_cast<const void*>(address), size, op, false, return_address);
-    address += size, bytes -= size;
-  }
+  // In the widest pieces that fit everywhere, as nvcc's copies would be: of 12 bytes, three times 4, whatever the address.
+  const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p);
+  unsigned size = 16;
+  while (bytes % size || address % size) size /= 2;
+  for (std::size_t done = 0; done < bytes; done += size)
+    observe(fiber, static_cast<const char*>(p) + done, size, op, false, return_address);
 }
 
 // -------------------------------------------------------------------------------------------------------------- reports
@@ -867,6 +872,24 @@ void Block::report(Diagnosis d) {
 void Block::fail_stack_overflow(Fiber& fiber, Pc pc) {
   fail(Check::kStackOverflow, "stack overflow", "a thread needs at most Options::stack_bytes of stack; large arrays belong elsewhere", &fiber,
        user_location(pc));
+}
+
+void Block::index_out_of_bounds(Fiber& fiber, std::int64_t index, const char* array, Location where) {
+  if (fiber.bad_index) report_bad_index(fiber, nullptr);  // nobody asked for the last one's memory: a local array
+  std::string what = "index " + std::to_string(index) + " out of bounds of an array of type " + array;
+  fiber.bad_index.reset(new Fiber::BadIndex{std::move(what), std::move(where)});  // clang 14 has no parentheses for aggregates
+}
+
+void Block::report_bad_index(Fiber& fiber, const void* p) {
+  const auto bad = std::move(fiber.bad_index);
+  // The address is some elements beyond the array's end, or before its begin: the variable is the nearest on the other side.
+  std::string variable;
+  const std::size_t offset = static_cast<std::size_t>(static_cast<const char*>(p) - tls_begin_);
+  if (p && offset < tls_bytes_)
+    for (const SharedVariable& v : shared_variables())
+      if (bad->what.starts_with("index -") ? variable.empty() && v.offset > offset : v.offset + v.bytes <= offset) variable = v.name;
+  fail(Check::kMemcheck, bad->what, "accesses stay inside allocations and variables", &fiber, bad->where,
+       variable.empty() && p ? variable_at(p) : variable);
 }
 
 void Block::fail_misaligned(Fiber& fiber, const void* p, unsigned alignment, Location where) {

@@ -63,6 +63,11 @@ struct Fiber {
   enum class State : std::uint8_t { kRunning, kInCollective, kAtBarrier, kExited } state = State::kRunning;
   const char* stack_limit = nullptr;     ///< below it, only the interpreter's own calls may go
   ControlFlow::Path* path = nullptr;     ///< way since the last access to memory
+  struct BadIndex {
+    std::string what;
+    Location where;
+  };
+  std::unique_ptr<BadIndex> bad_index;   ///< seen by -fsanitize=bounds, not yet reported
   Site waits_at;                         ///< while in a collective or at a barrier
   const char* waits_in = nullptr;        ///< name of the collective
   bool predicate = false;                ///< given to __syncthreads_count and its like
@@ -106,6 +111,9 @@ class Block {
   /// The fiber found nothing new at `address`; after some times others get their turn.
   void poll(Fiber& fiber, const void* address, Pc pc);
   [[noreturn]] void fail_stack_overflow(Fiber& fiber, Pc pc);
+  /// The fiber is about to use `index` with an array of type `array`, which has no such element. The access that follows tells which
+  /// variable it is.
+  void index_out_of_bounds(Fiber& fiber, std::int64_t index, const char* array, Location where);
   [[noreturn]] void fail_misaligned(Fiber& fiber, const void* p, unsigned alignment, Location where);
   [[noreturn]] void fail(Check check, std::string what, std::string expected, const Fiber* fiber, Location where,
                          std::string variable = "");
@@ -183,6 +191,7 @@ class Block {
   void observe_elsewhere(Fiber& fiber, const void* p, unsigned size, Op op, const void* return_address);
   [[noreturn]] void bad_access(Fiber& fiber, const void* p, unsigned size, Op op, const void* return_address);
   [[noreturn]] void misaligned(Fiber& fiber, const void* p, unsigned size, Op op, const void* return_address);
+  [[noreturn]] void report_bad_index(Fiber& fiber, const void* p);
   std::string variable_at(const void* p) const;
   std::string describe(const void* p) const;
   void acquire_volatile_reads(Fiber& fiber);
@@ -223,7 +232,8 @@ class Block {
     std::uint64_t touched_by = 0;   // block_serial_ of the last block that used it
   };
   std::vector<StaticVariable> static_variables_;
-  std::vector<std::uint16_t> static_variable_at_;  // 1 + index, per TLS byte; 0: none
+  static constexpr std::uint16_t kGuard = 0xffff;
+  std::vector<std::uint16_t> static_variable_at_;  // 1 + index, per TLS byte; 0: none; kGuard: nothing to look at
   std::uint64_t block_serial_ = 0;
 
   // checks
@@ -242,6 +252,7 @@ class Block {
 // Inline, because it runs once for every load and store of every thread.
 inline void Block::observe(Fiber& fiber, const void* p, unsigned size, Op op, bool strong, const void* return_address) {
   const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p);
+  if (fiber.bad_index) [[unlikely]] report_bad_index(fiber, p);
   bool shared = true;
   if (const std::uintptr_t offset = address - global_begin_; offset < GlobalMemory::kBytes) {
     if (!global_.valid(offset, size) && launch_->options.memcheck) [[unlikely]]

@@ -97,6 +97,14 @@ namespace {
   current_fiber = fiber;
 }
 
+// Wider than the alignment of its type: two floats of a float3, say. A GPU takes them one by one; what makes an aligned vector in the end
+// is put together again by the access log.
+void observe_unaligned(const void* p, unsigned size, Op op, bool strong, const void* return_address) {
+  unsigned piece = size > 4 ? 4 : std::max(1u, size / 2);
+  while (reinterpret_cast<std::uintptr_t>(p) % piece) piece /= 2;
+  for (unsigned done = 0; done < size; done += piece) observe(static_cast<const char*>(p) + done, piece, op, strong, return_address);
+}
+
 void observe_range(const void* p, std::size_t bytes, Op op, const void* return_address) {
   interpreter::Fiber* const fiber = current_fiber;
   if (!fiber || bytes == 0) return;
@@ -132,17 +140,19 @@ extern "C" {
 
 #define INTERPRETER_HOOK(name, size, op, strong) \
   void name(void* p) { observe(p, size, op, strong, __builtin_return_address(0)); }
+#define INTERPRETER_UNALIGNED_HOOK(name, size, op, strong) \
+  void name(void* p) { observe_unaligned(p, size, op, strong, __builtin_return_address(0)); }
 #define INTERPRETER_HOOKS(size)                                             \
   INTERPRETER_HOOK(__tsan_read##size, size, Op::kLoad, false)                      \
   INTERPRETER_HOOK(__tsan_write##size, size, Op::kStore, false)                    \
-  INTERPRETER_HOOK(__tsan_unaligned_read##size, size, Op::kLoad, false)            \
-  INTERPRETER_HOOK(__tsan_unaligned_write##size, size, Op::kStore, false)          \
+  INTERPRETER_UNALIGNED_HOOK(__tsan_unaligned_read##size, size, Op::kLoad, false)            \
+  INTERPRETER_UNALIGNED_HOOK(__tsan_unaligned_write##size, size, Op::kStore, false)          \
   INTERPRETER_HOOK(__tsan_read_write##size, size, Op::kStore, false)               \
-  INTERPRETER_HOOK(__tsan_unaligned_read_write##size, size, Op::kStore, false)     \
+  INTERPRETER_UNALIGNED_HOOK(__tsan_unaligned_read_write##size, size, Op::kStore, false)     \
   INTERPRETER_HOOK(__tsan_volatile_read##size, size, Op::kLoad, true)               \
-  INTERPRETER_HOOK(__tsan_unaligned_volatile_read##size, size, Op::kLoad, true)     \
+  INTERPRETER_UNALIGNED_HOOK(__tsan_unaligned_volatile_read##size, size, Op::kLoad, true)     \
   INTERPRETER_HOOK(__tsan_volatile_write##size, size, Op::kStore, true)             \
-  INTERPRETER_HOOK(__tsan_unaligned_volatile_write##size, size, Op::kStore, true)
+  INTERPRETER_UNALIGNED_HOOK(__tsan_unaligned_volatile_write##size, size, Op::kStore, true)
 INTERPRETER_HOOKS(1)
 INTERPRETER_HOOKS(2)
 INTERPRETER_HOOKS(4)

@@ -123,7 +123,7 @@ struct Symbol {
 };
 struct Symbols {
   std::vector<Symbol> functions;  // by value
-  std::vector<SharedVariable> shared;
+  std::vector<SharedVariable> shared, guards;
 };
 
 std::string demangle(const std::string& mangled) {
@@ -147,6 +147,8 @@ Symbols read_symbols() {
       const char* name = names + table[i].st_name;
       if (ELF64_ST_TYPE(table[i].st_info) == STT_FUNC && table[i].st_value)
         symbols.functions.push_back({table[i].st_value, table[i].st_size, name});
+      if (ELF64_ST_TYPE(table[i].st_info) == STT_TLS && std::strncmp(name, "_ZGVZ", 5) == 0)
+        symbols.guards.push_back({table[i].st_value, table[i].st_size, "a construction guard"});
       // _ZZ: a local of a function. Its last part is the variable's name.
       if (ELF64_ST_TYPE(table[i].st_info) == STT_TLS && std::strncmp(name, "_ZZ", 3) == 0 &&
           std::strncmp(name, "_ZZN11interpreter", 17) != 0) {
@@ -223,6 +225,7 @@ std::string function_name(const void* address) {
 }
 
 const std::vector<SharedVariable>& shared_variables() { return symbols().shared; }
+const std::vector<SharedVariable>& construction_guards() { return symbols().guards; }
 
 Range image() { return {&__executable_start, &_end}; }
 

@@ -41,6 +41,9 @@ struct SharedVariable {
 };
 /// Sorted by offset. Empty if the program was stripped.
 const std::vector<SharedVariable>& shared_variables();
+/// Not of the user: the compiler's notes whether a thread_local has been constructed yet (for types like __half2, which have a constructor
+/// that does nothing).
+const std::vector<SharedVariable>& construction_guards();
 
 struct Range {
   const char* begin = nullptr;

@@ -63,12 +63,12 @@ endif()
 
 # ------------------------------------------------------------------------------------------------ instrumented kernels
 # Why each flag, see docs/interpreter.md, "How kernels are compiled".
-set(interpreter_hooks -fsanitize=thread -gdwarf-4 -fno-strict-aliasing)
+set(interpreter_hooks -fsanitize=thread -fsanitize=bounds -gdwarf-4 -fno-strict-aliasing -fstack-clash-protection)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   list(APPEND interpreter_hooks
     --param=tsan-instrument-func-entry-exit=0 --param=tsan-distinguish-volatile=1
     -fsanitize-coverage=trace-pc
-    -fno-tree-vectorize -fno-tree-sra -fno-store-merging -fno-tree-loop-distribute-patterns
+    -fno-ipa-icf -fno-tree-vectorize -fno-tree-sra -fno-store-merging -fno-tree-loop-distribute-patterns
     --param=max-completely-peeled-insns=0 -Wno-maybe-uninitialized -Wno-strict-aliasing -Wno-tsan)
 else()
   list(APPEND interpreter_hooks

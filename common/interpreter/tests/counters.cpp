@@ -1,0 +1,593 @@
+/// @file
+/// Counters of hand-computed access patterns, per kernel and per source line.
+///
+/// A comment "// COUNT name" names a line; the test finds its number in its own source.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/device/device.cuh"
+#include "common/interpreter/interpreter.h"
+#include "common/interpreter/tests/orders.h"
+
+using device::Buffer;
+using device::launch;
+using interpreter::Counters;
+using interpreter::KernelProfile;
+
+namespace {
+
+int line_of(const std::string& name) {
+  std::ifstream source(__FILE__);
+  std::string line;
+  for (int number = 1; std::getline(source, line); ++number)
+    if (line.size() >= name.size() + 9 && line.compare(line.size() - name.size() - 9, std::string::npos, "// COUNT " + name) == 0) return number;
+  FAIL("no line is marked ", name);
+  return 0;
+}
+
+// The profile of the one launch that `start` makes.
+template <class Start>
+KernelProfile profile_of(Start&& start) {
+  interpreter::clear_profiles();
+  start();
+  REQUIRE(interpreter::profiles().size() == 1);
+  return interpreter::profiles().front();
+}
+
+Counters at_line(const KernelProfile& profile, const std::string& name) {
+  for (const auto& line : profile.lines)
+    if (line.line == line_of(name) && line.file.find("counters.cpp") != std::string::npos) return line.counters;
+  return {};
+}
+
+// clang copies a struct straight from where it comes from: the load then belongs to the line of the store.
+#ifdef __clang__
+constexpr bool kCopiesAtTheStore = true;
+#else
+constexpr bool kCopiesAtTheStore = false;
+#endif
+Counters copied_at(const KernelProfile& profile, const std::string& load, const std::string& store) {
+  Counters counters = at_line(profile, load);
+  if (kCopiesAtTheStore) counters += at_line(profile, store);
+  return counters;
+}
+
+std::string text(const Counters::Global& g) {
+  return std::to_string(g.requests) + " requests, " + std::to_string(g.sectors) + " sectors, " + std::to_string(g.bytes) + " bytes";
+}
+std::string text(const Counters::Shared& s) {
+  return std::to_string(s.requests) + " requests, " + std::to_string(s.wavefronts) + " wavefronts of " + std::to_string(s.ideal_wavefronts) + ", " +
+         std::to_string(s.bytes) + " bytes";
+}
+std::string text(const Counters& c) {
+  return text(c.global_load) + "; " + text(c.global_store) + "; " + text(c.global_atomic) + "; " + text(c.shared_load) + "; " + text(c.shared_store) +
+         "; " + text(c.shared_atomic);
+}
+std::string global(std::uint64_t requests, std::uint64_t sectors, std::uint64_t bytes) { return text(Counters::Global{requests, sectors, bytes}); }
+std::string shared(std::uint64_t requests, std::uint64_t wavefronts, std::uint64_t ideal, std::uint64_t bytes) {
+  return text(Counters::Shared{requests, wavefronts, ideal, bytes});
+}
+
+// ------------------------------------------------------------------------------------------------------ global patterns
+template <class T>
+__global__ void copy(const T* in, T* out, int stride, int offset, unsigned lanes) {
+  if (!(lanes >> threadIdx.x % 32 & 1)) return;
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x) * stride + offset;
+  const T value = in[i];  // COUNT copy load
+  out[i] = value;         // COUNT copy store
+}
+
+struct GlobalPattern {
+  const char* what;
+  unsigned size;  // bytes per lane
+  unsigned blocks, threads;
+  int stride, offset;  // elements
+  unsigned lanes;      // of each warp
+  std::uint64_t requests, sectors;
+};
+constexpr unsigned kAllLanes = 0xffffffffu;
+const GlobalPattern kGlobalPatterns[] = {
+    {"contiguous", 1, 1, 32, 1, 0, kAllLanes, 1, 1},
+    {"contiguous", 2, 1, 32, 1, 0, kAllLanes, 1, 2},
+    {"contiguous", 4, 1, 32, 1, 0, kAllLanes, 1, 4},
+    {"contiguous", 8, 1, 32, 1, 0, kAllLanes, 1, 8},
+    {"contiguous", 16, 1, 32, 1, 0, kAllLanes, 1, 16},
+    {"one element off the sector", 1, 1, 32, 1, 1, kAllLanes, 1, 2},
+    {"one element off the sector", 2, 1, 32, 1, 1, kAllLanes, 1, 3},
+    {"one element off the sector", 4, 1, 32, 1, 1, kAllLanes, 1, 5},
+    {"one element off the sector", 8, 1, 32, 1, 1, kAllLanes, 1, 9},
+    {"one element off the sector", 16, 1, 32, 1, 1, kAllLanes, 1, 17},
+    {"a whole sector further", 4, 1, 32, 1, 8, kAllLanes, 1, 4},
+    {"stride 2", 4, 1, 32, 2, 0, kAllLanes, 1, 8},
+    {"stride 4", 4, 1, 32, 4, 0, kAllLanes, 1, 16},
+    {"stride 8", 4, 1, 32, 8, 0, kAllLanes, 1, 32},
+    {"stride 8, across sectors never", 4, 1, 32, 8, 7, kAllLanes, 1, 32},
+    {"stride 32", 4, 1, 32, 32, 0, kAllLanes, 1, 32},
+    {"stride 2", 16, 1, 32, 2, 0, kAllLanes, 1, 32},
+    {"backwards", 4, 1, 32, -1, 31, kAllLanes, 1, 4},
+    {"every second lane", 4, 1, 32, 1, 0, 0x55555555u, 1, 4},
+    {"one lane", 4, 1, 32, 1, 0, 0x00000100u, 1, 1},
+    {"the first and the last lane", 4, 1, 32, 1, 0, 0x80000001u, 1, 2},
+    {"20 threads", 4, 1, 20, 1, 0, kAllLanes, 1, 3},
+    {"33 threads", 4, 1, 33, 1, 0, kAllLanes, 2, 5},
+    {"100 threads", 4, 1, 100, 1, 0, kAllLanes, 4, 13},
+    {"five blocks of two warps", 4, 5, 64, 1, 0, kAllLanes, 10, 40},
+    {"seven blocks of 20 threads", 4, 7, 20, 1, 0, kAllLanes, 7, 7 * 3},  // 80 bytes each, from multiples of 16
+};
+
+template <class T>
+void check(const GlobalPattern& p) {
+  const int last = static_cast<int>(p.blocks * p.threads - 1) * p.stride + p.offset;
+  const std::size_t n = static_cast<std::size_t>(std::max(last, p.offset)) + 1;
+  Buffer<T> in(n, "in"), out(n, "out");
+  in.fill(0);
+  const auto profile = profile_of([&] { launch(copy<T>, p.blocks, p.threads, 0, in.data(), out.data(), p.stride, p.offset, p.lanes); });
+  std::uint64_t active = 0;
+  for (unsigned t = 0; t < p.threads; ++t) active += p.lanes >> t % 32 & 1;
+  const std::string expected = global(p.requests, p.sectors, active * p.blocks * sizeof(T));
+  INFO(std::string(p.what), ", ", p.size, " bytes");
+  CHECK(text(copied_at(profile, "copy load", "copy store").global_load) == expected);
+  CHECK(text(at_line(profile, "copy store").global_store) == expected);
+  CHECK(text(profile.total.global_load) == expected);
+  CHECK(text(profile.total.global_store) == expected);
+}
+TEST_CASE("global loads and stores") {
+  in_all_orders([] {
+    for (const GlobalPattern& p : kGlobalPatterns) switch (p.size) {
+        case 1: check<unsigned char>(p); break;
+        case 2: check<unsigned short>(p); break;
+        case 4: check<float>(p); break;
+        case 8: check<float2>(p); break;
+        case 16: check<float4>(p); break;
+      }
+  });
+}
+
+__global__ void broadcast(const float* in, float* out) {
+  out[threadIdx.x] = in[blockIdx.x];  // COUNT broadcast
+}
+TEST_CASE("all lanes load the same word") {
+  Buffer<float> in(std::vector<float>(4, 1.0f), "in"), out(64, "out");
+  const auto profile = profile_of([&] { launch(broadcast, 1, 64, 0, in.data(), out.data()); });
+  CHECK(text(at_line(profile, "broadcast").global_load) == global(2, 2, 256));
+  CHECK(text(at_line(profile, "broadcast").global_store) == global(2, 8, 256));  // one line may hold both
+}
+
+// ------------------------------------------------------------------------------------------------------ shared patterns
+template <class T>
+__global__ void through_shared(const T* in, T* out, int stride, int offset, int wrap, unsigned lanes) {
+  T* const memory = device::dynamic_smem<T>();
+  const int lane = static_cast<int>(threadIdx.x), i = lane % wrap * stride + lane / wrap + offset;
+  if (!(lanes >> lane & 1)) return;
+  const T mine = in[lane];
+  memory[i] = mine;            // COUNT shared store
+  __syncwarp(lanes);
+  const T other = memory[i];   // COUNT shared load
+  out[lane] = other;           // COUNT shared load's store
+}
+
+// Calibrated against a GPU: see golden.cpp. Ideal: the wavefronts that as many bytes take without a conflict.
+struct SharedPattern {
+  const char* what;
+  unsigned size;
+  int stride, offset, wrap;  // elements: lane l takes l % wrap * stride + l / wrap + offset
+  unsigned lanes;
+  std::uint64_t wavefronts, ideal;
+};
+const SharedPattern kSharedPatterns[] = {
+    {"contiguous bytes", 1, 1, 0, 32, kAllLanes, 1, 1},
+    {"contiguous halves", 2, 1, 0, 32, kAllLanes, 1, 1},
+    {"contiguous", 4, 1, 0, 32, kAllLanes, 1, 1},
+    {"contiguous, one word off", 4, 1, 1, 32, kAllLanes, 1, 1},
+    {"stride 2: two lanes a bank", 4, 2, 0, 32, kAllLanes, 2, 1},
+    {"stride 3: no conflict", 4, 3, 0, 32, kAllLanes, 1, 1},
+    {"stride 4: four lanes a bank", 4, 4, 0, 32, kAllLanes, 4, 1},
+    {"stride 8: eight lanes a bank", 4, 8, 0, 32, kAllLanes, 8, 1},
+    {"stride 16", 4, 16, 0, 32, kAllLanes, 16, 1},
+    {"stride 32: one bank", 4, 32, 0, 32, kAllLanes, 32, 1},
+    {"stride 33: the padded column", 4, 33, 0, 32, kAllLanes, 1, 1},
+    {"two rows of 16, padded to 32", 4, 32, 0, 16, kAllLanes, 16, 1},
+    {"stride 32, every second lane", 4, 32, 0, 32, 0x55555555u, 16, 1},
+    {"stride 2, a half warp", 4, 2, 0, 32, 0x0000ffffu, 1, 1},
+    {"one lane", 4, 32, 0, 32, 0x00000010u, 1, 1},
+    {"8 bytes, contiguous", 8, 1, 0, 32, kAllLanes, 2, 2},
+    {"8 bytes, stride 2", 8, 2, 0, 32, kAllLanes, 4, 2},
+    {"8 bytes, stride 16", 8, 16, 0, 32, kAllLanes, 32, 2},
+    {"8 bytes, stride 17", 8, 17, 0, 32, kAllLanes, 2, 2},
+    {"8 bytes, a half warp", 8, 1, 0, 32, 0x0000ffffu, 1, 1},
+    {"16 bytes, contiguous", 16, 1, 0, 32, kAllLanes, 4, 4},
+    {"16 bytes, stride 2", 16, 2, 0, 32, kAllLanes, 8, 4},
+    {"16 bytes, stride 4", 16, 4, 0, 32, kAllLanes, 16, 4},
+    {"16 bytes, stride 8: one bank group", 16, 8, 0, 32, kAllLanes, 32, 4},
+    {"16 bytes, stride 9: padded rows", 16, 9, 0, 32, kAllLanes, 4, 4},
+    {"16 bytes, a quarter warp", 16, 1, 0, 32, 0x000000ffu, 1, 1},
+};
+template <class T>
+void check(const SharedPattern& p) {
+  Buffer<T> in(32, "in"), out(32, "out");
+  in.fill(0);
+  const auto profile = profile_of(
+      [&] { launch(through_shared<T>, 1, 32, 34 * 33 * sizeof(T), in.data(), out.data(), p.stride, p.offset, p.wrap, p.lanes); });
+  const std::uint64_t bytes = static_cast<std::uint64_t>(__builtin_popcount(p.lanes)) * sizeof(T);
+  INFO(std::string(p.what));
+  CHECK(text(at_line(profile, "shared store").shared_store) == shared(1, p.wavefronts, p.ideal, bytes));
+  CHECK(text(copied_at(profile, "shared load", "shared load's store").shared_load) == shared(1, p.wavefronts, p.ideal, bytes));
+  CHECK(text(profile.total.shared_load) == shared(1, p.wavefronts, p.ideal, bytes));
+}
+TEST_CASE("shared loads and stores") {
+  in_all_orders([] {
+    for (const SharedPattern& p : kSharedPatterns) switch (p.size) {
+        case 1: check<unsigned char>(p); break;
+        case 2: check<unsigned short>(p); break;
+        case 4: check<float>(p); break;
+        case 8: check<float2>(p); break;
+        case 16: check<float4>(p); break;
+      }
+  });
+}
+
+__global__ void shared_broadcast(const float* in, float* out) {
+  __shared__ float row[4][32];
+  row[threadIdx.x / 32][threadIdx.x % 32] = in[threadIdx.x];
+  __syncthreads();
+  float sum = 0;
+  for (int k = 0; k < 32; ++k) sum += row[threadIdx.x / 32][k];  // COUNT broadcast shared
+  out[threadIdx.x] = sum;
+}
+TEST_CASE("a broadcast is one wavefront") {
+  in_all_orders([] {
+    Buffer<float> in(std::vector<float>(128, 1.0f), "in"), out(128, "out");
+    const auto profile = profile_of([&] { launch(shared_broadcast, 1, 128, 0, in.data(), out.data()); });
+    CHECK(text(at_line(profile, "broadcast shared").shared_load) == shared(4 * 32, 4 * 32, 4 * 32, 4 * 32 * 128));
+    CHECK(profile.static_shared_bytes == 512);
+  });
+}
+
+// --------------------------------------------------------------------------------------------- divergence and unrolling
+__global__ void triangle(const int* in, int* out) {
+  const int lane = static_cast<int>(threadIdx.x);
+  int sum = 0;
+  for (int k = 0; k <= lane; ++k) sum += in[k * 32 + lane];  // COUNT triangle
+  out[lane] = sum;                                           // COUNT after the triangle
+}
+TEST_CASE("a loop that lanes leave one by one") {
+  in_all_orders([] {
+    Buffer<int> in(std::vector<int>(1024, 1), "in"), out(32, "out");
+    const auto profile = profile_of([&] { launch(triangle, 1, 32, 0, in.data(), out.data()); });
+    // Round k has lanes k to 31: 4 - k / 8 sectors.
+    CHECK(text(at_line(profile, "triangle").global_load) == global(32, 8 * (4 + 3 + 2 + 1), 4 * (32 * 33 / 2)));
+    CHECK(text(at_line(profile, "after the triangle").global_store) == global(1, 4, 128));
+  });
+}
+
+__global__ void two_branches(const int* in, int* out) {
+  const unsigned lane = threadIdx.x;
+  int value;
+  if (lane % 4 == 0) value = in[lane];  // COUNT then
+  else value = -in[64 + lane];          // COUNT else
+  out[lane] = value;                    // COUNT joined
+}
+TEST_CASE("two branches are two requests, and what follows is one") {
+  in_all_orders([] {
+    Buffer<int> in(std::vector<int>(128, 1), "in"), out(32, "out");
+    const auto profile = profile_of([&] { launch(two_branches, 1, 32, 0, in.data(), out.data()); });
+    CHECK(text(at_line(profile, "then").global_load) == global(1, 4, 32));
+    CHECK(text(at_line(profile, "else").global_load) == global(1, 4, 96));
+    CHECK(text(at_line(profile, "joined").global_store) == global(1, 4, 128));
+  });
+}
+
+__global__ void nested_loops(const int* in, int* out, int rows) {
+  const int lane = static_cast<int>(threadIdx.x);
+  int sum = 0;
+  for (int r = 0; r < rows; ++r) {
+    for (int k = 0; k <= (lane + r) % 4; ++k) sum += in[k * 32 + lane];  // COUNT inner
+    sum *= in[r];                                                        // COUNT outer
+  }
+  out[lane] = sum;
+}
+TEST_CASE("lanes meet again behind an inner loop") {
+  in_all_orders([] {
+    Buffer<int> in(std::vector<int>(128, 1), "in"), out(32, "out");
+    const auto profile = profile_of([&] { launch(nested_loops, 1, 32, 0, in.data(), out.data(), 6); });
+    // In each of 6 rounds, inner round k has a fourth of the lanes less than the one before, spread over all four sectors.
+    CHECK(text(at_line(profile, "inner").global_load) == global(6 * 4, 6 * 4 * 4, 6 * (32 + 24 + 16 + 8) * 4));
+    CHECK(text(at_line(profile, "outer").global_load) == global(6, 6, 6 * 128));
+  });
+}
+
+__global__ void unrolled(const float* in, float* out) {
+  float sum = 0;
+#pragma unroll
+  for (unsigned k = 0; k < 4; ++k) sum += in[4 * threadIdx.x + k];  // COUNT unrolled
+  out[threadIdx.x] = sum;
+}
+__global__ void written_out(const float* in, float* out) {
+  const float* const mine = in + 4 * threadIdx.x;
+  const float a = mine[0];  // COUNT first
+  const float b = mine[1];  // COUNT second
+  out[threadIdx.x] = a + b;
+}
+TEST_CASE("scalar loads of neighbours stay scalar") {
+  in_all_orders([] {
+    Buffer<float> in(std::vector<float>(128, 1.0f), "in"), out(32, "out");
+    const auto loop = profile_of([&] { launch(unrolled, 1, 32, 0, in.data(), out.data()); });
+    CHECK(text(at_line(loop, "unrolled").global_load) == global(4, 64, 512));
+    const auto two = profile_of([&] { launch(written_out, 1, 32, 0, in.data(), out.data()); });
+    CHECK(text(at_line(two, "first").global_load) == global(1, 16, 128));
+    CHECK(text(at_line(two, "second").global_load) == global(1, 16, 128));
+  });
+}
+
+// ------------------------------------------------------------------------------------------- vectors that compilers split
+struct alignas(16) FourInts {
+  int a, b, c, d;
+};
+struct alignas(8) Complex {
+  float re, im;
+};
+struct alignas(4) FourBytes {
+  unsigned char r, g, b, a;
+};
+template <class T>
+__global__ void copy_structs(const T* in, T* out) {
+  __shared__ T tile[32];
+  tile[threadIdx.x] = in[threadIdx.x];                       // COUNT struct in
+  __syncthreads();
+  const T other = tile[31 - threadIdx.x];                    // COUNT struct from shared
+  out[threadIdx.x] = other;                                  // COUNT struct out
+}
+template <class T>
+void check_copy() {
+  in_all_orders([] {
+    Buffer<T> in(32, "in"), out(32, "out");
+    in.fill(1);
+    const auto profile = profile_of([&] { launch(copy_structs<T>, 1, 32, 0, in.data(), out.data()); });
+    const std::uint64_t passes = sizeof(T) <= 4 ? 1 : sizeof(T) / 4;
+    CHECK(text(at_line(profile, "struct in").global_load) == global(1, sizeof(T), 32 * sizeof(T)));
+    CHECK(text(at_line(profile, "struct in").shared_store) == shared(1, passes, passes, 32 * sizeof(T)));
+    CHECK(text(copied_at(profile, "struct from shared", "struct out").shared_load) == shared(1, passes, passes, 32 * sizeof(T)));
+    CHECK(text(at_line(profile, "struct out").global_store) == global(1, sizeof(T), 32 * sizeof(T)));
+  });
+}
+TEST_CASE_TEMPLATE("a vector or an aligned struct is one access", T, float4, uint4, double2, int2, float2, ushort4, uchar4, FourInts, Complex,
+                   FourBytes) {
+  check_copy<T>();
+}
+// These have an operator= that copies member by member. clang's checks of the alignment stand between the members.
+TEST_CASE_TEMPLATE("a pair of halves is one access" * doctest::skip(kCopiesAtTheStore), T, __half2, __nv_bfloat162) { check_copy<T>(); }
+
+__global__ void use_parts(const float4* in, const __half2* halves, float* out) {
+  const float4 v = in[threadIdx.x];       // COUNT float4 in parts
+  const __half2 h = halves[threadIdx.x];  // COUNT half2 in parts
+  out[threadIdx.x] = v.x * v.y + v.z * v.w + __half2float(h.x) * __half2float(h.y);
+}
+TEST_CASE("a vector whose parts are used one by one is one access, too") {
+  in_all_orders([] {
+    Buffer<float4> in(32, "in");
+    Buffer<__half2> halves(32, "halves");
+    Buffer<float> out(32, "out");
+    in.fill(0), halves.fill(0);
+    const auto profile = profile_of([&] { launch(use_parts, 1, 32, 0, in.data(), halves.data(), out.data()); });
+    CHECK(text(at_line(profile, "float4 in parts").global_load) == global(1, 16, 512));
+    CHECK(text(at_line(profile, "half2 in parts").global_load) == global(1, 4, 128));
+  });
+}
+
+__global__ void float3s(const float3* in, float3* out) {
+  const float3 v = in[threadIdx.x];                       // COUNT float3 load
+  out[threadIdx.x] = make_float3(v.x + v.y, v.y, v.z);    // COUNT float3 store
+}
+TEST_CASE("a float3 is three accesses") {
+  in_all_orders([] {
+    Buffer<float3> in(32, "in"), out(32, "out");
+    in.fill(0);
+    const auto profile = profile_of([&] { launch(float3s, 1, 32, 0, in.data(), out.data()); });
+    // 384 bytes are 12 sectors, and each of the three touches all of them.
+    CHECK(text(at_line(profile, "float3 load").global_load) == global(3, 36, 384));
+    CHECK(text(at_line(profile, "float3 store").global_store) == global(3, 36, 384));
+  });
+}
+
+// ---------------------------------------------------------------------------------------------- what is counted, and how
+__constant__ float table[32];
+__device__ float variable;
+__global__ void not_global(const float* in, float* out, int k) {
+  float local[32];
+  for (int i = 0; i < 32; ++i) local[i] = table[i] + static_cast<float>(k);
+  out[threadIdx.x] = local[(k + static_cast<int>(threadIdx.x)) % 32] + table[k];  // COUNT only this store
+  if (threadIdx.x == 0) variable = in[0];                                         // COUNT a variable
+}
+TEST_CASE("constants, parameters and local arrays are not global memory, variables are") {
+  Buffer<float> in(std::vector<float>{1}, "in"), out(32, "out");
+  const auto profile = profile_of([&] { launch(not_global, 1, 32, 0, in.data(), out.data(), 3); });
+  float value = 0;
+  device::copy_from_symbol(value, variable);
+  CHECK(value == 1);
+  CHECK(text(at_line(profile, "only this store").global_load) == global(0, 0, 0));
+  CHECK(text(at_line(profile, "only this store").global_store) == global(1, 4, 128));
+  CHECK(text(at_line(profile, "a variable").global_load) == global(1, 1, 4));
+  CHECK(text(at_line(profile, "a variable").global_store) == global(1, 1, 4));
+  CHECK(text(profile.total.global_load) == global(1, 1, 4));
+}
+
+__global__ void read_modify_write(float* data) {
+  data[threadIdx.x] += 1.0f;  // COUNT read-modify-write
+}
+TEST_CASE("+= is a load and a store") {
+  Buffer<float> data(std::vector<float>(32, 1.0f), "data");
+  const auto profile = profile_of([&] { launch(read_modify_write, 1, 32, 0, data.data()); });
+  CHECK(text(at_line(profile, "read-modify-write").global_load) == global(1, 4, 128));
+  CHECK(text(at_line(profile, "read-modify-write").global_store) == global(1, 4, 128));
+}
+
+__global__ void atomics(unsigned* spread, unsigned* one) {
+  __shared__ unsigned bins[32];
+  bins[threadIdx.x] = 0;
+  __syncwarp();
+  atomicAdd(&spread[threadIdx.x], 1u);       // COUNT spread atomics
+  atomicAdd(one, 1u);                        // COUNT one atomic
+  atomicAdd(&bins[threadIdx.x], 1u);         // COUNT shared atomics
+}
+TEST_CASE("atomics have counters of their own") {
+  in_all_orders([] {
+    Buffer<unsigned> spread(std::vector<unsigned>(32, 0), "spread"), one(std::vector<unsigned>(1, 0), "one");
+    const auto profile = profile_of([&] { launch(atomics, 1, 32, 0, spread.data(), one.data()); });
+    CHECK(text(at_line(profile, "spread atomics").global_atomic) == global(1, 4, 128));
+    CHECK(text(at_line(profile, "one atomic").global_atomic) == global(1, 1, 128));
+    CHECK(text(at_line(profile, "shared atomics").shared_atomic) == shared(1, 1, 1, 128));
+    CHECK(text(profile.total.global_load) == global(0, 0, 0));
+  });
+}
+
+__device__ float fetch(const float* p) {
+  return p[threadIdx.x];  // COUNT fetch
+}
+__global__ void calls(const float* a, const float* b, float* out) {
+  const float x = fetch(a);
+  const float y = __ldg(b + threadIdx.x);  // COUNT ldg
+  __stcs(out + threadIdx.x, x + y);        // COUNT stcs
+}
+TEST_CASE("an access counts for the line that the user wrote") {
+  Buffer<float> a(std::vector<float>(32, 1.0f), "a"), b(std::vector<float>(32, 1.0f), "b"), out(32, "out");
+  const auto profile = profile_of([&] { launch(calls, 1, 32, 0, a.data(), b.data(), out.data()); });
+  CHECK(text(at_line(profile, "fetch").global_load) == global(1, 4, 128));
+  CHECK(text(at_line(profile, "ldg").global_load) == global(1, 4, 128));
+  CHECK(text(at_line(profile, "stcs").global_store) == global(1, 4, 128));
+}
+
+template <int kTile>
+__global__ void tiled_sum(const float* in, float* out, int n) {
+  __shared__ float tile[kTile];
+  float sum = 0;
+  for (int first = 0; first < n; first += kTile) {
+    const int i = first + static_cast<int>(threadIdx.x);
+    tile[threadIdx.x] = i < n ? in[i] : 0.0f;
+    __syncthreads();
+    for (int k = 0; k < kTile; ++k) sum += tile[(k + static_cast<int>(threadIdx.x) * 2) % kTile];
+    __syncthreads();
+  }
+  out[blockIdx.x * kTile + threadIdx.x] = sum;
+}
+TEST_CASE("profiles") {
+  Buffer<float> in(std::vector<float>(100, 1.0f), "in"), out(192, "out");
+  interpreter::clear_profiles();
+  CHECK(interpreter::profiles().empty());
+  launch(tiled_sum<64>, 3, 64, 128, in.data(), out.data(), 100);
+  Buffer<float> data(std::vector<float>(32, 1.0f), "data");
+  launch(read_modify_write, dim3(1, 1, 1), dim3(32, 1, 1), 0, data.data());
+  REQUIRE(interpreter::profiles().size() == 2);
+  const KernelProfile& p = interpreter::profiles()[0];
+  CHECK(p.kernel.find("tiled_sum<64>") != std::string::npos);
+  CHECK(p.grid.x == 3);
+  CHECK(p.block.x == 64);
+  CHECK(p.dynamic_shared_bytes == 128);
+  CHECK(p.static_shared_bytes == 256);
+  CHECK(p.seconds > 0);
+  CHECK(p.l2.reads == 0);
+  CHECK(text(p.total.global_load) == global(3 * 4, 3 * 13, 3 * 400));  // 100 elements: 3 full warps and 4 lanes
+  CHECK(interpreter::profiles()[1].kernel.find("read_modify_write") != std::string::npos);
+  CHECK(interpreter::profiles()[1].block.x == 32);
+
+  CHECK(std::is_sorted(p.lines.begin(), p.lines.end(), [](auto& a, auto& b) { return std::pair(a.file, a.line) < std::pair(b.file, b.line); }));
+  Counters sum;
+  for (const auto& line : p.lines) sum += line.counters;
+  CHECK(text(sum) == text(p.total));
+
+  const std::string table_text = to_text(p);
+  for (const char* const part : {"tiled_sum<64>", "counters.cpp:", "global load", "shared load", "sectors/request", "total"})
+    CHECK_MESSAGE(table_text.find(part) != std::string::npos, "should contain ", std::string(part));
+
+  std::vector<std::pair<std::string, double>> metrics;
+  for (const auto& m : interpreter::metrics(p.total)) metrics.emplace_back(m.name, m.value);
+  const auto value = [&](const std::string& name) {
+    for (const auto& [n, v] : metrics)
+      if (n == name) return v;
+    return -1.0;
+  };
+  CHECK(value("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum") == 12);
+  CHECK(value("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum") == 39);
+  CHECK(value("l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio") == 3.25);
+  CHECK(value("l1tex__t_requests_pipe_lsu_mem_global_op_st.sum") == 6);
+  CHECK(value("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum") == double(p.total.shared_store.wavefronts));
+
+  interpreter::clear_profiles();
+  CHECK(interpreter::profiles().empty());
+}
+TEST_CASE("neither order nor workers nor checks change a counter") {
+  Buffer<float> in(std::vector<float>(1000, 1.0f), "in"), out(64 * 9, "out");
+  const auto count = [&] { return text(profile_of([&] { launch(tiled_sum<64>, 9, 64, 0, in.data(), out.data(), 1000); }).total); };
+  const std::string reference = count();
+  in_all_orders([&] {
+    for (const int workers : {1, 2, 5}) {
+      interpreter::options().workers = workers;
+      CHECK(count() == reference);
+    }
+  });
+  const WithOptions unchecked([](auto& o) { o.memcheck = o.racecheck = o.initcheck = false; });
+  CHECK(count() == reference);
+}
+TEST_CASE("counters can be switched off") {
+  const WithOptions off([](auto& o) { o.count = false; });
+  Buffer<float> data(std::vector<float>(32, 1.0f), "data");
+  const auto profile = profile_of([&] { launch(read_modify_write, 1, 32, 0, data.data()); });
+  CHECK(profile.lines.empty());
+  CHECK(text(profile.total) == text(Counters{}));
+}
+
+// ----------------------------------------------------------------------------------------------------------- L2 model
+__global__ void read_chunks(const float4* in, float* out, unsigned chunks) {
+  const float4 v = in[(blockIdx.x % chunks) * blockDim.x + threadIdx.x];
+  if (v.x + v.y + v.z + v.w == 1) out[0] = v.x;
+}
+__global__ void write_chunks(float4* out) { out[blockIdx.x * blockDim.x + threadIdx.x] = make_float4(1, 2, 3, 4); }
+__global__ void one_word_per_sector(const float* in, float* out, unsigned words) {
+  const unsigned i = (blockIdx.x * blockDim.x + threadIdx.x) % words;
+  if (in[8 * std::size_t(i)] == 1) out[0] = 1;
+}
+TEST_CASE("the L2 model") {
+  const WithOptions modelled([](auto& o) { o.l2_model = true, o.gpu = "a100"; });
+  constexpr unsigned kChunks = 40, kThreads = 128, kSectors = kChunks * kThreads / 2;
+  Buffer<float4> data(kChunks * kThreads, "data");
+  Buffer<float> out(1, "out");
+  data.fill(0);
+  for (const interpreter::Order order : {interpreter::Order::kForward, interpreter::Order::kReverse, interpreter::Order::kRandom}) {
+    interpreter::options().order = order;
+    const auto once = profile_of([&] { launch(read_chunks, kChunks, kThreads, 0, data.data(), out.data(), kChunks); }).l2;
+    CHECK(once.reads == kSectors);
+    CHECK(once.hit_rate() == 0);
+    CHECK(once.dram_read_bytes == kSectors * 32);
+    CHECK(once.writes == 0);
+
+    const auto twice = profile_of([&] { launch(read_chunks, 2 * kChunks, kThreads, 0, data.data(), out.data(), kChunks); }).l2;
+    CHECK(twice.reads == 2 * kSectors);
+    CHECK(twice.hit_rate() == 0.5);
+    CHECK(twice.dram_read_bytes == kSectors * 32);
+
+    const auto written = profile_of([&] { launch(write_chunks, kChunks, kThreads, 0, data.data()); }).l2;
+    CHECK(written.reads == 0);
+    CHECK(written.writes == kSectors);
+    CHECK(written.dram_write_bytes == kSectors * 32);
+    CHECK(written.dram_read_bytes == 0);  // whole sectors need not be read first
+  }
+}
+TEST_CASE("the L2 model: a second pass hits only what still is in the cache") {
+  const WithOptions modelled([](auto& o) { o.l2_model = true, o.gpu = "a100", o.racecheck = false; });  // 40 MiB
+  Buffer<float> out(1, "out");
+  const auto second_pass = [&](unsigned mebibytes) {
+    const unsigned words = mebibytes * (1 << 20) / 32;
+    Buffer<float> data(std::size_t(words) * 8, "data");
+    data.fill(0);
+    return profile_of([&] { launch(one_word_per_sector, 2 * words / 1024, 1024, 0, data.data(), out.data(), words); }).l2;
+  };
+  CHECK(second_pass(16).hit_rate() == 0.5);  // all of the second pass
+  CHECK(second_pass(64).hit_rate() < 0.1);   // least recently used: what is needed next has just been dropped
+}
+
+}  // namespace
