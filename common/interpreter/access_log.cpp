@@ -17,7 +17,8 @@ bool one_expression(Pc a, Pc b) {
 
 }  // namespace
 
-bool AccessLog::join(unsigned lane, unsigned last, std::uintptr_t address, unsigned size, Op op, bool shared, bool strong, Pc pc) {
+bool AccessLog::join(unsigned lane, unsigned last, std::uintptr_t address, unsigned size, Op op, bool shared, bool strong, Pc pc,
+                     bool same_block) {
   const std::uint64_t before = entries_[last][lane];
   const unsigned before_size = size_of(before), piece = before >> 57 & 31;
   const std::uintptr_t begin = address - before_size;
@@ -25,7 +26,8 @@ bool AccessLog::join(unsigned lane, unsigned last, std::uintptr_t address, unsig
   if (op == Op::kAtomic || size != piece || before_size + size > 16) return false;
   if (((before ^ pack(begin, before_size, op, shared, strong, piece)) & ~(kAddressMask | kSameBlock)) != 0) return false;
   const Pc last_pc = before_size == piece ? pcs_[last][lane] : joined_pc_[lane];
-  if (last_pc > pc || !one_expression(last_pc, pc)) return false;
+  // Checks that the compiler inserted may lie between the pieces, but no loop: its rounds are accesses of their own.
+  if (last_pc > pc || (last_pc == pc && !same_block) || !one_expression(last_pc, pc)) return false;
   entries_[last][lane] = pack(begin, before_size + size, op, shared, strong, piece) | (before & kSameBlock);
   joined_pc_[lane] = pc;
   return true;

@@ -43,11 +43,10 @@ class AccessLog {
               const ControlFlow::Path& path) {
     const unsigned n = count_[lane];
     const bool same_block = path.blocks.empty();
-    if (n && same_block) {
-      if (try_to_join(lane, n - 1, address, size, op, shared, strong, pc)) return false;
-      // A copy member by member (__half2's operator=) loads and stores in turn.
-      if (n > 1 && entries_[n - 1][lane] & kSameBlock && try_to_join(lane, n - 2, address, size, op, shared, strong, pc)) return false;
-    }
+    if (n && try_to_join(lane, n - 1, address, size, op, shared, strong, pc, same_block)) return false;
+    // A copy member by member (__half2's operator=) loads and stores in turn.
+    if (n > 1 && same_block && entries_[n - 1][lane] & kSameBlock && try_to_join(lane, n - 2, address, size, op, shared, strong, pc, true))
+      return false;
     entries_[n][lane] = pack(address, size, op, shared, strong, size) | (same_block ? kSameBlock : 0);
     pcs_[n][lane] = pc;
     paths_[n][lane] = path.id;
@@ -78,12 +77,12 @@ class AccessLog {
 
   // Compilers split an access to a struct (float4 under clang, __half2 under both) into accesses to its members; nvcc does not. Pieces
   // that follow each other, in time and in memory, and come from one expression are one access.
-  bool try_to_join(unsigned lane, unsigned last, std::uintptr_t address, unsigned size, Op op, bool shared, bool strong, Pc pc) {
+  bool try_to_join(unsigned lane, unsigned last, std::uintptr_t address, unsigned size, Op op, bool shared, bool strong, Pc pc, bool same_block) {
     const std::uint64_t before = entries_[last][lane];
     if ((before & kAddressMask) + size_of(before) != address) return false;
-    return join(lane, last, address, size, op, shared, strong, pc);
+    return join(lane, last, address, size, op, shared, strong, pc, same_block);
   }
-  bool join(unsigned lane, unsigned last, std::uintptr_t address, unsigned size, Op op, bool shared, bool strong, Pc pc);
+  bool join(unsigned lane, unsigned last, std::uintptr_t address, unsigned size, Op op, bool shared, bool strong, Pc pc, bool same_block);
 
   template <class Sink>
   static void emit(Pc pc, std::uint64_t entry, std::uint32_t lanes, unsigned count, std::uint64_t* addresses, Sink&& sink);
