@@ -74,7 +74,8 @@ else()
   list(APPEND interpreter_hooks
     -gdwarf-aranges -fsanitize-coverage=bb,trace-pc "SHELL:-mllvm -sanitizer-coverage-prune-blocks=0"
     "SHELL:-mllvm -tsan-instrument-func-entry-exit=0" "SHELL:-mllvm -tsan-distinguish-volatile=1"
-    "SHELL:-mllvm -tsan-instrument-read-before-write=1" "SHELL:-mllvm -pragma-unroll-threshold=0" -fno-unroll-loops -fno-vectorize -fno-slp-vectorize
+    "SHELL:-mllvm -tsan-instrument-read-before-write=1" "SHELL:-mllvm -pragma-unroll-threshold=0" "SHELL:-mllvm -unroll-full-max-count=1"
+    "SHELL:-mllvm -unroll-max-count=1" "SHELL:-mllvm -unroll-allow-peeling=0" -fno-unroll-loops -fno-vectorize -fno-slp-vectorize
     -fsanitize=alignment -Wno-pass-failed)
 endif()
 add_library(interpreter_hooks INTERFACE)
