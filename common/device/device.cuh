@@ -67,8 +67,12 @@ inline void* allocate(std::size_t bytes, const std::string&) {
   return p;
 }
 inline void release(void* p) noexcept { cudaFree(p); }  // destructors do not throw; a sticky error shows elsewhere
-inline void copy_in(void* to, const void* from, std::size_t bytes) { DEVICE_CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice)); }
-inline void copy_out(void* to, const void* from, std::size_t bytes) { DEVICE_CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost)); }
+inline void copy_in(void* to, const void* from, std::size_t bytes) {
+  DEVICE_CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
+}
+inline void copy_out(void* to, const void* from, std::size_t bytes) {
+  DEVICE_CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost));
+}
 inline void fill(void* to, int byte, std::size_t bytes) { DEVICE_CHECK(cudaMemset(to, byte, bytes)); }
 }  // namespace detail
 
@@ -131,7 +135,9 @@ class Buffer {
   explicit Buffer(std::size_t count, const std::string& name = "")
       : data_(count ? static_cast<T*>(detail::allocate(count * sizeof(T), name)) : nullptr), size_(count) {}
   /// A copy of host data.
-  explicit Buffer(const std::vector<T>& host, const std::string& name = "") : Buffer(host.size(), name) { upload(host.data(), host.size()); }
+  explicit Buffer(const std::vector<T>& host, const std::string& name = "") : Buffer(host.size(), name) {
+    upload(host.data(), host.size());
+  }
   Buffer(Buffer&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
   Buffer& operator=(Buffer&& other) noexcept {
     std::swap(data_, other.data_), std::swap(size_, other.size_);
@@ -167,8 +173,8 @@ class Buffer {
  private:
   void require(std::size_t first, std::size_t count) const {
     if (first > size_ || count > size_ - first)
-      throw std::out_of_range("device::Buffer: elements " + std::to_string(first) + " to " + std::to_string(first + count) + " of " +
-                              std::to_string(size_));
+      throw std::out_of_range("device::Buffer: elements " + std::to_string(first) + " to " + std::to_string(first + count) +
+                              " of " + std::to_string(size_));
   }
 
   T* data_ = nullptr;

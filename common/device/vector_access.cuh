@@ -32,7 +32,8 @@ template <>
 struct Vector<__half> {
   using Type = uint2;
   static __device__ __forceinline__ float4 unpack(const uint2& v) {
-    const float2 low = __half22float2(reinterpret_cast<const __half2&>(v.x)), high = __half22float2(reinterpret_cast<const __half2&>(v.y));
+    const float2 low = __half22float2(reinterpret_cast<const __half2&>(v.x)),
+                 high = __half22float2(reinterpret_cast<const __half2&>(v.y));
     return make_float4(low.x, low.y, high.x, high.y);
   }
   static __device__ __forceinline__ uint2 pack(const float4& v) {

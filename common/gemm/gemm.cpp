@@ -82,7 +82,8 @@ void check_operand(const char* name, const Extent& m) {
   if (m.rows == 0 || m.cols == 0) return;
   if (!m.data) throw Refused(who + " has elements but its pointer is null; pass device memory");
   if (reinterpret_cast<std::uintptr_t>(m.data) % static_cast<std::uintptr_t>(m.element_bytes))
-    throw Refused(who + " is not aligned to its element type; its address must be a multiple of " + std::to_string(m.element_bytes));
+    throw Refused(who + " is not aligned to its element type; its address must be a multiple of " +
+                  std::to_string(m.element_bytes));
   const Lattice l = lattice(m);
   const Wide bytes = l.line.last() - l.line.begin + (l.lines - 1) * l.pitch;
   if (l.line.begin < 0 || bytes > (Wide(1) << 62) || l.line.begin + bytes > (Wide(1) << 62))
@@ -107,8 +108,10 @@ bool overlaps_itself(const Extent& m) {
 bool overlap(const Extent& a, const Extent& b) {
   if (a.rows <= 0 || a.cols <= 0 || b.rows <= 0 || b.cols <= 0) return false;
   const Lattice la = lattice(a), lb = lattice(b);
-  const Wide length_a = la.line.last() - la.line.begin + a.element_bytes, length_b = lb.line.last() - lb.line.begin + b.element_bytes;
-  const Wide end_a = la.line.begin + (la.lines - 1) * la.pitch + length_a, end_b = lb.line.begin + (lb.lines - 1) * lb.pitch + length_b;
+  const Wide length_a = la.line.last() - la.line.begin + a.element_bytes,
+             length_b = lb.line.last() - lb.line.begin + b.element_bytes;
+  const Wide end_a = la.line.begin + (la.lines - 1) * la.pitch + length_a,
+             end_b = lb.line.begin + (lb.lines - 1) * lb.pitch + length_b;
   if (end_a <= lb.line.begin || end_b <= la.line.begin) return false;
 
   // The ranges overlap, but the elements may interleave. For each line of a, only a few lines of b come near.
@@ -119,8 +122,10 @@ bool overlap(const Extent& a, const Extent& b) {
     line_a.begin += i * la.pitch;
     std::int64_t first = 0, last = lb.lines - 1;
     if (lb.pitch > 0) {
-      first = static_cast<std::int64_t>(std::clamp<Wide>(floor_div(line_a.begin - length_b - lb.line.begin, lb.pitch) + 1, 0, lb.lines));
-      last = static_cast<std::int64_t>(std::min<Wide>(floor_div(line_a.begin + length_a - 1 - lb.line.begin, lb.pitch), lb.lines - 1));
+      first = static_cast<std::int64_t>(
+          std::clamp<Wide>(floor_div(line_a.begin - length_b - lb.line.begin, lb.pitch) + 1, 0, lb.lines));
+      last =
+          static_cast<std::int64_t>(std::min<Wide>(floor_div(line_a.begin + length_a - 1 - lb.line.begin, lb.pitch), lb.lines - 1));
     }
     for (std::int64_t j = first; j <= last; ++j) {
       if (++pairs > kPatience) return true;  // so tangled that it is safer to refuse
@@ -150,7 +155,8 @@ void check(const Extent& a, const Extent& b, const Extent& c) {
 
 unsigned grid_size(std::int64_t tiles) {
   if (tiles > 0x7fffffff)
-    throw Refused("gemm: " + std::to_string(tiles) + " blocks are more than a grid can have (2^31 - 1); use a larger tile or split C");
+    throw Refused("gemm: " + std::to_string(tiles) +
+                  " blocks are more than a grid can have (2^31 - 1); use a larger tile or split C");
   return static_cast<unsigned>(tiles);
 }
 

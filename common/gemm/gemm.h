@@ -5,8 +5,8 @@
 ///
 /// - Any m, n, k >= 0. k = 0 gives epilogue(0).
 /// - Any strides of A and B (see Matrix). C must not overlap itself, A or B; bytes between C's elements stay as they are.
-/// - A and B hold float, __half or __nv_bfloat16; C holds the same type or float. Products are summed in float, the epilogue gets the
-///   float sum, and its result is rounded once, to nearest even.
+/// - A and B hold float, __half or __nv_bfloat16; C holds the same type or float. Products are summed in float, the epilogue
+///   gets the float sum, and its result is rounded once, to nearest even.
 /// - The data are in device memory; launches go to the default stream.
 ///
 /// A step is a namespace with
@@ -14,8 +14,8 @@
 ///     template <class Tile, class In, class Out, class Epilogue>
 ///     void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilogue);
 ///
-/// and `Tiles`, the list of tiles that it ships. Its gemm() starts with check(), so that a bad call throws Refused before anything is
-/// launched. There is no alpha, no beta and no batch: they would be in every kernel and teach nothing new.
+/// and `Tiles`, the list of tiles that it ships. Its gemm() starts with check(), so that a bad call throws Refused before anything
+/// is launched. There is no alpha, no beta and no batch: they would be in every kernel and teach nothing new.
 #pragma once
 
 #include <cstdint>
@@ -57,8 +57,8 @@ bool overlap(const Extent& a, const Extent& b);
 void check(const Extent& a, const Extent& b, const Extent& c);
 }  // namespace detail
 
-/// @throws Refused when shapes do not fit, a dimension is negative, addresses overflow, a pointer is null or misaligned, or C overlaps
-/// itself, A or B.
+/// @throws Refused when shapes do not fit, a dimension is negative, addresses overflow, a pointer is null or misaligned, or C
+/// overlaps itself, A or B.
 template <class In, class Out>
 void check(const Matrix<const In>& A, const Matrix<const In>& B, const Matrix<Out>& C) {
   detail::check(detail::extent(A), detail::extent(B), detail::extent(C));

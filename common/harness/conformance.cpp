@@ -70,10 +70,12 @@ std::vector<Case> cases() {
     std::int64_t m, n, k;
   };
   // Tiny, ragged on all sides, more rows than columns and the other way round; one tile exactly, one more, one less.
-  for (const Shape s : {Shape{1, 1, 1}, {2, 3, 5}, {1, 70, 40}, {70, 1, 40}, {33, 31, 17}, {64, 96, 16}, {129, 131, 37}, {127, 64, 33}})
+  for (const Shape s :
+       {Shape{1, 1, 1}, {2, 3, 5}, {1, 70, 40}, {70, 1, 40}, {33, 31, 17}, {64, 96, 16}, {129, 131, 37}, {127, 64, 33}})
     for (const bool a : {false, true})
       for (const bool b : {false, true}) all.push_back(dense(s.m, s.n, s.k, a, b, s.m % 2 ? 3 : 0));
-  for (const Shape s : {Shape{0, 5, 3}, {5, 0, 3}, {5, 3, 0}, {0, 0, 0}, {0, 0, 7}}) all.push_back(dense(s.m, s.n, s.k, false, false, 0));
+  for (const Shape s : {Shape{0, 5, 3}, {5, 0, 3}, {5, 3, 0}, {0, 0, 0}, {0, 0, 7}})
+    all.push_back(dense(s.m, s.n, s.k, false, false, 0));
 
   const std::int64_t m = 45, n = 67, k = 21;
   const auto add = [&](const char* name, Placement A, Placement B, Placement C) { all.push_back({name, A, B, C}); };
@@ -251,8 +253,8 @@ void check_offsets_past_2_31(const Step& step) {
     for (const bool along_rows : {true, false}) {
       INFO(title(step, v) << ": strides of 2^31 + 24 elements, " << (along_rows ? "rows" : "columns"));
       const std::int64_t r = along_rows ? kFar : 1, c = along_rows ? 1 : kFar;
-      SparseMatrix A("A", v.in, m, k, r, along_rows ? 1 : kFar / 2), B("B", v.in, k, n, along_rows ? kFar / 2 : 1, along_rows ? 1 : kFar),
-          C("C", v.out, m, n, r, c);
+      SparseMatrix A("A", v.in, m, k, r, along_rows ? 1 : kFar / 2),
+          B("B", v.in, k, n, along_rows ? kFar / 2 : 1, along_rows ? 1 : kFar), C("C", v.out, m, n, r, c);
       const Inputs a = small_integers(1), b = small_integers(2);
       for (std::int64_t i = 0; i < m; ++i)
         for (std::int64_t j = 0; j < k; ++j) A.set(i, j, a(i, j));

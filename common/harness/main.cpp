@@ -1,5 +1,5 @@
-// The program that every step is: runs the step's tiles on one problem and says whether the result is right, what the checks found and,
-// on the interpreter, what was counted. tools/course calls it; so can you.
+// The program that every step is: runs the step's tiles on one problem and says whether the result is right, what the checks found
+// and, on the interpreter, what was counted. tools/course calls it; so can you.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -44,8 +44,9 @@ void parse_shape(const std::string& text, Arguments& arguments) {
   std::int64_t* const extents[] = {&arguments.m, &arguments.n, &arguments.k};
   std::size_t at = 0;
   for (int i = 0; i < 3; ++i) {
-    const std::size_t digits = text.find_first_not_of("0123456789", at) == std::string::npos ? text.size() - at
-                                                                                            : text.find_first_not_of("0123456789", at) - at;
+    const std::size_t digits = text.find_first_not_of("0123456789", at) == std::string::npos
+                                   ? text.size() - at
+                                   : text.find_first_not_of("0123456789", at) - at;
     const bool ends = at + digits == text.size();
     if (digits == 0 || digits > 10 || ends != (i == 2) || (!ends && text[at + digits] != 'x'))
       throw BadInput("--shape " + text + ": expected MxNxK with three numbers of at most 10 digits, for example 256x512x128");
@@ -91,7 +92,8 @@ void check_memory(const Arguments& a) {
     return std::string(text);
   };
   if (matrices > 0.95 * device)
-    throw BadInput("the matrices need " + gigabytes(matrices) + ", " + where + " has " + gigabytes(device) + "; choose a smaller --shape");
+    throw BadInput("the matrices need " + gigabytes(matrices) + ", " + where + " has " + gigabytes(device) +
+                   "; choose a smaller --shape");
   if (host > available_bytes())
     throw BadInput("this problem needs about " + gigabytes(host) + " of memory, " + gigabytes(available_bytes()) +
                    " are available; choose a smaller --shape");
@@ -101,7 +103,9 @@ struct Problem {
   TestMatrix A, B, C;
 
   Problem(const Arguments& a, DType out)
-      : A("A", a.dtype, placement(a.m, a.k, a.transpose_a)), B("B", a.dtype, placement(a.k, a.n, a.transpose_b)), C("C", out, row_major(a.m, a.n)) {
+      : A("A", a.dtype, placement(a.m, a.k, a.transpose_a)),
+        B("B", a.dtype, placement(a.k, a.n, a.transpose_b)),
+        C("C", out, row_major(a.m, a.n)) {
     std::mt19937_64 random(0);
     std::normal_distribution<double> normal;
     const auto value = [&](std::int64_t, std::int64_t) { return normal(random); };
@@ -121,8 +125,10 @@ double seconds_of(const Variant& v, const Problem& p) {
 #ifdef COURSE_ON_INTERPRETER
 void set_order(const std::string& order) {
   auto& options = interpreter::options();
-  if (order == "forward") options.order = interpreter::Order::kForward;
-  else if (order == "reverse") options.order = interpreter::Order::kReverse;
+  if (order == "forward")
+    options.order = interpreter::Order::kForward;
+  else if (order == "reverse")
+    options.order = interpreter::Order::kReverse;
   else if (order.starts_with("random")) {
     options.order = interpreter::Order::kRandom;
     const std::string seed = order.size() > 6 && order[6] == ':' ? order.substr(7) : order.size() == 6 ? "1" : "";
@@ -171,8 +177,9 @@ int run(const Arguments& a) {
   for (const Variant& v : this_step().variants)
     if (v.in == a.dtype && v.out == a.dtype) variants.push_back(&v);
 
-  std::printf("%s  m=%lld n=%lld k=%lld %s %c%c", this_step().name.c_str(), static_cast<long long>(a.m), static_cast<long long>(a.n),
-              static_cast<long long>(a.k), std::string(name(a.dtype)).c_str(), a.transpose_a ? 't' : 'n', a.transpose_b ? 't' : 'n');
+  std::printf("%s  m=%lld n=%lld k=%lld %s %c%c", this_step().name.c_str(), static_cast<long long>(a.m),
+              static_cast<long long>(a.n), static_cast<long long>(a.k), std::string(name(a.dtype)).c_str(),
+              a.transpose_a ? 't' : 'n', a.transpose_b ? 't' : 'n');
 #ifdef COURSE_ON_INTERPRETER
   set_order(a.order);
   std::printf(", interpreter, %s order\n", a.order.c_str());
@@ -238,8 +245,10 @@ int main(int argc, char** argv) {
   Arguments arguments;
   std::string shape = "256x256x256", dtype = "f32", layout = "nn";
   app.add_option("--shape", shape, "MxNxK: C is M x N, K is the common dimension")->capture_default_str();
-  const std::map<std::string, DType> dtypes = {{"f32", DType::kF32}, {"fp32", DType::kF32}, {"f16", DType::kF16}, {"fp16", DType::kF16}, {"bf16", DType::kBF16}};
-  app.add_option("--dtype", dtype, "element type of A, B and C: f32, f16 or bf16 (fp32, fp16 mean the same)")->capture_default_str();
+  const std::map<std::string, DType> dtypes = {
+      {"f32", DType::kF32}, {"fp32", DType::kF32}, {"f16", DType::kF16}, {"fp16", DType::kF16}, {"bf16", DType::kBF16}};
+  app.add_option("--dtype", dtype, "element type of A, B and C: f32, f16 or bf16 (fp32, fp16 mean the same)")
+      ->capture_default_str();
   app.add_option("--layout", layout, "nn, nt, tn or tt: n is row-major, t is column-major; A first")->capture_default_str();
   app.add_option("--order", arguments.order, "interpreter: forward, reverse, random or random:SEED")->capture_default_str();
   app.add_flag("--force", arguments.force, "interpreter: run even if it takes more than two minutes");

@@ -15,8 +15,10 @@ std::vector<std::string> fields(const std::string& line) {
   bool quoted = false;
   for (std::size_t i = 0; i < line.size(); ++i) {
     if (line[i] == '"') {
-      if (quoted && i + 1 < line.size() && line[i + 1] == '"') result.back() += line[++i];
-      else quoted = !quoted;
+      if (quoted && i + 1 < line.size() && line[i + 1] == '"')
+        result.back() += line[++i];
+      else
+        quoted = !quoted;
     } else if (line[i] == ',' && !quoted) {
       result.emplace_back();
     } else {

@@ -11,14 +11,15 @@ namespace harness {
 /// One launch: counters by ncu's metric names.
 using NcuRow = std::map<std::string, double>;
 
-/// The rows of docs/results/<gpu>/ncu/<name>.csv, in the order of the launches. @throws std::runtime_error when there is no such table.
+/// The rows of docs/results/<gpu>/ncu/<name>.csv, in the order of the launches. @throws std::runtime_error when there is no such
+/// table.
 std::vector<NcuRow> read_ncu_table(const std::string& path);
 
 /// The tables under docs/results whose file name begins with `prefix`, as paths; sorted.
 std::vector<std::string> find_ncu_tables(const std::string& prefix);
 
-/// What differs between what ncu counted and what the interpreter counted, or an empty string. Store wavefronts and conflicts of the l1tex
-/// unit include arbitration, so the interpreter may be up to 10 % below; see docs/interpreter.md.
+/// What differs between what ncu counted and what the interpreter counted, or an empty string. Store wavefronts and conflicts of
+/// the l1tex unit include arbitration, so the interpreter may be up to 10 % below; see docs/interpreter.md.
 std::string differences(const NcuRow& ncu, const std::map<std::string, double>& interpreter);
 
 }  // namespace harness

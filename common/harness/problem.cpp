@@ -13,7 +13,7 @@
 namespace harness {
 namespace {
 
-constexpr std::int64_t kGuard = 512;     // elements on both sides of a matrix
+constexpr std::int64_t kGuard = 512;      // elements on both sides of a matrix
 constexpr unsigned char kPattern = 0xa5;  // of bytes that belong to nobody
 
 std::string number(double x) {
@@ -113,7 +113,8 @@ Reference::Reference(const TestMatrix& A, const TestMatrix& B, std::vector<std::
   magnitude_ = sum_;
   const auto work = [&](std::size_t begin, std::size_t end) {
     for (std::size_t r = begin; r < end; ++r) {
-      double *const sum = &sum_[r * static_cast<std::size_t>(cols_)], *const magnitude = &magnitude_[r * static_cast<std::size_t>(cols_)];
+      double *const sum = &sum_[r * static_cast<std::size_t>(cols_)], *const magnitude =
+                                                                          &magnitude_[r * static_cast<std::size_t>(cols_)];
       for (std::int64_t k = 0; k < k_; ++k) {
         const double a = A.at(rows_[r], k), *const row = &b[static_cast<std::size_t>(k * cols_)];
         for (std::int64_t c = 0; c < cols_; ++c) {
@@ -149,11 +150,16 @@ std::string Reference::compare(const TestMatrix& C, bool exact, const std::funct
       // Halfway from the largest number to the next power of two.
       const double rounds_to_infinity = largest(out) + unit_roundoff(out) * std::exp2(std::floor(std::log2(largest(out))));
       bool right;
-      if (std::isnan(expected)) right = std::isnan(got);
-      else if (std::isinf(expected)) right = got == expected;
-      else if (std::fabs(expected) - tolerance >= rounds_to_infinity) right = std::isinf(got) && (got > 0) == (expected > 0);
-      else if (std::isinf(got)) right = std::fabs(expected) + tolerance >= rounds_to_infinity && (got > 0) == (expected > 0);
-      else right = std::fabs(got - expected) <= tolerance;  // false if got is NaN
+      if (std::isnan(expected))
+        right = std::isnan(got);
+      else if (std::isinf(expected))
+        right = got == expected;
+      else if (std::fabs(expected) - tolerance >= rounds_to_infinity)
+        right = std::isinf(got) && (got > 0) == (expected > 0);
+      else if (std::isinf(got))
+        right = std::fabs(expected) + tolerance >= rounds_to_infinity && (got > 0) == (expected > 0);
+      else
+        right = std::fabs(got - expected) <= tolerance;  // false if got is NaN
       if (!right)
         return "C" + position(rows_[r], c) + " is " + number(got) + ", expected " + number(expected) +
                (std::isfinite(expected) ? " within " + number(tolerance) : "");

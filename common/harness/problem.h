@@ -19,8 +19,8 @@ struct Placement {
 Placement row_major(std::int64_t rows, std::int64_t cols, std::int64_t padding = 0);
 Placement column_major(std::int64_t rows, std::int64_t cols, std::int64_t padding = 0);
 
-/// A matrix in device memory and its twin on the host. Bytes that belong to no element, and guard bands on both sides, hold a pattern that
-/// must survive.
+/// A matrix in device memory and its twin on the host. Bytes that belong to no element, and guard bands on both sides, hold a
+/// pattern that must survive.
 class TestMatrix {
  public:
   /// @throws std::bad_alloc when memory is short.
@@ -52,11 +52,11 @@ class TestMatrix {
   std::string name_;
   DType type_;
   Placement placement_;
-  std::int64_t first_ = 0;         // index of element (0, 0) in the allocation
+  std::int64_t first_ = 0;  // index of element (0, 0) in the allocation
   std::size_t bytes_ = 0;
   void* device_ = nullptr;
   std::vector<unsigned char> host_;
-  std::vector<bool> is_element_;   // per element-sized cell of the allocation
+  std::vector<bool> is_element_;  // per element-sized cell of the allocation
 };
 
 /// C = A · B in double precision, with the sum of magnitudes that bounds the error of any order of summation.
@@ -65,9 +65,9 @@ class Reference {
   /// Computes the elements of `rows` (all if empty), over all cores.
   Reference(const TestMatrix& A, const TestMatrix& B, std::vector<std::int64_t> rows = {});
 
-  /// The first element of C that is wrong, in words, or an empty string. Allowed is what any order of summation in float may lose and
-  /// the rounding to C's type (N. J. Higham, Accuracy and Stability of Numerical Algorithms, section 3.1). NaN and infinity must be
-  /// where the reference has them.
+  /// The first element of C that is wrong, in words, or an empty string. Allowed is what any order of summation in float may lose
+  /// and the rounding to C's type (N. J. Higham, Accuracy and Stability of Numerical Algorithms, section 3.1). NaN and infinity
+  /// must be where the reference has them.
   /// @param exact the sums have no rounding error: only the result's own rounding is allowed.
   std::string compare(const TestMatrix& C, bool exact, const std::function<double(double)>& epilogue = {}) const;
 

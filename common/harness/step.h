@@ -24,11 +24,12 @@ struct Variant {
   std::string tile;  ///< "128x128x8, 8x8 per thread" or a name of the step's own
   DType in, out;
   void (*gemm)(const AnyMatrix& A, const AnyMatrix& B, const AnyMatrix& C);
-  void (*gemm_affine)(const AnyMatrix& A, const AnyMatrix& B, const AnyMatrix& C);  ///< with Affine as epilogue; null where not built
+  void (*gemm_affine)(const AnyMatrix& A, const AnyMatrix& B,
+                      const AnyMatrix& C);  ///< with Affine as epilogue; null where not built
 };
 
 struct Step {
-  std::string name;  ///< "01_naive"
+  std::string name;               ///< "01_naive"
   std::vector<Variant> variants;  ///< the first of each pair of types is the step's best
 };
 

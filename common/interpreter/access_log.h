@@ -1,11 +1,11 @@
 /// @file
 /// Rebuilds a warp's instructions from what its lanes did one after the other.
 ///
-/// A GPU runs the 32 lanes of a warp together, the interpreter one by one. Each lane logs its accesses; drain() takes the logs as a GPU
-/// would have: of the lanes' next accesses the one furthest up in the code goes first, and every lane that stands at the same
+/// A GPU runs the 32 lanes of a warp together, the interpreter one by one. Each lane logs its accesses; drain() takes the logs as a
+/// GPU would have: of the lanes' next accesses the one furthest up in the code goes first, and every lane that stands at the same
 /// instruction takes part (lanes that skipped a predicated access do not).
-/// Lanes that went different ways meet again where a GPU's would, see ControlFlow: the lane that stands furthest up in the code goes
-/// first. A lane that a loop has brought back up has passed code further down, and waits there for the others: at its gate.
+/// Lanes that went different ways meet again where a GPU's would, see ControlFlow: the lane that stands furthest up in the code
+/// goes first. A lane that a loop has brought back up has passed code further down, and waits there for the others: at its gate.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ enum class Op : std::uint8_t { kLoad, kStore, kAtomic };
 struct Request {
   Pc pc;
   Op op;
-  bool shared;                      ///< shared memory; global otherwise
-  bool strong;                      ///< atomic or volatile
-  unsigned size;                    ///< bytes per lane: 1, 2, 4, 8 or 16
-  std::uint32_t lanes;              ///< who takes part
-  unsigned count;                   ///< how many
-  const std::uint64_t* addresses;   ///< of the participating lanes, in lane order
-  bool uniform;                     ///< all addresses equal
-  bool contiguous;                  ///< each address follows the one before
+  bool shared;                     ///< shared memory; global otherwise
+  bool strong;                     ///< atomic or volatile
+  unsigned size;                   ///< bytes per lane: 1, 2, 4, 8 or 16
+  std::uint32_t lanes;             ///< who takes part
+  unsigned count;                  ///< how many
+  const std::uint64_t* addresses;  ///< of the participating lanes, in lane order
+  bool uniform;                    ///< all addresses equal
+  bool contiguous;                 ///< each address follows the one before
 };
 
 /// The logs of the running warp's lanes.
@@ -45,7 +45,8 @@ class AccessLog {
     const bool same_block = path.blocks.empty();
     if (n && try_to_join(lane, n - 1, address, size, op, shared, strong, pc, same_block)) return false;
     // A copy member by member (__half2's operator=) loads and stores in turn.
-    if (n > 1 && same_block && entries_[n - 1][lane] & kSameBlock && try_to_join(lane, n - 2, address, size, op, shared, strong, pc, true))
+    if (n > 1 && same_block && entries_[n - 1][lane] & kSameBlock &&
+        try_to_join(lane, n - 2, address, size, op, shared, strong, pc, true))
       return false;
     entries_[n][lane] = pack(address, size, op, shared, strong, size) | (same_block ? kSameBlock : 0);
     pcs_[n][lane] = pc;
@@ -60,14 +61,14 @@ class AccessLog {
     for (bool& past : past_gate_) past = false;
   }
 
-  /// Calls `sink(const Request&)` for every instruction that is known completely. A lane of `open` may still reach an instruction at
-  /// which others stand, so nothing beyond its log is certain; what is not certain stays.
+  /// Calls `sink(const Request&)` for every instruction that is known completely. A lane of `open` may still reach an instruction
+  /// at which others stand, so nothing beyond its log is certain; what is not certain stays.
   template <class Sink>
   void drain(ControlFlow& flow, std::uint32_t open, Sink&& sink);
 
  private:
-  // An entry: address in bits 0-47, then size (5 bits), op (2), shared (1), strong (1), size of the first piece (5), whether it stands in
-  // the same basic block as the one before it (1).
+  // An entry: address in bits 0-47, then size (5 bits), op (2), shared (1), strong (1), size of the first piece (5), whether it
+  // stands in the same basic block as the one before it (1).
   static constexpr std::uint64_t kAddressMask = (1ull << 48) - 1, kSameBlock = 1ull << 62;
   static constexpr std::uint64_t pack(std::uintptr_t address, unsigned size, Op op, bool shared, bool strong, unsigned piece) {
     return address | std::uint64_t(size) << 48 | std::uint64_t(op) << 53 | std::uint64_t(shared) << 55 |
@@ -75,14 +76,16 @@ class AccessLog {
   }
   static constexpr unsigned size_of(std::uint64_t entry) { return entry >> 48 & 31; }
 
-  // Compilers split an access to a struct (float4 under clang, __half2 under both) into accesses to its members; nvcc does not. Pieces
-  // that follow each other, in time and in memory, and come from one expression are one access.
-  bool try_to_join(unsigned lane, unsigned last, std::uintptr_t address, unsigned size, Op op, bool shared, bool strong, Pc pc, bool same_block) {
+  // Compilers split an access to a struct (float4 under clang, __half2 under both) into accesses to its members; nvcc does not.
+  // Pieces that follow each other, in time and in memory, and come from one expression are one access.
+  bool try_to_join(unsigned lane, unsigned last, std::uintptr_t address, unsigned size, Op op, bool shared, bool strong, Pc pc,
+                   bool same_block) {
     const std::uint64_t before = entries_[last][lane];
     if ((before & kAddressMask) + size_of(before) != address) return false;
     return join(lane, last, address, size, op, shared, strong, pc, same_block);
   }
-  bool join(unsigned lane, unsigned last, std::uintptr_t address, unsigned size, Op op, bool shared, bool strong, Pc pc, bool same_block);
+  bool join(unsigned lane, unsigned last, std::uintptr_t address, unsigned size, Op op, bool shared, bool strong, Pc pc,
+            bool same_block);
 
   template <class Sink>
   static void emit(Pc pc, std::uint64_t entry, std::uint32_t lanes, unsigned count, std::uint64_t* addresses, Sink&& sink);
@@ -92,7 +95,7 @@ class AccessLog {
   std::uint32_t paths_[kDepth][32];
   unsigned count_[32] = {};
   bool past_gate_[32] = {};  // of each lane's first entry
-  Pc joined_pc_[32] = {};  // of the last piece that was joined to each lane's last entry
+  Pc joined_pc_[32] = {};    // of the last piece that was joined to each lane's last entry
 };
 
 template <class Sink>
@@ -191,8 +194,10 @@ void AccessLog::drain(ControlFlow& flow, std::uint32_t open, Sink&& sink) {
     for (unsigned lane = 0; lane < 32; ++lane) {
       const unsigned at = head[lane];
       if (stands_at[lane] != first) continue;
-      if (!lanes) entry = entries_[at][lane];
-      else if ((entries_[at][lane] ^ entry) >> 48) continue;
+      if (!lanes)
+        entry = entries_[at][lane];
+      else if ((entries_[at][lane] ^ entry) >> 48)
+        continue;
       lanes |= 1u << lane;
       addresses[n++] = entries_[at][lane] & kAddressMask;
       ++head[lane];

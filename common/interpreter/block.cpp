@@ -34,7 +34,8 @@ std::atomic<std::size_t> guard_pages{0};
 // What happened to global memory, shared by all blocks. A stripe's lock guards the cells of some 4 KB ranges.
 struct GlobalShadow {
   ShadowedRange memory{GlobalMemory::instance().base(), GlobalMemory::kBytes};
-  ShadowedRange variables{interpreter::variables().begin, static_cast<std::size_t>(interpreter::variables().end - interpreter::variables().begin)};
+  ShadowedRange variables{interpreter::variables().begin,
+                          static_cast<std::size_t>(interpreter::variables().end - interpreter::variables().begin)};
   static constexpr std::size_t kStripes = 256;
   std::mutex locks[kStripes];
 
@@ -69,7 +70,8 @@ uint3 unflatten(std::uint64_t linear, dim3 shape) {
           static_cast<unsigned>(linear / shape.x / shape.y)};
 }
 
-Diagnosis diagnose(Check check, std::string what, std::string expected, const Fiber* fiber, const Location& where, const Block& block) {
+Diagnosis diagnose(Check check, std::string what, std::string expected, const Fiber* fiber, const Location& where,
+                   const Block& block) {
   Diagnosis d;
   d.check = check;
   d.what = std::move(what), d.expected = std::move(expected);
@@ -83,8 +85,8 @@ Diagnosis diagnose(Check check, std::string what, std::string expected, const Fi
 }  // namespace
 
 // ------------------------------------------------------------------------------------------------------------ L1 model
-// What the L2 model needs to see: the sectors that a block's loads miss in the L1 cache. Blocks share an SM's L1 on a GPU; here each has
-// one of its own, without what others left in it.
+// What the L2 model needs to see: the sectors that a block's loads miss in the L1 cache. Blocks share an SM's L1 on a GPU; here
+// each has one of its own, without what others left in it.
 struct Block::L1Model {
   static constexpr unsigned kWays = 4;
   std::vector<std::uint64_t> tags;
@@ -282,12 +284,9 @@ void Block::leave(Stop stop) {
 
 unsigned Block::pick(std::uint32_t set) {
   switch (launch_->options.order) {
-    case Order::kForward:
-      return static_cast<unsigned>(std::countr_zero(set));
-    case Order::kReverse:
-      return 31 - static_cast<unsigned>(std::countl_zero(set));
-    case Order::kRandom:
-      break;
+    case Order::kForward: return static_cast<unsigned>(std::countr_zero(set));
+    case Order::kReverse: return 31 - static_cast<unsigned>(std::countl_zero(set));
+    case Order::kRandom: break;
   }
   random_ ^= random_ << 13, random_ ^= random_ >> 7, random_ ^= random_ << 17;
   const unsigned turn = random_ >> 32 & 31;
@@ -407,10 +406,13 @@ void Block::exit(Fiber& self) {
   const std::uint32_t bit = 1u << self.lane;
   self.state = Fiber::State::kExited;
   warp.live &= ~bit, warp.ready &= ~bit;
-  // Threads that have exited are not waited for (CUDA C++ Programming Guide, "Warp Shuffle Functions", "Synchronization Functions").
+  // Threads that have exited are not waited for (CUDA C++ Programming Guide, "Warp Shuffle Functions", "Synchronization
+  // Functions").
   for (std::size_t i = 0; i < warp.collectives.size();)
-    if ((warp.collectives[i].mask & warp.live & ~warp.collectives[i].arrived) == 0) complete(warp, i);
-    else ++i;
+    if ((warp.collectives[i].mask & warp.live & ~warp.collectives[i].arrived) == 0)
+      complete(warp, i);
+    else
+      ++i;
   if (--live_ == 0) {
     drain(self.warp, 0);
     launch_->steps += 1;
@@ -439,8 +441,8 @@ void Block::collective(Fiber& fiber, const char* name, unsigned mask, void* argu
          "every calling lane is in its own mask", &fiber, {site.file, site.line});
   // Lanes meet where mask and operation agree; whether all come is seen when nobody can go on.
   std::size_t i = 0;
-  while (i < warp.collectives.size() && !(warp.collectives[i].mask == mask && warp.collectives[i].combine == combine &&
-                                          !(warp.collectives[i].arrived & bit)))
+  while (i < warp.collectives.size() &&
+         !(warp.collectives[i].mask == mask && warp.collectives[i].combine == combine && !(warp.collectives[i].arrived & bit)))
     ++i;
   if (i == warp.collectives.size()) warp.collectives.push_back({mask, 0, name, combine});
   Collective& group = warp.collectives[i];
@@ -504,9 +506,9 @@ void Block::release_barrier() {
     count += fiber.predicate;
   }
   if (!first) return;
-  barrier_result_ = barrier_reduction_ == Reduction::kAnd   ? count == static_cast<int>(live_)
+  barrier_result_ = barrier_reduction_ == Reduction::kAnd  ? count == static_cast<int>(live_)
                     : barrier_reduction_ == Reduction::kOr ? count > 0
-                                                            : count;
+                                                           : count;
   drain(running_->warp, 0);  // the other warps' accesses were looked at when they stopped
   if (uninitialised_) {
     launch_->fail(*uninitialised_);
@@ -550,13 +552,16 @@ std::string Block::who_waits_where() const {
           }
     }
     const auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& g) { return g.where == where; });
-    if (same != groups.end()) ++same->threads;
-    else groups.push_back({where, 1, fiber.thread});
+    if (same != groups.end())
+      ++same->threads;
+    else
+      groups.push_back({where, 1, fiber.thread});
   }
   std::string text;
   for (const Group& g : groups) {
-    text += (text.empty() ? "" : "; ") + std::string(g.threads == 1 ? "thread " : std::to_string(g.threads) + " threads (the first: ") +
-            to_text(g.example) + (g.threads == 1 ? " " : ") ") + g.where;
+    text += (text.empty() ? "" : "; ") +
+            std::string(g.threads == 1 ? "thread " : std::to_string(g.threads) + " threads (the first: ") + to_text(g.example) +
+            (g.threads == 1 ? " " : ") ") + g.where;
     if (text.size() > 600) return text + " ...";
   }
   return "block " + to_text(block_index_) + ": " + text;
@@ -656,8 +661,10 @@ void Block::on_request(unsigned w, const Request& request) {
 
 void Block::trace(const Request& request, const std::uint64_t* sectors, unsigned count) {
   for (unsigned i = 0; i < count; ++i) {
-    if (request.op != Op::kLoad) l2_trace.push_back(sectors[i] | kWriteBit);
-    else if (!l1_->hit(sectors[i])) l2_trace.push_back(sectors[i]);
+    if (request.op != Op::kLoad)
+      l2_trace.push_back(sectors[i] | kWriteBit);
+    else if (!l1_->hit(sectors[i]))
+      l2_trace.push_back(sectors[i]);
   }
 }
 
@@ -670,20 +677,25 @@ void Block::check_initialised(unsigned w, const Request& request) {
     if (!request.shared) {
       const std::uintptr_t offset = address - global_begin_;
       if (offset >= GlobalMemory::kBytes) return;  // a __device__ variable: initialised by the language
-      if (writes) global_.mark_initialised(offset, request.size);
-      else initialised = global_.granule_initialised(offset) || global_.initialised(offset, request.size);
+      if (writes)
+        global_.mark_initialised(offset, request.size);
+      else
+        initialised = global_.granule_initialised(offset) || global_.initialised(offset, request.size);
     } else {
       const bool dynamic = address - reinterpret_cast<std::uintptr_t>(arena_) < kArenaBytes;
       ByteFlags& flags = dynamic ? arena_initialised_ : tls_initialised_;
       const std::size_t offset = address - reinterpret_cast<std::uintptr_t>(dynamic ? arena_ : tls_begin_);
-      if (writes) flags.set(offset, request.size);
-      else initialised = flags.all(offset, request.size);
+      if (writes)
+        flags.set(offset, request.size);
+      else
+        initialised = flags.all(offset, request.size);
     }
     if (!initialised && !uninitialised_) {
       const Fiber& fiber = fibers_[w * 32 + static_cast<unsigned>(std::countr_zero(rest))];
       const void* p = reinterpret_cast<const void*>(address);
-      uninitialised_ = diagnose(Check::kInitcheck, "read of " + std::to_string(request.size) + " uninitialised bytes of " + describe(p),
-                                "memory is written before it is read", &fiber, user_location(request.pc), *this);
+      uninitialised_ =
+          diagnose(Check::kInitcheck, "read of " + std::to_string(request.size) + " uninitialised bytes of " + describe(p),
+                   "memory is written before it is read", &fiber, user_location(request.pc), *this);
       uninitialised_->variable = variable_at(p);
     }
     if (request.uniform) return;
@@ -729,7 +741,7 @@ void Block::check_races(unsigned w, const Request& request) {
       what += " at " + at(user_location(race.earlier.pc & ~kAtomicPc)) + ", then " + verb(access.write, access.atomic) +
               " by this thread, with no order between them";
       fail(Check::kRacecheck, what,
-           !same_block                ? "a fence and an atomic on both sides, or separate launches, between the two"
+           !same_block                 ? "a fence and an atomic on both sides, or separate launches, between the two"
            : other / 32 == thread / 32 ? "__syncwarp() or __syncthreads() between the two"
                                        : "__syncthreads() between the two",
            &fibers_[thread], user_location(request.pc), variable_at(p));
@@ -755,19 +767,21 @@ bool Block::touch_static(Fiber& fiber, std::uintptr_t address, unsigned size, Op
   std::memset(const_cast<char*>(tls_begin_) + named.offset, 0xff, named.bytes);
   tls_initialised_.clear(named.offset, named.bytes);
   if (launch_->options.racecheck)
-    for (std::size_t i = 0; i < named.bytes; i += 4) tls_shadow_->word(reinterpret_cast<std::uintptr_t>(tls_begin_) + named.offset + i) = {};
+    for (std::size_t i = 0; i < named.bytes; i += 4)
+      tls_shadow_->word(reinterpret_cast<std::uintptr_t>(tls_begin_) + named.offset + i) = {};
   static_shared_bytes += named.bytes;
   if (static_shared_bytes > kMaxStaticShared || static_shared_bytes + dynamic_bytes_ > launch_->gpu.shared_per_block)
     fail(Check::kLaunch,
          std::to_string(static_shared_bytes) + " bytes of __shared__ variables and " + std::to_string(dynamic_bytes_) +
              " of dynamic shared memory",
-         "at most " + std::to_string(kMaxStaticShared) + " bytes in variables, and " + std::to_string(launch_->gpu.shared_per_block) +
-             " together on " + std::string(launch_->gpu.title),
+         "at most " + std::to_string(kMaxStaticShared) + " bytes in variables, and " +
+             std::to_string(launch_->gpu.shared_per_block) + " together on " + std::string(launch_->gpu.title),
          &fiber, user_location(to_pc(return_address)), named.name);
   return true;
 }
 
-// Neither device memory nor shared memory: local memory, arguments, constants, __device__ variables - or nothing a kernel may touch.
+// Neither device memory nor shared memory: local memory, arguments, constants, __device__ variables - or nothing a kernel may
+// touch.
 void Block::observe_elsewhere(Fiber& fiber, const void* p, unsigned size, Op op, const void* return_address) {
   if (static_cast<std::size_t>(static_cast<const char*>(p) - stacks_) < stack_count_ * stack_bytes_) return;
   const char* closure = static_cast<const char*>(launch_->launch.closure);
@@ -777,11 +791,12 @@ void Block::observe_elsewhere(Fiber& fiber, const void* p, unsigned size, Op op,
     return;
   }
   if (inside(p, image()) && !inside(p, variables()) && op == Op::kLoad) return;  // the compiler's own constants
-  if (inside(p, variables())) {  // a __device__ variable: global memory
+  if (inside(p, variables())) {                                                  // a __device__ variable: global memory
     const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p);
     if (address & (size - 1) && launch_->options.memcheck) misaligned(fiber, p, size, op, return_address);
     const Pc pc = to_pc(return_address);
-    if (log_.append(fiber.lane, address, size, op, false, op == Op::kAtomic, pc, *std::exchange(fiber.path, fiber.path->restart))) log_is_full(fiber, pc);
+    if (log_.append(fiber.lane, address, size, op, false, op == Op::kAtomic, pc, *std::exchange(fiber.path, fiber.path->restart)))
+      log_is_full(fiber, pc);
     return;
   }
   if (launch_->options.memcheck) bad_access(fiber, p, size, op, return_address);
@@ -824,7 +839,8 @@ std::string Block::describe(const void* p) const {
     begin = arena_, bytes = dynamic_bytes_;
   } else if (!name.empty()) {
     for (const SharedVariable& v : shared_variables())
-      if (v.name == name && v.offset <= address - reinterpret_cast<std::uintptr_t>(tls_begin_)) begin = tls_begin_ + v.offset, bytes = v.bytes;
+      if (v.name == name && v.offset <= address - reinterpret_cast<std::uintptr_t>(tls_begin_))
+        begin = tls_begin_ + v.offset, bytes = v.bytes;
   }
   if (!begin) return "address " + std::to_string(address);
   const std::ptrdiff_t offset = static_cast<const char*>(p) - begin;
@@ -835,7 +851,10 @@ void Block::bad_access(Fiber& fiber, const void* p, unsigned size, Op op, const 
   const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p);
   // A vector that straddles the end because it is misaligned.
   if (address & (size - 1) && address >= kPage) misaligned(fiber, p, size, op, return_address);
-  const std::string access = std::string(op == Op::kLoad ? "read" : op == Op::kStore ? "write" : "atomic") + " of " + std::to_string(size) + " bytes ";
+  const std::string access = std::string(op == Op::kLoad    ? "read"
+                                         : op == Op::kStore ? "write"
+                                                            : "atomic") +
+                             " of " + std::to_string(size) + " bytes ";
   std::string what, expected = "accesses stay inside allocations and variables";
   if (address - global_begin_ < GlobalMemory::kBytes || address - reinterpret_cast<std::uintptr_t>(arena_) < kArenaBytes ||
       address - reinterpret_cast<std::uintptr_t>(tls_begin_) < tls_bytes_) {
@@ -870,8 +889,8 @@ void Block::report(Diagnosis d) {
 }
 
 void Block::fail_stack_overflow(Fiber& fiber, Pc pc) {
-  fail(Check::kStackOverflow, "stack overflow", "a thread needs at most Options::stack_bytes of stack; large arrays belong elsewhere", &fiber,
-       user_location(pc));
+  fail(Check::kStackOverflow, "stack overflow",
+       "a thread needs at most Options::stack_bytes of stack; large arrays belong elsewhere", &fiber, user_location(pc));
 }
 
 void Block::index_out_of_bounds(Fiber& fiber, std::int64_t index, const char* array, Location where) {
@@ -887,14 +906,15 @@ void Block::report_bad_index(Fiber& fiber, const void* p) {
   const std::size_t offset = static_cast<std::size_t>(static_cast<const char*>(p) - tls_begin_);
   if (p && offset < tls_bytes_)
     for (const SharedVariable& v : shared_variables())
-      if (bad->what.starts_with("index -") ? variable.empty() && v.offset > offset : v.offset + v.bytes <= offset) variable = v.name;
+      if (bad->what.starts_with("index -") ? variable.empty() && v.offset > offset : v.offset + v.bytes <= offset)
+        variable = v.name;
   fail(Check::kMemcheck, bad->what, "accesses stay inside allocations and variables", &fiber, bad->where,
        variable.empty() && p ? variable_at(p) : variable);
 }
 
 void Block::fail_misaligned(Fiber& fiber, const void* p, unsigned alignment, Location where) {
-  fail(Check::kMemcheck, "misaligned access: " + describe(p), "the address of this type is a multiple of " + std::to_string(alignment), &fiber,
-       where, variable_at(p));
+  fail(Check::kMemcheck, "misaligned access: " + describe(p),
+       "the address of this type is a multiple of " + std::to_string(alignment), &fiber, where, variable_at(p));
 }
 
 bool Block::in_guard_page(const void* p) const {

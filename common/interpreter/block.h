@@ -61,19 +61,19 @@ struct Fiber {
   uint3 thread{};
   unsigned linear = 0, warp = 0, lane = 0;
   enum class State : std::uint8_t { kRunning, kInCollective, kAtBarrier, kExited } state = State::kRunning;
-  const char* stack_limit = nullptr;     ///< below it, only the interpreter's own calls may go
-  ControlFlow::Path* path = nullptr;     ///< way since the last access to memory
+  const char* stack_limit = nullptr;  ///< below it, only the interpreter's own calls may go
+  ControlFlow::Path* path = nullptr;  ///< way since the last access to memory
   struct BadIndex {
     std::string what;
     Location where;
   };
-  std::unique_ptr<BadIndex> bad_index;   ///< seen by -fsanitize=bounds, not yet reported
-  Site waits_at;                         ///< while in a collective or at a barrier
-  const char* waits_in = nullptr;        ///< name of the collective
-  bool predicate = false;                ///< given to __syncthreads_count and its like
-  const void* polled = nullptr;          ///< address of the last atomic or volatile read that brought nothing new
-  unsigned polls = 0;                    ///< how often in a row
-  Pc polled_at = 0;                      ///< the instruction that does it; 0: unknown
+  std::unique_ptr<BadIndex> bad_index;      ///< seen by -fsanitize=bounds, not yet reported
+  Site waits_at;                            ///< while in a collective or at a barrier
+  const char* waits_in = nullptr;           ///< name of the collective
+  bool predicate = false;                   ///< given to __syncthreads_count and its like
+  const void* polled = nullptr;             ///< address of the last atomic or volatile read that brought nothing new
+  unsigned polls = 0;                       ///< how often in a row
+  Pc polled_at = 0;                         ///< the instruction that does it; 0: unknown
   std::vector<const void*> volatile_reads;  ///< since the last fence or barrier
 };
 
@@ -92,8 +92,8 @@ class Block {
 
   using Yield = void (*)(void* context);
 
-  /// Runs block `index` to its end, or until the launch fails. `yield` is called when all its threads wait and some of them poll memory
-  /// that another block may change.
+  /// Runs block `index` to its end, or until the launch fails. `yield` is called when all its threads wait and some of them poll
+  /// memory that another block may change.
   void run(LaunchState& launch, std::uint64_t index, Yield yield, void* yield_context);
 
   // ---- called by the kernel, on a fiber ----
@@ -111,8 +111,8 @@ class Block {
   /// The fiber found nothing new at `address`; after some times others get their turn.
   void poll(Fiber& fiber, const void* address, Pc pc);
   [[noreturn]] void fail_stack_overflow(Fiber& fiber, Pc pc);
-  /// The fiber is about to use `index` with an array of type `array`, which has no such element. The access that follows tells which
-  /// variable it is.
+  /// The fiber is about to use `index` with an array of type `array`, which has no such element. The access that follows tells
+  /// which variable it is.
   void index_out_of_bounds(Fiber& fiber, std::int64_t index, const char* array, Location where);
   [[noreturn]] void fail_misaligned(Fiber& fiber, const void* p, unsigned alignment, Location where);
   [[noreturn]] void fail(Check check, std::string what, std::string expected, const Fiber* fiber, Location where,
@@ -154,10 +154,10 @@ class Block {
   struct Warp {
     std::uint32_t existing = 0, live = 0;
     std::uint32_t ready = 0;
-    std::uint32_t log_full = 0;   // wait for the other lanes to catch up, so that instructions can be rebuilt
-    std::uint32_t at_fence = 0;   // wait for their log to be looked at, because time is about to pass
+    std::uint32_t log_full = 0;  // wait for the other lanes to catch up, so that instructions can be rebuilt
+    std::uint32_t at_fence = 0;  // wait for their log to be looked at, because time is about to pass
     std::uint32_t polling = 0;
-    unsigned rounds = 0;          // of logs filled without a wait
+    unsigned rounds = 0;  // of logs filled without a wait
     std::vector<Collective> collectives;
     void* arguments[32];
   };
@@ -228,8 +228,8 @@ class Block {
   const char* tls_begin_ = nullptr;
   std::size_t tls_bytes_ = 0;
   struct StaticVariable {
-    std::uint32_t end = 0;          // offset of its end in the TLS block
-    std::uint64_t touched_by = 0;   // block_serial_ of the last block that used it
+    std::uint32_t end = 0;         // offset of its end in the TLS block
+    std::uint64_t touched_by = 0;  // block_serial_ of the last block that used it
   };
   std::vector<StaticVariable> static_variables_;
   static constexpr std::uint16_t kGuard = 0xffff;
@@ -252,22 +252,26 @@ class Block {
 // Inline, because it runs once for every load and store of every thread.
 inline void Block::observe(Fiber& fiber, const void* p, unsigned size, Op op, bool strong, const void* return_address) {
   const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p);
-  if (fiber.bad_index) [[unlikely]] report_bad_index(fiber, p);
+  if (fiber.bad_index) [[unlikely]]
+    report_bad_index(fiber, p);
   bool shared = true;
   if (const std::uintptr_t offset = address - global_begin_; offset < GlobalMemory::kBytes) {
     if (!global_.valid(offset, size) && launch_->options.memcheck) [[unlikely]]
       bad_access(fiber, p, size, op, return_address);
     shared = false;
   } else if (const std::uintptr_t offset = address - reinterpret_cast<std::uintptr_t>(arena_); offset < kArenaBytes) {
-    if (offset + size > dynamic_bytes_ && launch_->options.memcheck) [[unlikely]] bad_access(fiber, p, size, op, return_address);
+    if (offset + size > dynamic_bytes_ && launch_->options.memcheck) [[unlikely]]
+      bad_access(fiber, p, size, op, return_address);
   } else if (address - reinterpret_cast<std::uintptr_t>(tls_begin_) < tls_bytes_) {
     if (!touch_static(fiber, address, size, op, return_address)) return;
   } else {
     return observe_elsewhere(fiber, p, size, op, return_address);
   }
-  if (address & (size - 1) && launch_->options.memcheck) [[unlikely]] misaligned(fiber, p, size, op, return_address);
+  if (address & (size - 1) && launch_->options.memcheck) [[unlikely]]
+    misaligned(fiber, p, size, op, return_address);
   const Pc pc = to_pc(return_address);
-  if (log_.append(fiber.lane, address, size, op, shared, strong, pc, *std::exchange(fiber.path, fiber.path->restart))) log_is_full(fiber, pc);
+  if (log_.append(fiber.lane, address, size, op, shared, strong, pc, *std::exchange(fiber.path, fiber.path->restart)))
+    log_is_full(fiber, pc);
 }
 
 }  // namespace interpreter

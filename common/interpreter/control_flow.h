@@ -15,19 +15,20 @@ namespace interpreter {
 
 /// Basic blocks of one kernel, the ways between them that were seen, and an order of them.
 ///
-/// The order is the one in which a person would write the code down: a block comes after those that lead to it, a loop's blocks stay
-/// together behind its head, and what follows the loop comes behind all of them (F. Bourdoncle, Efficient chaotic iteration strategies
-/// with widenings, 1993: a weak topological order). A GPU's compiler lets the lanes of a warp meet where their ways join again; lanes that
-/// always wait for those further up in this order meet there too. Machine addresses will not do: compilers move blocks about.
+/// The order is the one in which a person would write the code down: a block comes after those that lead to it, a loop's blocks
+/// stay together behind its head, and what follows the loop comes behind all of them (F. Bourdoncle, Efficient chaotic iteration
+/// strategies with widenings, 1993: a weak topological order). A GPU's compiler lets the lanes of a warp meet where their ways join
+/// again; lanes that always wait for those further up in this order meet there too. Machine addresses will not do: compilers move
+/// blocks about.
 class ControlFlow {
  public:
   /// The blocks that a lane went through since its last access to memory, as a set, and the last of them.
   struct Path {
-    Pc pc;                         ///< of the last block
+    Pc pc;  ///< of the last block
     std::uint32_t id;
-    std::uint32_t block;           ///< the last block
-    Path* next[2] = {};            ///< the usual ways on
-    Path* restart = nullptr;       ///< the empty path at the last block: where a lane stands after an access
+    std::uint32_t block;                ///< the last block
+    Path* next[2] = {};                 ///< the usual ways on
+    Path* restart = nullptr;            ///< the empty path at the last block: where a lane stands after an access
     std::vector<std::uint32_t> blocks;  ///< sorted
     // Positions in the order, as of `version`.
     std::uint64_t version = 0;
@@ -63,7 +64,7 @@ class ControlFlow {
   std::deque<Path> paths_;                              // by id
   std::map<std::pair<std::vector<std::uint32_t>, std::uint32_t>, Path*> path_of_;
   Path* entry_;
-  std::uint64_t version_ = 1, ordered_version_ = 0;     // of the known ways
+  std::uint64_t version_ = 1, ordered_version_ = 0;  // of the known ways
 };
 
 }  // namespace interpreter

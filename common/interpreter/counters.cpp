@@ -57,9 +57,9 @@ unsigned wavefronts_of_pass(const std::uint64_t (&address)[32], std::uint32_t la
 
 }  // namespace
 
-// Calibrated on an H200: docs/results/h200/ncu/patterns.csv. A warp's access goes in passes that ask for at most 128 bytes: all lanes for up
-// to 4 bytes each, half warps for 8, quarter warps for 16. Where neighbouring lanes share their addresses, passes of 8 and 16 bytes take
-// twice the lanes. Within a pass, banks conflict.
+// Calibrated on an H200: docs/results/h200/ncu/patterns.csv. A warp's access goes in passes that ask for at most 128 bytes: all
+// lanes for up to 4 bytes each, half warps for 8, quarter warps for 16. Where neighbouring lanes share their addresses, passes of 8
+// and 16 bytes take twice the lanes. Within a pass, banks conflict.
 Wavefronts wavefronts_of(const Request& request) {
   if (request.size <= 4 && (request.uniform || request.contiguous)) return {1, 1};
   std::uint64_t address[32] = {};
@@ -133,10 +133,12 @@ std::vector<Metric> metrics(const Counters& c) {
   return {
       {"l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", d(c.global_load.requests)},
       {"l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", d(c.global_load.sectors)},
-      {"l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio", ratio(c.global_load.sectors, c.global_load.requests)},
+      {"l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio",
+       ratio(c.global_load.sectors, c.global_load.requests)},
       {"l1tex__t_requests_pipe_lsu_mem_global_op_st.sum", d(c.global_store.requests)},
       {"l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", d(c.global_store.sectors)},
-      {"l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio", ratio(c.global_store.sectors, c.global_store.requests)},
+      {"l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio",
+       ratio(c.global_store.sectors, c.global_store.requests)},
       {"smsp__inst_executed_op_shared_ld.sum", d(c.shared_load.requests)},
       {"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", d(c.shared_load.wavefronts)},
       {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum", d(c.shared_load.wavefronts - c.shared_load.ideal_wavefronts)},

@@ -12,16 +12,16 @@ namespace interpreter {
 struct Gpu {
   std::string_view name;  ///< as accepted by `Options::gpu`
   std::string_view title;
-  int compute_capability;           ///< 90 for 9.0
-  int multiprocessors;              ///< streaming multiprocessors (SMs)
-  int max_threads_per_sm;           ///< resident threads
-  int max_blocks_per_sm;            ///< resident blocks
-  std::size_t shared_per_sm;        ///< shared memory of one SM
-  std::size_t shared_per_block;     ///< static + dynamic shared memory that one block may have (opt-in limit)
-  std::size_t l1_per_sm;            ///< unified L1 cache and shared memory
-  std::size_t l2_bytes;             ///< L2 cache
-  std::size_t dram_bytes;           ///< device memory
-  double dram_bytes_per_second;     ///< datasheet bandwidth
+  int compute_capability;        ///< 90 for 9.0
+  int multiprocessors;           ///< streaming multiprocessors (SMs)
+  int max_threads_per_sm;        ///< resident threads
+  int max_blocks_per_sm;         ///< resident blocks
+  std::size_t shared_per_sm;     ///< shared memory of one SM
+  std::size_t shared_per_block;  ///< static + dynamic shared memory that one block may have (opt-in limit)
+  std::size_t l1_per_sm;         ///< unified L1 cache and shared memory
+  std::size_t l2_bytes;          ///< L2 cache
+  std::size_t dram_bytes;        ///< device memory
+  double dram_bytes_per_second;  ///< datasheet bandwidth
 };
 
 inline constexpr std::size_t kReservedSharedPerBlock = 1024;  ///< the driver's own share, compute capability 8.0 and later

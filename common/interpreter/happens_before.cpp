@@ -216,8 +216,7 @@ bool reads_known(const Cell& cell, const BlockClock& clock, unsigned thread) {
   if (read.thread == 0 || launch_of(read.thread) != clock.launch()) return true;
   const bool same_block = block_of(read.thread) == clock.block();
   switch (cell.read_level()) {
-    case ReadLevel::kThread:
-      return clock.knows(thread, read);
+    case ReadLevel::kThread: return clock.knows(thread, read);
     case ReadLevel::kLanes: {
       if (same_block && read.time < clock.barrier_time()) return true;
       for (unsigned rest = cell.lanes; rest; rest &= rest - 1) {
@@ -230,8 +229,7 @@ bool reads_known(const Cell& cell, const BlockClock& clock, unsigned thread) {
     case ReadLevel::kWarps:
       if (same_block && read.time < clock.barrier_time()) return true;
       [[fallthrough]];
-    case ReadLevel::kBlocks:
-      return clock.epoch_of(thread) > cell.epoch;
+    case ReadLevel::kBlocks: return clock.epoch_of(thread) > cell.epoch;
   }
   return true;
 }
@@ -319,7 +317,8 @@ bool read_is_no_news(ShadowedRange& range, const BlockClock& clock, std::uintptr
   return true;
 }
 
-Race record_access(ShadowedRange& range, const BlockClock& clock, const WarpAccess& access, std::uintptr_t address, unsigned lanes) {
+Race record_access(ShadowedRange& range, const BlockClock& clock, const WarpAccess& access, std::uintptr_t address,
+                   unsigned lanes) {
   for (std::uintptr_t at = address, end = address + access.size; at < end;) {
     const std::uintptr_t word_begin = at & ~std::uintptr_t(3), word_end = word_begin + 4;
     Cell& word = range.word(at);

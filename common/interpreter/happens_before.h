@@ -7,8 +7,8 @@
 ///   - `__syncthreads`: everything in the block before it, before everything after it;
 ///   - `__syncwarp(mask)`: the same among the lanes of the mask;
 ///   - a fence, then an atomic (or volatile) write, observed by an atomic (or volatile) read, then a fence. A barrier after the
-///     observing atomic counts as its fence: CUDA's own "last block" reduction in the Programming Guide is written that way. A fence
-///     of one thread, a barrier, then the atomic of another thread do as well: CUDA's fences are sequentially consistent.
+///     observing atomic counts as its fence: CUDA's own "last block" reduction in the Programming Guide is written that way. A
+///     fence of one thread, a barrier, then the atomic of another thread do as well: CUDA's fences are sequentially consistent.
 /// Shuffles, votes, ldmatrix and mma exchange registers and order nothing.
 #pragma once
 
@@ -24,22 +24,22 @@ using ThreadId = std::uint64_t;
 constexpr ThreadId make_thread_id(std::uint64_t launch, std::uint64_t block, unsigned thread) {
   return (launch & 0x1fff) << 50 | block << 10 | thread;
 }
-constexpr std::uint64_t block_of(ThreadId id) { return id >> 10; }   ///< unique per launch and block
+constexpr std::uint64_t block_of(ThreadId id) { return id >> 10; }  ///< unique per launch and block
 constexpr std::uint64_t launch_of(ThreadId id) { return id >> 50; }
 constexpr unsigned thread_of(ThreadId id) { return static_cast<unsigned>(id) & 1023; }
 
 /// An access: who, when by the clock of his block, and from where.
 struct Stamp {
-  ThreadId thread = 0;      ///< 0: no access
+  ThreadId thread = 0;  ///< 0: no access
   std::uint32_t time = 0;
-  std::uint32_t pc = 0;     ///< bit 31: an atomic or volatile access, which races only with plain ones
+  std::uint32_t pc = 0;  ///< bit 31: an atomic or volatile access, which races only with plain ones
 };
 inline constexpr std::uint32_t kAtomicPc = 1u << 31;
 
 /// Times up to which accesses of others are known, per block and thread.
 struct BlockKnowledge {
-  std::uint32_t before = 0;                       ///< of every thread of the block
-  std::map<unsigned, std::uint32_t> threads;      ///< of single threads, where later than `before`
+  std::uint32_t before = 0;                   ///< of every thread of the block
+  std::map<unsigned, std::uint32_t> threads;  ///< of single threads, where later than `before`
 };
 using Knowledge = std::map<std::uint64_t, BlockKnowledge>;
 using KnowledgePtr = std::shared_ptr<const Knowledge>;
@@ -71,7 +71,7 @@ class BlockClock {
 
  private:
   struct WarpClock {
-    std::uint32_t all_before = 0;   // known to all lanes, from full-mask barriers
+    std::uint32_t all_before = 0;                // known to all lanes, from full-mask barriers
     std::unique_ptr<std::uint32_t[][32]> known;  // [lane][of lane], from partial masks
   };
   struct ThreadClock {  // only of threads that use fences and atomics
@@ -87,23 +87,23 @@ class BlockClock {
   std::uint32_t time_ = 1, barrier_time_ = 1;
   std::vector<WarpClock> warps_;
   std::map<unsigned, ThreadClock> threads_;
-  KnowledgePtr acquired_;  // by any thread of the block before the last barrier
+  KnowledgePtr acquired_;                         // by any thread of the block before the last barrier
   KnowledgePtr fenced_in_block_, fenced_in_gpu_;  // the same
   std::uint32_t epoch_ = 0;
 };
 
-/// How many readers the read stamp of a cell stands for. Exact sets of readers would cost memory without end, so from kWarps on only
-/// the fact is kept: such reads are ordered before a later write if a barrier lies between them, or if the writer has
-/// learnt something through an atomic after the last of them (too lenient when it learnt it from somebody else, never too strict).
+/// How many readers the read stamp of a cell stands for. Exact sets of readers would cost memory without end, so from kWarps on
+/// only the fact is kept: such reads are ordered before a later write if a barrier lies between them, or if the writer has learnt
+/// something through an atomic after the last of them (too lenient when it learnt it from somebody else, never too strict).
 enum class ReadLevel : std::uint32_t { kThread, kLanes, kWarps, kBlocks };
 
 /// The last accesses of one 4-byte word, or of one byte once its word has been accessed in parts.
 struct Cell {
   Stamp write, read;
-  std::uint32_t lanes = 0;          ///< of the read stamp's warp, at ReadLevel::kLanes
-  std::uint32_t level : 2 = 0;      ///< ReadLevel
-  std::uint32_t split : 1 = 0;      ///< of a word's cell: its bytes have cells of their own
-  std::uint32_t epoch : 29 = 0;     ///< launch-wide count of acquisitions at the last read
+  std::uint32_t lanes = 0;       ///< of the read stamp's warp, at ReadLevel::kLanes
+  std::uint32_t level : 2 = 0;   ///< ReadLevel
+  std::uint32_t split : 1 = 0;   ///< of a word's cell: its bytes have cells of their own
+  std::uint32_t epoch : 29 = 0;  ///< launch-wide count of acquisitions at the last read
 
   ReadLevel read_level() const { return static_cast<ReadLevel>(level); }
 };
@@ -134,8 +134,8 @@ class ShadowedRange {
 struct WarpAccess {
   unsigned warp;
   std::uint32_t pc;
-  unsigned size;         ///< bytes per lane
-  bool write, atomic;    ///< atomic: also volatile
+  unsigned size;       ///< bytes per lane
+  bool write, atomic;  ///< atomic: also volatile
 };
 
 /// Records that `lanes` of the warp access the same `access.size` bytes at `address`.
@@ -143,7 +143,7 @@ struct WarpAccess {
 struct Race {
   Stamp earlier;
   bool earlier_wrote = false;
-  unsigned lane = 0;     ///< of this access
+  unsigned lane = 0;  ///< of this access
   std::uintptr_t address = 0;
 };
 Race record_access(ShadowedRange& range, const BlockClock& clock, const WarpAccess& access, std::uintptr_t address, unsigned lanes);

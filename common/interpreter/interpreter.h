@@ -22,20 +22,20 @@ enum class Order { kForward, kReverse, kRandom };
 /// What the interpreter does during a launch. Change it between launches, not during one.
 struct Options {
   Order order = Order::kForward;
-  std::uint64_t seed = 1;      ///< of Order::kRandom
-  bool memcheck = true;        ///< accesses outside allocations and variables, misaligned accesses
-  bool racecheck = true;       ///< unordered accesses of two threads to one byte, shared and global
-  bool initcheck = true;       ///< reads of shared or global bytes that nothing has written
-  bool count = true;           ///< ncu's counters
-  bool l2_model = false;       ///< L2 hit rate and DRAM bytes (needs `count`); slower
-  std::string gpu = "h200";    ///< whose limits and caches to model: a100, h100, h200, 4090
-  int workers = 0;             ///< blocks that run at the same time; 0: one per core
+  std::uint64_t seed = 1;                          ///< of Order::kRandom
+  bool memcheck = true;                            ///< accesses outside allocations and variables, misaligned accesses
+  bool racecheck = true;                           ///< unordered accesses of two threads to one byte, shared and global
+  bool initcheck = true;                           ///< reads of shared or global bytes that nothing has written
+  bool count = true;                               ///< ncu's counters
+  bool l2_model = false;                           ///< L2 hit rate and DRAM bytes (needs `count`); slower
+  std::string gpu = "h200";                        ///< whose limits and caches to model: a100, h100, h200, 4090
+  int workers = 0;                                 ///< blocks that run at the same time; 0: one per core
   std::size_t stack_bytes = 64 * 1024;             ///< stack of one CUDA thread
   std::uint64_t step_budget = 100'000'000'000ull;  ///< memory accesses of one launch after which it counts as endless
   /// Called some times a second during launches that take longer than that, with the share of the blocks that have ended, and in
   /// the end with 1.
   std::function<void(double)> progress;
-  double hang_seconds = 20;    ///< a thread that neither accesses memory nor waits for so long counts as endless
+  double hang_seconds = 20;  ///< a thread that neither accesses memory nor waits for so long counts as endless
 };
 
 /// The options of the next launch.
@@ -87,9 +87,9 @@ struct Counters {
     std::uint64_t bytes = 0;     ///< bytes that the lanes asked for
   };
   struct Shared {
-    std::uint64_t requests = 0;         ///< instructions of a warp
-    std::uint64_t wavefronts = 0;       ///< passes through the 32 banks that they took
-    std::uint64_t ideal_wavefronts = 0; ///< passes that the same bytes take without a bank conflict
+    std::uint64_t requests = 0;          ///< instructions of a warp
+    std::uint64_t wavefronts = 0;        ///< passes through the 32 banks that they took
+    std::uint64_t ideal_wavefronts = 0;  ///< passes that the same bytes take without a bank conflict
     std::uint64_t bytes = 0;
   };
   Global global_load, global_store, global_atomic;

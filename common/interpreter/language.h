@@ -83,10 +83,8 @@ template <class T, class Update>
   T old;
   atomic(
       address, sizeof(T), &old,
-      [](void* value, const void* context) {
-        return (*static_cast<const Update*>(context))(*static_cast<T*>(value));
-      },
-      &update, scope);
+      [](void* value, const void* context) { return (*static_cast<const Update*>(context))(*static_cast<T*>(value)); }, &update,
+      scope);
   return old;
 }
 
@@ -207,13 +205,16 @@ T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, interpr
 }
 inline unsigned __ballot_sync(unsigned mask, int predicate, interpreter::Site site = interpreter::Site::here()) {
   const unsigned bit = predicate ? 1u << interpreter::lane_index() : 0u;
-  return interpreter::reduce("__ballot_sync", mask, bit, [](unsigned a, unsigned b) { return a | b; }, site);
+  return interpreter::reduce(
+      "__ballot_sync", mask, bit, [](unsigned a, unsigned b) { return a | b; }, site);
 }
 inline int __any_sync(unsigned mask, int predicate, interpreter::Site site = interpreter::Site::here()) {
-  return interpreter::reduce("__any_sync", mask, int(predicate != 0), [](int a, int b) { return a | b; }, site);
+  return interpreter::reduce(
+      "__any_sync", mask, int(predicate != 0), [](int a, int b) { return a | b; }, site);
 }
 inline int __all_sync(unsigned mask, int predicate, interpreter::Site site = interpreter::Site::here()) {
-  return interpreter::reduce("__all_sync", mask, int(predicate != 0), [](int a, int b) { return a & b; }, site);
+  return interpreter::reduce(
+      "__all_sync", mask, int(predicate != 0), [](int a, int b) { return a & b; }, site);
 }
 template <class T>
 unsigned __match_any_sync(unsigned mask, T value, interpreter::Site site = interpreter::Site::here()) {
@@ -226,24 +227,30 @@ unsigned __match_all_sync(unsigned mask, T value, int* all_equal, interpreter::S
 }
 template <class T>
 T __reduce_add_sync(unsigned mask, T value, interpreter::Site site = interpreter::Site::here()) {
-  return interpreter::reduce("__reduce_add_sync", mask, value, [](T a, T b) { return T(a + b); }, site);
+  return interpreter::reduce(
+      "__reduce_add_sync", mask, value, [](T a, T b) { return T(a + b); }, site);
 }
 template <class T>
 T __reduce_min_sync(unsigned mask, T value, interpreter::Site site = interpreter::Site::here()) {
-  return interpreter::reduce("__reduce_min_sync", mask, value, [](T a, T b) { return b < a ? b : a; }, site);
+  return interpreter::reduce(
+      "__reduce_min_sync", mask, value, [](T a, T b) { return b < a ? b : a; }, site);
 }
 template <class T>
 T __reduce_max_sync(unsigned mask, T value, interpreter::Site site = interpreter::Site::here()) {
-  return interpreter::reduce("__reduce_max_sync", mask, value, [](T a, T b) { return a < b ? b : a; }, site);
+  return interpreter::reduce(
+      "__reduce_max_sync", mask, value, [](T a, T b) { return a < b ? b : a; }, site);
 }
 inline unsigned __reduce_and_sync(unsigned mask, unsigned value, interpreter::Site site = interpreter::Site::here()) {
-  return interpreter::reduce("__reduce_and_sync", mask, value, [](unsigned a, unsigned b) { return a & b; }, site);
+  return interpreter::reduce(
+      "__reduce_and_sync", mask, value, [](unsigned a, unsigned b) { return a & b; }, site);
 }
 inline unsigned __reduce_or_sync(unsigned mask, unsigned value, interpreter::Site site = interpreter::Site::here()) {
-  return interpreter::reduce("__reduce_or_sync", mask, value, [](unsigned a, unsigned b) { return a | b; }, site);
+  return interpreter::reduce(
+      "__reduce_or_sync", mask, value, [](unsigned a, unsigned b) { return a | b; }, site);
 }
 inline unsigned __reduce_xor_sync(unsigned mask, unsigned value, interpreter::Site site = interpreter::Site::here()) {
-  return interpreter::reduce("__reduce_xor_sync", mask, value, [](unsigned a, unsigned b) { return a ^ b; }, site);
+  return interpreter::reduce(
+      "__reduce_xor_sync", mask, value, [](unsigned a, unsigned b) { return a ^ b; }, site);
 }
 /// CUDA promises no more than that the calling lane is in the result, and no more is given here: code that relies on
 /// neighbours having converged by themselves shows its bug.
@@ -251,19 +258,19 @@ inline unsigned __activemask() { return 1u << interpreter::lane_index(); }
 
 // ----------------------------------------------------------------------------------------------------------- atomics
 // Each as a function of the GPU's scope and, with _block, of the block's. The second type parameter lets `atomicAdd(&u, 1)` work.
-#define INTERPRETER_ATOMIC(name, expression)                                                                              \
-  template <class T>                                                                                                      \
-  [[gnu::always_inline]] inline T name(T* address, std::type_identity_t<T> operand) {                                                                   \
-    return interpreter::atomic_update(address, [=](T& value) { return value = (expression), true; });                     \
-  }                                                                                                                       \
-  template <class T>                                                                                                      \
-  [[gnu::always_inline]] inline T name##_block(T* address, std::type_identity_t<T> operand) {                                                           \
-    return interpreter::atomic_update(address, [=](T& value) { return value = (expression), true; },                      \
-                                      interpreter::Scope::kBlock);                                                        \
-  }                                                                                                                       \
-  template <class T>                                                                                                      \
-  [[gnu::always_inline]] inline T name##_system(T* address, std::type_identity_t<T> operand) {                                                          \
-    return name(address, operand);                                                                                        \
+#define INTERPRETER_ATOMIC(name, expression)                                                          \
+  template <class T>                                                                                  \
+  [[gnu::always_inline]] inline T name(T* address, std::type_identity_t<T> operand) {                 \
+    return interpreter::atomic_update(address, [=](T& value) { return value = (expression), true; }); \
+  }                                                                                                   \
+  template <class T>                                                                                  \
+  [[gnu::always_inline]] inline T name##_block(T* address, std::type_identity_t<T> operand) {         \
+    return interpreter::atomic_update(                                                                \
+        address, [=](T& value) { return value = (expression), true; }, interpreter::Scope::kBlock);   \
+  }                                                                                                   \
+  template <class T>                                                                                  \
+  [[gnu::always_inline]] inline T name##_system(T* address, std::type_identity_t<T> operand) {        \
+    return name(address, operand);                                                                    \
   }
 INTERPRETER_ATOMIC(atomicAdd, value + operand)
 INTERPRETER_ATOMIC(atomicSub, value - operand)
@@ -278,7 +285,7 @@ INTERPRETER_ATOMIC(atomicDec, value == 0 || value > operand ? operand : T(value 
 #undef INTERPRETER_ATOMIC
 template <class T>
 [[gnu::always_inline]] inline T atomicCAS(T* address, std::type_identity_t<T> expected, std::type_identity_t<T> desired,
-            interpreter::Scope scope = interpreter::Scope::kGpu) {
+                                          interpreter::Scope scope = interpreter::Scope::kGpu) {
   return interpreter::atomic_update(
       address,
       [=](T& value) {
@@ -294,9 +301,11 @@ template <class T>
 }
 
 // --------------------------------------------------------------------------------------------- loads and stores, misc
-#define INTERPRETER_LOAD(name) \
-  template <class T>           \
-  [[gnu::always_inline]] inline T name(const T* address) { return *address; }
+#define INTERPRETER_LOAD(name)                             \
+  template <class T>                                       \
+  [[gnu::always_inline]] inline T name(const T* address) { \
+    return *address;                                       \
+  }
 INTERPRETER_LOAD(__ldg)
 INTERPRETER_LOAD(__ldca)
 INTERPRETER_LOAD(__ldcg)
@@ -304,9 +313,11 @@ INTERPRETER_LOAD(__ldcs)
 INTERPRETER_LOAD(__ldlu)
 INTERPRETER_LOAD(__ldcv)
 #undef INTERPRETER_LOAD
-#define INTERPRETER_STORE(name) \
-  template <class T>            \
-  [[gnu::always_inline]] inline void name(T* address, std::type_identity_t<T> value) { *address = value; }
+#define INTERPRETER_STORE(name)                                                        \
+  template <class T>                                                                   \
+  [[gnu::always_inline]] inline void name(T* address, std::type_identity_t<T> value) { \
+    *address = value;                                                                  \
+  }
 INTERPRETER_STORE(__stwb)
 INTERPRETER_STORE(__stcg)
 INTERPRETER_STORE(__stcs)
@@ -336,15 +347,15 @@ inline double min(double a, double b) { return std::fmin(a, b); }
 inline double max(double a, double b) { return std::fmax(a, b); }
 // And they mix signed, unsigned and floating types.
 template <class A, class B>
-  requires(!std::is_same_v<A, B> && std::is_arithmetic_v<A> && std::is_arithmetic_v<B>)
-constexpr std::common_type_t<A, B> min(A a, B b) {
+requires(!std::is_same_v<A, B> && std::is_arithmetic_v<A> && std::is_arithmetic_v<B>) constexpr std::common_type_t<A, B> min(A a,
+                                                                                                                             B b) {
   using C = std::common_type_t<A, B>;
   if constexpr (std::is_floating_point_v<C>) return std::fmin(C(a), C(b));
   return C(b) < C(a) ? C(b) : C(a);
 }
 template <class A, class B>
-  requires(!std::is_same_v<A, B> && std::is_arithmetic_v<A> && std::is_arithmetic_v<B>)
-constexpr std::common_type_t<A, B> max(A a, B b) {
+requires(!std::is_same_v<A, B> && std::is_arithmetic_v<A> && std::is_arithmetic_v<B>) constexpr std::common_type_t<A, B> max(A a,
+                                                                                                                             B b) {
   using C = std::common_type_t<A, B>;
   if constexpr (std::is_floating_point_v<C>) return std::fmax(C(a), C(b));
   return C(a) < C(b) ? C(b) : C(a);

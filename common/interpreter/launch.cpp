@@ -38,7 +38,8 @@ Pc interrupted_at(void* context) {
 
 struct sigaction previous_action[65];
 
-// Runs on the OS thread's alternate stack. Kernel code (current_fiber is set) is given up; anything else is somebody else's business.
+// Runs on the OS thread's alternate stack. Kernel code (current_fiber is set) is given up; anything else is somebody else's
+// business.
 void on_signal(int signal, siginfo_t* info, void* context) {
   Block* const block = current_block;
   if (current_fiber && block) {
@@ -50,15 +51,16 @@ void on_signal(int signal, siginfo_t* info, void* context) {
     const Pc pc = interrupted_at(context);
     switch (signal) {
       case kHangSignal:
-        block->fail_from_signal(Check::kEndless, "a thread has run without a memory access or a barrier for too long: an endless loop?",
+        block->fail_from_signal(Check::kEndless,
+                                "a thread has run without a memory access or a barrier for too long: an endless loop?",
                                 "kernels end; a loop that waits for another thread reads volatile or atomic memory", pc);
-      case SIGFPE:
-        block->fail_from_signal(Check::kException, "integer division by zero", "divisors are not zero", pc);
+      case SIGFPE: block->fail_from_signal(Check::kException, "integer division by zero", "divisors are not zero", pc);
       default:
         if (block->in_guard_page(info->si_addr))
           block->fail_from_signal(Check::kStackOverflow, "stack overflow",
                                   "a thread needs at most Options::stack_bytes of stack; large arrays belong elsewhere", pc);
-        block->fail_from_signal(Check::kMemcheck, "an access that the interpreter could not see before it happened hit unmapped memory",
+        block->fail_from_signal(Check::kMemcheck,
+                                "an access that the interpreter could not see before it happened hit unmapped memory",
                                 "kernels use device memory only", pc);
     }
   }
@@ -195,8 +197,8 @@ class PooledThread {
   pthread_t handle_{};
 };
 
-// One launch: blocks on OS threads. As many threads run at a time as there are workers. A thread whose block can only wait for other
-// blocks passes its turn to another one, if need be to a new one with the next block.
+// One launch: blocks on OS threads. As many threads run at a time as there are workers. A thread whose block can only wait for
+// other blocks passes its turn to another one, if need be to a new one with the next block.
 class Run {
  public:
   Run(LaunchState& state, unsigned workers, std::uint64_t resident_limit)
@@ -377,7 +379,8 @@ void Run::watch(std::unique_lock<std::mutex>& lock) {
   const auto limit = std::chrono::duration<double>(state_.options.hang_seconds);
   bool shown = false;
   while (alive_ > 0) {
-    const auto status = all_done_.wait_for(lock, std::min<std::chrono::duration<double>>(limit / 4, std::chrono::milliseconds(250)));
+    const auto status =
+        all_done_.wait_for(lock, std::min<std::chrono::duration<double>>(limit / 4, std::chrono::milliseconds(250)));
     if (state_.options.progress && status == std::cv_status::timeout && alive_ > 0) {
       state_.options.progress(static_cast<double>(next_block_ - alive_) / static_cast<double>(state_.blocks));
       shown = true;

@@ -21,8 +21,10 @@ class ByteFlags {
   bool all(std::size_t offset, unsigned size) const { return (~words_[offset / 64] & mask(offset, size)) == 0; }
   void clear(std::size_t offset, std::size_t bytes) {
     for (const std::size_t end = offset + bytes; offset < end;) {
-      if (offset % 64 == 0 && end - offset >= 64) words_[offset / 64] = 0, offset += 64;
-      else words_[offset / 64] &= ~mask(offset, 1), ++offset;
+      if (offset % 64 == 0 && end - offset >= 64)
+        words_[offset / 64] = 0, offset += 64;
+      else
+        words_[offset / 64] &= ~mask(offset, 1), ++offset;
     }
   }
 
@@ -73,8 +75,8 @@ class GlobalMemory {
   static constexpr std::uint16_t kValidMask = 0x1ff, kInitialised = 0x8000;
 
   char* base_;
-  std::uint16_t* granules_;      // valid bytes of the granule, and kInitialised
-  std::uint64_t* initialised_;   // one bit per byte
+  std::uint16_t* granules_;     // valid bytes of the granule, and kInitialised
+  std::uint64_t* initialised_;  // one bit per byte
 };
 
 }  // namespace interpreter

@@ -56,7 +56,8 @@ std::string Diagnosis::text() const {
   out << "interpreter: " << name(check) << ": " << what;
   if (line) out << "\n  at       " << file << ':' << line;
   out << "\n  kernel   " << kernel;
-  if (warp >= 0) out << "\n  thread   " << to_text(thread) << " of block " << to_text(block) << ", warp " << warp << " lane " << lane;
+  if (warp >= 0)
+    out << "\n  thread   " << to_text(thread) << " of block " << to_text(block) << ", warp " << warp << " lane " << lane;
   if (!variable.empty()) out << "\n  variable " << variable;
   out << "\n  expected " << expected;
   return out.str();
@@ -64,8 +65,9 @@ std::string Diagnosis::text() const {
 
 std::string to_text(const KernelProfile& p) {
   std::ostringstream out;
-  out << p.kernel << "<<<" << to_text(uint3{p.grid.x, p.grid.y, p.grid.z}) << ", " << to_text(uint3{p.block.x, p.block.y, p.block.z})
-      << ", " << p.dynamic_shared_bytes << " B dynamic + " << p.static_shared_bytes << " B static shared>>>\n";
+  out << p.kernel << "<<<" << to_text(uint3{p.grid.x, p.grid.y, p.grid.z}) << ", "
+      << to_text(uint3{p.block.x, p.block.y, p.block.z}) << ", " << p.dynamic_shared_bytes << " B dynamic + "
+      << p.static_shared_bytes << " B static shared>>>\n";
   for (const LineProfile& l : p.lines) {
     const std::size_t slash = l.file.rfind('/');
     const std::size_t parent = slash == std::string::npos || slash == 0 ? std::string::npos : l.file.rfind('/', slash - 1);

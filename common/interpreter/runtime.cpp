@@ -1,7 +1,7 @@
 // What instrumented kernels call: the built-in variables and functions of language.h, and the hooks that the compiler inserts.
 //
-// Kernels are compiled with -fsanitize=thread, so that g++ and clang call __tsan_readN(address) before every load and __tsan_writeN before
-// every store. Instead of the sanitizer's own library, the functions here are linked.
+// Kernels are compiled with -fsanitize=thread, so that g++ and clang call __tsan_readN(address) before every load and __tsan_writeN
+// before every store. Instead of the sanitizer's own library, the functions here are linked.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -97,12 +97,13 @@ namespace {
   current_fiber = fiber;
 }
 
-// Wider than the alignment of its type: two floats of a float3, say. A GPU takes them one by one; what makes an aligned vector in the end
-// is put together again by the access log.
+// Wider than the alignment of its type: two floats of a float3, say. A GPU takes them one by one; what makes an aligned vector in
+// the end is put together again by the access log.
 void observe_unaligned(const void* p, unsigned size, Op op, bool strong, const void* return_address) {
   unsigned piece = size > 4 ? 4 : std::max(1u, size / 2);
   while (reinterpret_cast<std::uintptr_t>(p) % piece) piece /= 2;
-  for (unsigned done = 0; done < size; done += piece) observe(static_cast<const char*>(p) + done, piece, op, strong, return_address);
+  for (unsigned done = 0; done < size; done += piece)
+    observe(static_cast<const char*>(p) + done, piece, op, strong, return_address);
 }
 
 void observe_range(const void* p, std::size_t bytes, Op op, const void* return_address) {
@@ -124,7 +125,8 @@ T atomic_operation(volatile T* p, int order, Update update) {
   T* const address = const_cast<T*>(p);
   if (!current_fiber) {
     T old = __atomic_load_n(address, __ATOMIC_SEQ_CST);
-    for (T changed = old; update(changed) && !__atomic_compare_exchange_n(address, &old, changed, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);)
+    for (T changed = old;
+         update(changed) && !__atomic_compare_exchange_n(address, &old, changed, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);)
       changed = old;
     return old;
   }
@@ -142,16 +144,16 @@ extern "C" {
   void name(void* p) { observe(p, size, op, strong, __builtin_return_address(0)); }
 #define INTERPRETER_UNALIGNED_HOOK(name, size, op, strong) \
   void name(void* p) { observe_unaligned(p, size, op, strong, __builtin_return_address(0)); }
-#define INTERPRETER_HOOKS(size)                                             \
-  INTERPRETER_HOOK(__tsan_read##size, size, Op::kLoad, false)                      \
-  INTERPRETER_HOOK(__tsan_write##size, size, Op::kStore, false)                    \
-  INTERPRETER_UNALIGNED_HOOK(__tsan_unaligned_read##size, size, Op::kLoad, false)            \
-  INTERPRETER_UNALIGNED_HOOK(__tsan_unaligned_write##size, size, Op::kStore, false)          \
-  INTERPRETER_HOOK(__tsan_read_write##size, size, Op::kStore, false)               \
-  INTERPRETER_UNALIGNED_HOOK(__tsan_unaligned_read_write##size, size, Op::kStore, false)     \
-  INTERPRETER_HOOK(__tsan_volatile_read##size, size, Op::kLoad, true)               \
-  INTERPRETER_UNALIGNED_HOOK(__tsan_unaligned_volatile_read##size, size, Op::kLoad, true)     \
-  INTERPRETER_HOOK(__tsan_volatile_write##size, size, Op::kStore, true)             \
+#define INTERPRETER_HOOKS(size)                                                           \
+  INTERPRETER_HOOK(__tsan_read##size, size, Op::kLoad, false)                             \
+  INTERPRETER_HOOK(__tsan_write##size, size, Op::kStore, false)                           \
+  INTERPRETER_UNALIGNED_HOOK(__tsan_unaligned_read##size, size, Op::kLoad, false)         \
+  INTERPRETER_UNALIGNED_HOOK(__tsan_unaligned_write##size, size, Op::kStore, false)       \
+  INTERPRETER_HOOK(__tsan_read_write##size, size, Op::kStore, false)                      \
+  INTERPRETER_UNALIGNED_HOOK(__tsan_unaligned_read_write##size, size, Op::kStore, false)  \
+  INTERPRETER_HOOK(__tsan_volatile_read##size, size, Op::kLoad, true)                     \
+  INTERPRETER_UNALIGNED_HOOK(__tsan_unaligned_volatile_read##size, size, Op::kLoad, true) \
+  INTERPRETER_HOOK(__tsan_volatile_write##size, size, Op::kStore, true)                   \
   INTERPRETER_UNALIGNED_HOOK(__tsan_unaligned_volatile_write##size, size, Op::kStore, true)
 INTERPRETER_HOOKS(1)
 INTERPRETER_HOOKS(2)
@@ -215,15 +217,15 @@ struct TypeMismatch {
 };
 void __ubsan_handle_type_mismatch_v1(const TypeMismatch* data, std::uintptr_t address) {
   if (!current_fiber || !current_block->launch().options.memcheck) return;
-  current_block->fail_misaligned(*std::exchange(current_fiber, nullptr), reinterpret_cast<const void*>(address), 1u << data->log_alignment,
-                                 {data->file, static_cast<int>(data->line)});
+  current_block->fail_misaligned(*std::exchange(current_fiber, nullptr), reinterpret_cast<const void*>(address),
+                                 1u << data->log_alignment, {data->file, static_cast<int>(data->line)});
 }
 void __ubsan_handle_type_mismatch_v1_abort(const TypeMismatch* data, std::uintptr_t address) {
   __ubsan_handle_type_mismatch_v1(data, address);
 }
 
-// Both tell of an index beyond the array's type here (-fsanitize=bounds): one __shared__ variable's end is another one's beginning, so
-// the address alone cannot tell.
+// Both tell of an index beyond the array's type here (-fsanitize=bounds): one __shared__ variable's end is another one's beginning,
+// so the address alone cannot tell.
 struct TypeDescriptor {
   std::uint16_t kind, info;  // of an integer: bit 0 signed, the others log2 of its bits
   char name[1];
@@ -239,53 +241,58 @@ void __ubsan_handle_out_of_bounds(const OutOfBounds* data, std::uintptr_t index)
   const unsigned unused_bits = 64 - std::min(64u, 1u << (data->index->info >> 1));
   const std::int64_t value = static_cast<std::int64_t>(index << unused_bits) >> unused_bits;
   current_block->fail(interpreter::Check::kMemcheck,
-                      "index " + (data->index->info & 1 ? std::to_string(value) : std::to_string(index)) + " out of bounds of type " + data->array->name,
+                      "index " + (data->index->info & 1 ? std::to_string(value) : std::to_string(index)) +
+                          " out of bounds of type " + data->array->name,
                       "indices stay inside arrays", &fiber,
                       interpreter::user_location(interpreter::to_pc(__builtin_return_address(0))));
 }
-void __ubsan_handle_out_of_bounds_abort(const OutOfBounds* data, std::uintptr_t index) { __ubsan_handle_out_of_bounds(data, index); }
+void __ubsan_handle_out_of_bounds_abort(const OutOfBounds* data, std::uintptr_t index) {
+  __ubsan_handle_out_of_bounds(data, index);
+}
 
-#define INTERPRETER_ATOMIC_FETCH(bits, name, T, expression)                                  \
-  T __tsan_atomic##bits##_##name(volatile T* p, T operand, int order) {                      \
+#define INTERPRETER_ATOMIC_FETCH(bits, name, T, expression)                                   \
+  T __tsan_atomic##bits##_##name(volatile T* p, T operand, int order) {                       \
     return atomic_operation(p, order, [=](T& value) { return value = T(expression), true; }); \
   }
-#define INTERPRETER_ATOMICS(bits, T)                                                                                      \
-  T __tsan_atomic##bits##_load(const volatile T* p, int order) {                                                          \
-    observe(const_cast<const T*>(p), bits / 8, Op::kLoad, true, __builtin_return_address(0));                             \
-    const T value = __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                                 \
-    if (acquires(order) && current_fiber) fence(true);                                                                    \
-    return value;                                                                                                         \
-  }                                                                                                                       \
-  void __tsan_atomic##bits##_store(volatile T* p, T operand, int order) {                                                 \
-    if (releases(order) && current_fiber) fence(true);                                                                    \
-    observe(const_cast<const T*>(p), bits / 8, Op::kStore, true, __builtin_return_address(0));                            \
-    __atomic_store_n(p, operand, __ATOMIC_SEQ_CST);                                                                       \
-  }                                                                                                                       \
-  INTERPRETER_ATOMIC_FETCH(bits, exchange, T, operand)                                                                    \
-  INTERPRETER_ATOMIC_FETCH(bits, fetch_add, T, value + operand)                                                           \
-  INTERPRETER_ATOMIC_FETCH(bits, fetch_sub, T, value - operand)                                                           \
-  INTERPRETER_ATOMIC_FETCH(bits, fetch_and, T, value& operand)                                                            \
-  INTERPRETER_ATOMIC_FETCH(bits, fetch_or, T, value | operand)                                                            \
-  INTERPRETER_ATOMIC_FETCH(bits, fetch_xor, T, value ^ operand)                                                           \
-  INTERPRETER_ATOMIC_FETCH(bits, fetch_nand, T, ~(value & operand))                                                       \
-  T __tsan_atomic##bits##_compare_exchange_val(volatile T* p, T expected, T desired, int order, int) {                    \
-    return atomic_operation(p, order, [=](T& value) { return value == expected ? (value = desired, true) : false; });     \
-  }                                                                                                                       \
-  int __tsan_atomic##bits##_compare_exchange_strong(volatile T* p, T* expected, T desired, int order, int failure) {      \
-    const T wanted = *expected;                                                                                           \
-    *expected = __tsan_atomic##bits##_compare_exchange_val(p, wanted, desired, order, failure);                           \
-    return *expected == wanted;                                                                                           \
-  }                                                                                                                       \
-  int __tsan_atomic##bits##_compare_exchange_weak(volatile T* p, T* expected, T desired, int order, int failure) {        \
-    return __tsan_atomic##bits##_compare_exchange_strong(p, expected, desired, order, failure);                           \
+#define INTERPRETER_ATOMICS(bits, T)                                                                                  \
+  T __tsan_atomic##bits##_load(const volatile T* p, int order) {                                                      \
+    observe(const_cast<const T*>(p), bits / 8, Op::kLoad, true, __builtin_return_address(0));                         \
+    const T value = __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                             \
+    if (acquires(order) && current_fiber) fence(true);                                                                \
+    return value;                                                                                                     \
+  }                                                                                                                   \
+  void __tsan_atomic##bits##_store(volatile T* p, T operand, int order) {                                             \
+    if (releases(order) && current_fiber) fence(true);                                                                \
+    observe(const_cast<const T*>(p), bits / 8, Op::kStore, true, __builtin_return_address(0));                        \
+    __atomic_store_n(p, operand, __ATOMIC_SEQ_CST);                                                                   \
+  }                                                                                                                   \
+  INTERPRETER_ATOMIC_FETCH(bits, exchange, T, operand)                                                                \
+  INTERPRETER_ATOMIC_FETCH(bits, fetch_add, T, value + operand)                                                       \
+  INTERPRETER_ATOMIC_FETCH(bits, fetch_sub, T, value - operand)                                                       \
+  INTERPRETER_ATOMIC_FETCH(bits, fetch_and, T, value& operand)                                                        \
+  INTERPRETER_ATOMIC_FETCH(bits, fetch_or, T, value | operand)                                                        \
+  INTERPRETER_ATOMIC_FETCH(bits, fetch_xor, T, value ^ operand)                                                       \
+  INTERPRETER_ATOMIC_FETCH(bits, fetch_nand, T, ~(value & operand))                                                   \
+  T __tsan_atomic##bits##_compare_exchange_val(volatile T* p, T expected, T desired, int order, int) {                \
+    return atomic_operation(p, order, [=](T& value) { return value == expected ? (value = desired, true) : false; }); \
+  }                                                                                                                   \
+  int __tsan_atomic##bits##_compare_exchange_strong(volatile T* p, T* expected, T desired, int order, int failure) {  \
+    const T wanted = *expected;                                                                                       \
+    *expected = __tsan_atomic##bits##_compare_exchange_val(p, wanted, desired, order, failure);                       \
+    return *expected == wanted;                                                                                       \
+  }                                                                                                                   \
+  int __tsan_atomic##bits##_compare_exchange_weak(volatile T* p, T* expected, T desired, int order, int failure) {    \
+    return __tsan_atomic##bits##_compare_exchange_strong(p, expected, desired, order, failure);                       \
   }
 INTERPRETER_ATOMICS(8, std::uint8_t)
 INTERPRETER_ATOMICS(16, std::uint16_t)
 INTERPRETER_ATOMICS(32, std::uint32_t)
 INTERPRETER_ATOMICS(64, std::uint64_t)
 void __tsan_atomic_thread_fence(int) {
-  if (current_fiber) fence(true);
-  else __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  if (current_fiber)
+    fence(true);
+  else
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 void __tsan_atomic_signal_fence(int) {}
 

@@ -44,8 +44,8 @@ Dwfl_Module* program() {
   return module;
 }
 
-// The inlined calls around `address` among `die` and its siblings, outermost first. (dwarf_getscopes() does the same, but elfutils 0.188 finds
-// nothing in what clang writes.)
+// The inlined calls around `address` among `die` and its siblings, outermost first. (dwarf_getscopes() does the same, but elfutils
+// 0.188 finds nothing in what clang writes.)
 void collect_inlined_calls(Dwarf_Die die, Dwarf_Addr address, std::vector<Dwarf_Die>& calls) {
   do {
     const int tag = dwarf_tag(&die);
@@ -96,8 +96,13 @@ std::vector<Location> frames(Pc pc) {
 
 // Files whose lines mean nothing to whoever wrote the kernel.
 bool is_plumbing(const std::string& file) {
-  static const char* const kPlumbing[] = {"common/interpreter/language.h", "common/device/", "cuda_fp16.h", "cuda_bf16.h",
-                                          "vector_functions.h", "/c++/", "cuda_runtime"};
+  static const char* const kPlumbing[] = {"common/interpreter/language.h",
+                                          "common/device/",
+                                          "cuda_fp16.h",
+                                          "cuda_bf16.h",
+                                          "vector_functions.h",
+                                          "/c++/",
+                                          "cuda_runtime"};
   return std::any_of(std::begin(kPlumbing), std::end(kPlumbing),
                      [&](const char* part) { return file.find(part) != std::string::npos; });
 }
@@ -128,7 +133,8 @@ struct Symbols {
 
 std::string demangle(const std::string& mangled) {
   int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), &std::free);
+  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status),
+                                                         &std::free);
   return status == 0 ? text.get() : mangled;
 }
 

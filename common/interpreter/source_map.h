@@ -41,17 +41,17 @@ struct SharedVariable {
 };
 /// Sorted by offset. Empty if the program was stripped.
 const std::vector<SharedVariable>& shared_variables();
-/// Not of the user: the compiler's notes whether a thread_local has been constructed yet (for types like __half2, which have a constructor
-/// that does nothing).
+/// Not of the user: the compiler's notes whether a thread_local has been constructed yet (for types like __half2, which have a
+/// constructor that does nothing).
 const std::vector<SharedVariable>& construction_guards();
 
 struct Range {
   const char* begin = nullptr;
   const char* end = nullptr;
 };
-Range image();            ///< the program's mapped image: code, constants, variables
-Range variables();        ///< the writable part of it, where __device__ variables live
-Range constant_memory();  ///< its __constant__ variables
+Range image();               ///< the program's mapped image: code, constants, variables
+Range variables();           ///< the writable part of it, where __device__ variables live
+Range constant_memory();     ///< its __constant__ variables
 Range calling_thread_tls();  ///< the calling OS thread's copy of the program's TLS block
 
 }  // namespace interpreter

@@ -42,9 +42,9 @@ enum class Contiguous { kK, kMN };
 template <class In>
 struct Panel {
   const In* data;
-  int64_t mn_count, k_count;    // elements that exist; beyond are zeros
+  int64_t mn_count, k_count;  // elements that exist; beyond are zeros
   int64_t mn_stride, k_stride;
-  bool vectors;                 // runs along the contiguous index are aligned vectors
+  bool vectors;  // runs along the contiguous index are aligned vectors
 };
 
 /// Copies the panel's slice k_0 .. k_0 + kBlockK into shared memory as floats, k-major: s[k][mn].
@@ -88,8 +88,8 @@ __device__ __forceinline__ void load_fragment(float (&r)[kCount], const float* s
 }
 
 template <class Tile, Contiguous a_contiguous, Contiguous b_contiguous, class In, class Out, class Epilogue>
-__global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C,
-                                                              bool a_vectors, bool b_vectors, bool c_vectors, Epilogue epilogue) {
+__global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, bool a_vectors,
+                                                              bool b_vectors, bool c_vectors, Epilogue epilogue) {
   alignas(16) __shared__ float sA[Tile::kBlockK][Tile::kBlockM + Tile::kPad];  // (kBlockK, kBlockM)
   alignas(16) __shared__ float sB[Tile::kBlockK][Tile::kBlockN + Tile::kPad];  // (kBlockK, kBlockN)
 
@@ -152,8 +152,8 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
     const bool b_vectors = b == Contiguous::kK ? device::vectors_aligned(B.data, B.row_stride, B.col_stride)
                                                : device::vectors_aligned(B.data, B.col_stride, B.row_stride);
     const bool c_vectors = device::vectors_aligned(C.data, C.col_stride, C.row_stride);
-    device::launch(gemm_kernel<Tile, a, b, In, Out, Epilogue>, gemm::grid_size(tiles), Tile::kThreads, 0, A, B, C, a_vectors, b_vectors,
-                   c_vectors, epilogue);
+    device::launch(gemm_kernel<Tile, a, b, In, Out, Epilogue>, gemm::grid_size(tiles), Tile::kThreads, 0, A, B, C, a_vectors,
+                   b_vectors, c_vectors, epilogue);
   };
   using enum Contiguous;
   const bool a_along_k = A.row_stride != 1 || A.col_stride == 1, b_along_k = B.col_stride != 1 && B.row_stride == 1;

@@ -29,15 +29,15 @@ constexpr unsigned kAll = 0xffffffffu;
 
 // ---------------------------------------------------------------------------------------------------- what is expected
 struct Bug {
-  std::string kernel;                     ///< without its namespace
+  std::string kernel;  ///< without its namespace
   Check check = Check::kLaunch;
-  std::string variable = "";              ///< empty: none is involved
-  std::vector<std::string> says = {};     ///< parts of the sentence
-  std::optional<uint3> thread = {};       ///< where only one thread can be to blame
+  std::string variable = "";           ///< empty: none is involved
+  std::vector<std::string> says = {};  ///< parts of the sentence
+  std::optional<uint3> thread = {};    ///< where only one thread can be to blame
   std::optional<uint3> block = {};
-  std::string marked_in = "";             ///< the function with the marks, if not the kernel
-  bool nobodys_fault = false;             ///< no thread, no line: the launch itself
-  std::optional<Check> or_check = {};     ///< the other thing that may be seen first
+  std::string marked_in = "";          ///< the function with the marks, if not the kernel
+  bool nobodys_fault = false;          ///< no thread, no line: the launch itself
+  std::optional<Check> or_check = {};  ///< the other thing that may be seen first
 };
 
 // Line numbers with a BUG mark between the head of `function` and the brace that closes it.
@@ -109,8 +109,8 @@ Buffer<unsigned> flags(std::size_t n, const char* name) { return Buffer<unsigned
 // ------------------------------------------------------------------------------------------------ __syncthreads: races
 __global__ void barrier_missing_after_store(const float* in, float* out) {
   __shared__ float tile[64];
-  tile[threadIdx.x] = in[threadIdx.x];       // BUG: no barrier before others read
-  out[threadIdx.x] = tile[63 - threadIdx.x]; // BUG
+  tile[threadIdx.x] = in[threadIdx.x];        // BUG: no barrier before others read
+  out[threadIdx.x] = tile[63 - threadIdx.x];  // BUG
 }
 TEST_CASE("barrier missing after the store") {
   must_be_caught({.kernel = "barrier_missing_after_store", .check = Check::kRacecheck, .variable = "tile", .says = {"race"}}, [] {
@@ -123,7 +123,7 @@ __global__ void barrier_missing_before_refill(const float* in, float* out, int t
   __shared__ float tile[64];
   float sum = 0;
   for (int t = 0; t < tiles; ++t) {
-    tile[threadIdx.x] = in[t * 64 + threadIdx.x];                    // BUG: others may still read the tile before
+    tile[threadIdx.x] = in[t * 64 + threadIdx.x];  // BUG: others may still read the tile before
     __syncthreads();
     for (int i = 0; i < 64; ++i) sum += tile[(threadIdx.x + i) % 64];  // BUG
   }
@@ -164,11 +164,10 @@ __global__ void shared_memory_reused_too_early(const float* in, float* out) {
   out[threadIdx.x] = static_cast<float>(second[63 - threadIdx.x]);
 }
 TEST_CASE("shared memory reused as another array without a barrier") {
-  must_be_caught(
-      {.kernel = "shared_memory_reused_too_early", .check = Check::kRacecheck, .variable = "dynamic shared memory"}, [] {
-        auto in = floats(64, "in"), out = floats(64, "out");
-        launch(shared_memory_reused_too_early, 1, 64, 256, in.data(), out.data());
-      });
+  must_be_caught({.kernel = "shared_memory_reused_too_early", .check = Check::kRacecheck, .variable = "dynamic shared memory"}, [] {
+    auto in = floats(64, "in"), out = floats(64, "out");
+    launch(shared_memory_reused_too_early, 1, 64, 256, in.data(), out.data());
+  });
 }
 
 __global__ void two_lanes_one_element(int* out) {
@@ -211,8 +210,8 @@ TEST_CASE("a counter in global memory without an atomic") {
 
 __global__ void plain_store_beside_atomics(int* count) {
   __shared__ int total;
-  if (threadIdx.x == 0) total = 0;       // BUG: no barrier between the reset and the atomics
-  atomicAdd(&total, 1);                  // BUG
+  if (threadIdx.x == 0) total = 0;  // BUG: no barrier between the reset and the atomics
+  atomicAdd(&total, 1);             // BUG
   __syncthreads();
   if (threadIdx.x == 0) *count = total;
 }
@@ -225,9 +224,9 @@ TEST_CASE("a plain store beside atomics") {
 
 __global__ void syncwarp_across_warps(const float* in, float* out) {
   __shared__ float tile[64];
-  tile[threadIdx.x] = in[threadIdx.x];                // BUG
+  tile[threadIdx.x] = in[threadIdx.x];  // BUG
   __syncwarp();
-  out[threadIdx.x] = tile[(threadIdx.x + 32) % 64];   // BUG: another warp's half
+  out[threadIdx.x] = tile[(threadIdx.x + 32) % 64];  // BUG: another warp's half
 }
 TEST_CASE("__syncwarp where warps exchange data") {
   must_be_caught({.kernel = "syncwarp_across_warps", .check = Check::kRacecheck, .variable = "tile"}, [] {
@@ -240,10 +239,10 @@ TEST_CASE("__syncwarp where warps exchange data") {
 __global__ void syncwarp_missing(int* data) {
   __shared__ int sum[32];
   const unsigned lane = threadIdx.x;
-  sum[lane] = data[lane];                                       // BUG
+  sum[lane] = data[lane];  // BUG
   for (unsigned step = 16; step > 0; step /= 2)
-    if (lane < step) sum[lane] += sum[lane + step];             // BUG: lanes of a warp do not run in step
-  data[lane] = sum[0];                                          // BUG
+    if (lane < step) sum[lane] += sum[lane + step];  // BUG: lanes of a warp do not run in step
+  data[lane] = sum[0];                               // BUG
 }
 TEST_CASE("warp-synchronous reduction without __syncwarp") {
   must_be_caught({.kernel = "syncwarp_missing", .check = Check::kRacecheck, .variable = "sum"}, [] {
@@ -254,7 +253,7 @@ TEST_CASE("warp-synchronous reduction without __syncwarp") {
 
 __global__ void syncwarp_mask_too_small(const int* in, int* out) {
   __shared__ int pass[32];
-  pass[threadIdx.x] = in[threadIdx.x];              // BUG
+  pass[threadIdx.x] = in[threadIdx.x];  // BUG
   __syncwarp(threadIdx.x < 16 ? 0xffffu : 0xffff0000u);
   out[threadIdx.x] = pass[(threadIdx.x + 1) % 32];  // BUG: lanes 15 and 31 read across the halves
 }
@@ -267,9 +266,9 @@ TEST_CASE("__syncwarp with too small a mask") {
 
 __global__ void shuffle_as_barrier(const int* in, int* out) {
   __shared__ int pass[32];
-  pass[threadIdx.x] = in[threadIdx.x];                         // BUG
+  pass[threadIdx.x] = in[threadIdx.x];  // BUG
   const int other = __shfl_xor_sync(kAll, in[threadIdx.x], 1);
-  out[threadIdx.x] = pass[31 - threadIdx.x] + other;           // BUG: a shuffle orders no memory
+  out[threadIdx.x] = pass[31 - threadIdx.x] + other;  // BUG: a shuffle orders no memory
 }
 TEST_CASE("a shuffle taken for a barrier") {
   must_be_caught({.kernel = "shuffle_as_barrier", .check = Check::kRacecheck, .variable = "pass"}, [] {
@@ -280,9 +279,8 @@ TEST_CASE("a shuffle taken for a barrier") {
 
 __global__ void vote_as_barrier(const int* in, int* out) {
   __shared__ int pass[32];
-  pass[threadIdx.x] = in[threadIdx.x];                   // BUG
-  if (__any_sync(kAll, in[threadIdx.x] >= 0))
-    out[threadIdx.x] = pass[31 - threadIdx.x];           // BUG: a vote orders no memory
+  pass[threadIdx.x] = in[threadIdx.x];                                                    // BUG
+  if (__any_sync(kAll, in[threadIdx.x] >= 0)) out[threadIdx.x] = pass[31 - threadIdx.x];  // BUG: a vote orders no memory
 }
 TEST_CASE("a vote taken for a barrier") {
   must_be_caught({.kernel = "vote_as_barrier", .check = Check::kRacecheck, .variable = "pass"}, [] {
@@ -297,15 +295,16 @@ __global__ void barrier_in_divergent_branch(float* out) {
   total[threadIdx.x] = 1;
   if (threadIdx.x < 32) __syncthreads();  // BUG: only the first warp
   out[threadIdx.x] = total[threadIdx.x];
-  __syncthreads();                        // BUG: where the second warp waits meanwhile
+  __syncthreads();  // BUG: where the second warp waits meanwhile
   out[threadIdx.x] += total[63 - threadIdx.x];
 }
 TEST_CASE("a barrier in a divergent branch") {
-  must_be_caught({.kernel = "barrier_in_divergent_branch", .check = Check::kSynccheck, .says = {"divergent barrier", "(0,0,0)", "(32,0,0)"}},
-                 [] {
-                   auto out = floats(64, "out");
-                   launch(barrier_in_divergent_branch, 1, 64, 0, out.data());
-                 });
+  must_be_caught(
+      {.kernel = "barrier_in_divergent_branch", .check = Check::kSynccheck, .says = {"divergent barrier", "(0,0,0)", "(32,0,0)"}},
+      [] {
+        auto out = floats(64, "out");
+        launch(barrier_in_divergent_branch, 1, 64, 0, out.data());
+      });
 }
 
 __global__ void two_different_barriers(float* out) {
@@ -331,7 +330,7 @@ __global__ void barrier_in_uneven_loop(const int* trips, int* out) {
     __syncthreads();  // BUG: threads leave the loop at different times
   }
   out[threadIdx.x] = sum;
-  __syncthreads();    // BUG
+  __syncthreads();  // BUG
   out[threadIdx.x] += out[(threadIdx.x + 1) % 64];
 }
 TEST_CASE("a barrier in a loop whose trip count depends on the thread") {
@@ -365,7 +364,9 @@ __global__ void syncwarp_with_a_barrier_in_between(int* out) {
   out[threadIdx.x] = 1;
 }
 TEST_CASE("__syncwarp with the full mask in half a warp") {
-  must_be_caught({.kernel = "syncwarp_with_a_barrier_in_between", .check = Check::kSynccheck, .says = {"deadlock", "__syncwarp", "0xffff0000"}},
+  must_be_caught({.kernel = "syncwarp_with_a_barrier_in_between",
+                  .check = Check::kSynccheck,
+                  .says = {"deadlock", "__syncwarp", "0xffff0000"}},
                  [] {
                    auto out = ints(32, "out");
                    launch(syncwarp_with_a_barrier_in_between, 1, 32, 0, out.data());
@@ -390,15 +391,16 @@ TEST_CASE("a lane that is not in its own mask") {
 __global__ void different_collectives(int* out) {
   const int lane = static_cast<int>(threadIdx.x);
   if (lane < 16)
-    out[lane] = __shfl_sync(kAll, lane, 3);                       // BUG
+    out[lane] = __shfl_sync(kAll, lane, 3);  // BUG
   else
     out[lane] = static_cast<int>(__ballot_sync(kAll, lane % 2));  // BUG
 }
 TEST_CASE("lanes of one mask in different collectives") {
-  must_be_caught({.kernel = "different_collectives", .check = Check::kSynccheck, .says = {"deadlock", "__shfl_sync", "__ballot_sync"}}, [] {
-    auto out = ints(32, "out");
-    launch(different_collectives, 1, 32, 0, out.data());
-  });
+  must_be_caught(
+      {.kernel = "different_collectives", .check = Check::kSynccheck, .says = {"deadlock", "__shfl_sync", "__ballot_sync"}}, [] {
+        auto out = ints(32, "out");
+        launch(different_collectives, 1, 32, 0, out.data());
+      });
 }
 
 __global__ void different_masks(int* out) {
@@ -711,10 +713,11 @@ __global__ void global_uninitialised(float* sum) {
   sum[threadIdx.x] += 1;  // BUG: adds to what cudaMalloc left there
 }
 TEST_CASE("an uninitialised read of global memory") {
-  must_be_caught({.kernel = "global_uninitialised", .check = Check::kInitcheck, .variable = "sum", .says = {"uninitialised", "4"}}, [] {
-    Buffer<float> sum(32, "sum");
-    launch(global_uninitialised, 1, 32, 0, sum.data());
-  });
+  must_be_caught({.kernel = "global_uninitialised", .check = Check::kInitcheck, .variable = "sum", .says = {"uninitialised", "4"}},
+                 [] {
+                   Buffer<float> sum(32, "sum");
+                   launch(global_uninitialised, 1, 32, 0, sum.data());
+                 });
 }
 
 __global__ void atomic_on_uninitialised(int* count) {
@@ -732,18 +735,22 @@ __global__ void two_blocks_one_element(float* out) {
   if (threadIdx.x == 0) out[0] = static_cast<float>(blockIdx.x);  // BUG: the last block wins, whichever that is
 }
 TEST_CASE("two blocks write the same element") {
-  must_be_caught(
-      {.kernel = "two_blocks_one_element", .check = Check::kRacecheck, .variable = "out", .says = {"of block"}, .thread = uint3{0, 0, 0}}, [] {
-        auto out = floats(1, "out");
-        launch(two_blocks_one_element, 2, 32, 0, out.data());
-      });
+  must_be_caught({.kernel = "two_blocks_one_element",
+                  .check = Check::kRacecheck,
+                  .variable = "out",
+                  .says = {"of block"},
+                  .thread = uint3{0, 0, 0}},
+                 [] {
+                   auto out = floats(1, "out");
+                   launch(two_blocks_one_element, 2, 32, 0, out.data());
+                 });
 }
 
 __global__ void halo_of_another_block(float* data, int n) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   const float right = data[(i + 1) % n];  // BUG: the neighbour block's element
   __syncthreads();
-  data[i] = right;                        // BUG
+  data[i] = right;  // BUG
 }
 TEST_CASE("a barrier of one block taken for one of the grid") {
   must_be_caught({.kernel = "halo_of_another_block", .check = Check::kRacecheck, .variable = "data", .says = {"of block"}}, [] {
@@ -790,14 +797,14 @@ TEST_CASE("a handshake between blocks whose reader has no fence") { check_handsh
 
 __global__ void flag_read_plainly(int* data, unsigned* flag, int* out) {
   if (blockIdx.x == 0) {
-    *data = 42;            // BUG
+    *data = 42;  // BUG
     __threadfence();
     atomicExch(flag, 1u);  // BUG
   } else {
-    while (*flag == 0) {   // BUG: a plain load, which the compiler may take out of the loop
+    while (*flag == 0) {  // BUG: a plain load, which the compiler may take out of the loop
     }
     __threadfence();
-    *out = *data;          // BUG: so this may come before the data
+    *out = *data;  // BUG: so this may come before the data
   }
 }
 TEST_CASE("a flag that is read with a plain load") {
@@ -860,7 +867,8 @@ __global__ void blocks_wait_for_each_other(unsigned* turn) {
 TEST_CASE("two blocks wait for each other") {
   must_be_caught({.kernel = "blocks_wait_for_each_other",
                   .check = Check::kSynccheck,
-                  .says = {"deadlock between blocks", "block (0,0,0)", "block (1,0,0)", "polls turn (byte 0 of 8)", "polls turn (byte 4 of 8)"}},
+                  .says = {"deadlock between blocks", "block (0,0,0)", "block (1,0,0)", "polls turn (byte 0 of 8)",
+                           "polls turn (byte 4 of 8)"}},
                  [] {
                    auto turn = flags(2, "turn");
                    launch(blocks_wait_for_each_other, 2, 1, 0, turn.data());
@@ -996,12 +1004,13 @@ __global__ void divides_by_zero(const int* in, int* out) {
   out[threadIdx.x] = 100 / in[threadIdx.x];  // BUG: in[5] is 0
 }
 TEST_CASE("integer division by zero") {
-  must_be_caught({.kernel = "divides_by_zero", .check = Check::kException, .says = {"division by zero"}, .thread = uint3{5, 0, 0}}, [] {
-    std::vector<int> host(32, 3);
-    host[5] = 0;
-    Buffer<int> in(host, "in"), out = ints(32, "out");
-    launch(divides_by_zero, 1, 32, 0, in.data(), out.data());
-  });
+  must_be_caught({.kernel = "divides_by_zero", .check = Check::kException, .says = {"division by zero"}, .thread = uint3{5, 0, 0}},
+                 [] {
+                   std::vector<int> host(32, 3);
+                   host[5] = 0;
+                   Buffer<int> in(host, "in"), out = ints(32, "out");
+                   launch(divides_by_zero, 1, 32, 0, in.data(), out.data());
+                 });
 }
 
 __global__ void endless_with_accesses(const int* in, int* out) {
@@ -1039,16 +1048,17 @@ __global__ void waits_for_its_own_block(volatile int* flag, int* out) {
   out[threadIdx.x] = 1;
 }
 TEST_CASE("a thread waits for a flag that is set behind a barrier") {
-  must_be_caught({.kernel = "waits_for_its_own_block", .check = Check::kSynccheck, .says = {"deadlock", "polls flag", "__syncthreads"}}, [] {
-    auto flag = ints(1, "flag"), out = ints(32, "out");
-    launch(waits_for_its_own_block, 1, 32, 0, flag.data(), out.data());
-  });
+  must_be_caught(
+      {.kernel = "waits_for_its_own_block", .check = Check::kSynccheck, .says = {"deadlock", "polls flag", "__syncthreads"}}, [] {
+        auto flag = ints(1, "flag"), out = ints(32, "out");
+        launch(waits_for_its_own_block, 1, 32, 0, flag.data(), out.data());
+      });
 }
 
 // ------------------------------------------------------------------------------------------------------------- launches
 __global__ void does_nothing() {}
 __global__ void much_static_shared(float* out) {
-  __shared__ float tile[10'240];  // 40 KB
+  __shared__ float tile[10'240];         // 40 KB
   tile[threadIdx.x] = out[threadIdx.x];  // BUG: 40 KB and 200 KB of dynamic shared memory are more than an SM can give a block
   __syncthreads();
   out[threadIdx.x] = tile[31 - threadIdx.x];
@@ -1080,10 +1090,11 @@ TEST_CASE("launches that CUDA refuses") {
   }
 }
 TEST_CASE("too much static and dynamic shared memory together") {
-  must_be_caught({.kernel = "much_static_shared", .check = Check::kLaunch, .variable = "tile", .says = {"40960 bytes", "204800"}}, [] {
-    auto out = floats(32, "out");
-    launch(much_static_shared, 1, 32, 200 * 1024, out.data());
-  });
+  must_be_caught({.kernel = "much_static_shared", .check = Check::kLaunch, .variable = "tile", .says = {"40960 bytes", "204800"}},
+                 [] {
+                   auto out = floats(32, "out");
+                   launch(much_static_shared, 1, 32, 200 * 1024, out.data());
+                 });
 }
 TEST_CASE("the modelled GPU sets the limits") {
   const WithOptions ada([](auto& o) { o.gpu = "4090"; });

@@ -26,7 +26,8 @@ int line_of(const std::string& name) {
   std::ifstream source(__FILE__);
   std::string line;
   for (int number = 1; std::getline(source, line); ++number)
-    if (line.size() >= name.size() + 9 && line.compare(line.size() - name.size() - 9, std::string::npos, "// COUNT " + name) == 0) return number;
+    if (line.size() >= name.size() + 9 && line.compare(line.size() - name.size() - 9, std::string::npos, "// COUNT " + name) == 0)
+      return number;
   FAIL("no line is marked ", name);
   return 0;
 }
@@ -62,14 +63,16 @@ std::string text(const Counters::Global& g) {
   return std::to_string(g.requests) + " requests, " + std::to_string(g.sectors) + " sectors, " + std::to_string(g.bytes) + " bytes";
 }
 std::string text(const Counters::Shared& s) {
-  return std::to_string(s.requests) + " requests, " + std::to_string(s.wavefronts) + " wavefronts of " + std::to_string(s.ideal_wavefronts) + ", " +
-         std::to_string(s.bytes) + " bytes";
+  return std::to_string(s.requests) + " requests, " + std::to_string(s.wavefronts) + " wavefronts of " +
+         std::to_string(s.ideal_wavefronts) + ", " + std::to_string(s.bytes) + " bytes";
 }
 std::string text(const Counters& c) {
-  return text(c.global_load) + "; " + text(c.global_store) + "; " + text(c.global_atomic) + "; " + text(c.shared_load) + "; " + text(c.shared_store) +
-         "; " + text(c.shared_atomic);
+  return text(c.global_load) + "; " + text(c.global_store) + "; " + text(c.global_atomic) + "; " + text(c.shared_load) + "; " +
+         text(c.shared_store) + "; " + text(c.shared_atomic);
 }
-std::string global(std::uint64_t requests, std::uint64_t sectors, std::uint64_t bytes) { return text(Counters::Global{requests, sectors, bytes}); }
+std::string global(std::uint64_t requests, std::uint64_t sectors, std::uint64_t bytes) {
+  return text(Counters::Global{requests, sectors, bytes});
+}
 std::string shared(std::uint64_t requests, std::uint64_t wavefronts, std::uint64_t ideal, std::uint64_t bytes) {
   return text(Counters::Shared{requests, wavefronts, ideal, bytes});
 }
@@ -127,7 +130,8 @@ void check(const GlobalPattern& p) {
   const std::size_t n = static_cast<std::size_t>(std::max(last, p.offset)) + 1;
   Buffer<T> in(n, "in"), out(n, "out");
   in.fill(0);
-  const auto profile = profile_of([&] { launch(copy<T>, p.blocks, p.threads, 0, in.data(), out.data(), p.stride, p.offset, p.lanes); });
+  const auto profile =
+      profile_of([&] { launch(copy<T>, p.blocks, p.threads, 0, in.data(), out.data(), p.stride, p.offset, p.lanes); });
   std::uint64_t active = 0;
   for (unsigned t = 0; t < p.threads; ++t) active += p.lanes >> t % 32 & 1;
   const std::string expected = global(p.requests, p.sectors, active * p.blocks * sizeof(T));
@@ -166,10 +170,10 @@ __global__ void through_shared(const T* in, T* out, int stride, int offset, int 
   const int lane = static_cast<int>(threadIdx.x), i = lane % wrap * stride + lane / wrap + offset;
   if (!(lanes >> lane & 1)) return;
   const T mine = in[lane];
-  memory[i] = mine;            // COUNT shared store
+  memory[i] = mine;  // COUNT shared store
   __syncwarp(lanes);
-  const T other = memory[i];   // COUNT shared load
-  out[lane] = other;           // COUNT shared load's store
+  const T other = memory[i];  // COUNT shared load
+  out[lane] = other;          // COUNT shared load's store
 }
 
 // Calibrated against a GPU: see golden.cpp. Ideal: the wavefronts that as many bytes take without a conflict.
@@ -269,9 +273,11 @@ TEST_CASE("a loop that lanes leave one by one") {
 __global__ void two_branches(const int* in, int* out) {
   const unsigned lane = threadIdx.x;
   int value;
-  if (lane % 4 == 0) value = in[lane];  // COUNT then
-  else value = -in[64 + lane];          // COUNT else
-  out[lane] = value;                    // COUNT joined
+  if (lane % 4 == 0)
+    value = in[lane];  // COUNT then
+  else
+    value = -in[64 + lane];  // COUNT else
+  out[lane] = value;         // COUNT joined
 }
 TEST_CASE("two branches are two requests, and what follows is one") {
   in_all_orders([] {
@@ -338,10 +344,10 @@ struct alignas(4) FourBytes {
 template <class T>
 __global__ void copy_structs(const T* in, T* out) {
   __shared__ T tile[32];
-  tile[threadIdx.x] = in[threadIdx.x];                       // COUNT struct in
+  tile[threadIdx.x] = in[threadIdx.x];  // COUNT struct in
   __syncthreads();
-  const T other = tile[31 - threadIdx.x];                    // COUNT struct from shared
-  out[threadIdx.x] = other;                                  // COUNT struct out
+  const T other = tile[31 - threadIdx.x];  // COUNT struct from shared
+  out[threadIdx.x] = other;                // COUNT struct out
 }
 template <class T>
 void check_copy() {
@@ -356,12 +362,14 @@ void check_copy() {
     CHECK(text(at_line(profile, "struct out").global_store) == global(1, sizeof(T), 32 * sizeof(T)));
   });
 }
-TEST_CASE_TEMPLATE("a vector or an aligned struct is one access", T, float4, uint4, double2, int2, float2, ushort4, uchar4, FourInts, Complex,
-                   FourBytes) {
+TEST_CASE_TEMPLATE("a vector or an aligned struct is one access", T, float4, uint4, double2, int2, float2, ushort4, uchar4,
+                   FourInts, Complex, FourBytes) {
   check_copy<T>();
 }
 // These have an operator= that copies member by member. clang's checks of the alignment stand between the members.
-TEST_CASE_TEMPLATE("a pair of halves is one access" * doctest::skip(kCopiesAtTheStore), T, __half2, __nv_bfloat162) { check_copy<T>(); }
+TEST_CASE_TEMPLATE("a pair of halves is one access" * doctest::skip(kCopiesAtTheStore), T, __half2, __nv_bfloat162) {
+  check_copy<T>();
+}
 
 __global__ void use_parts(const float4* in, const __half2* halves, float* out) {
   const float4 v = in[threadIdx.x];       // COUNT float4 in parts
@@ -381,8 +389,8 @@ TEST_CASE("a vector whose parts are used one by one is one access, too") {
 }
 
 __global__ void float3s(const float3* in, float3* out) {
-  const float3 v = in[threadIdx.x];                       // COUNT float3 load
-  out[threadIdx.x] = make_float3(v.x + v.y, v.y, v.z);    // COUNT float3 store
+  const float3 v = in[threadIdx.x];                     // COUNT float3 load
+  out[threadIdx.x] = make_float3(v.x + v.y, v.y, v.z);  // COUNT float3 store
 }
 TEST_CASE("a float3 is three accesses") {
   in_all_orders([] {
@@ -431,9 +439,9 @@ __global__ void atomics(unsigned* spread, unsigned* one) {
   __shared__ unsigned bins[32];
   bins[threadIdx.x] = 0;
   __syncwarp();
-  atomicAdd(&spread[threadIdx.x], 1u);       // COUNT spread atomics
-  atomicAdd(one, 1u);                        // COUNT one atomic
-  atomicAdd(&bins[threadIdx.x], 1u);         // COUNT shared atomics
+  atomicAdd(&spread[threadIdx.x], 1u);  // COUNT spread atomics
+  atomicAdd(one, 1u);                   // COUNT one atomic
+  atomicAdd(&bins[threadIdx.x], 1u);    // COUNT shared atomics
 }
 TEST_CASE("atomics have counters of their own") {
   in_all_orders([] {
@@ -495,7 +503,8 @@ TEST_CASE("profiles") {
   CHECK(interpreter::profiles()[1].kernel.find("read_modify_write") != std::string::npos);
   CHECK(interpreter::profiles()[1].block.x == 32);
 
-  CHECK(std::is_sorted(p.lines.begin(), p.lines.end(), [](auto& a, auto& b) { return std::pair(a.file, a.line) < std::pair(b.file, b.line); }));
+  CHECK(std::is_sorted(p.lines.begin(), p.lines.end(),
+                       [](auto& a, auto& b) { return std::pair(a.file, a.line) < std::pair(b.file, b.line); }));
   Counters sum;
   for (const auto& line : p.lines) sum += line.counters;
   CHECK(text(sum) == text(p.total));

@@ -23,12 +23,15 @@ TEST_CASE("each access pattern counts as it did under ncu") {
       for (const auto& metric : interpreter::metrics(profiles[i].total)) counted[metric.name] = metric.value;
       // The kernel around a pattern of one operation may be compiled differently; the pattern's own operation is what counts.
       harness::NcuRow row = rows[i];
-      const std::string own = std::string(all[i].space == 's' ? "shared" : "global") + (all[i].operation == 'l' ? "_op_ld" : "_op_st");
+      const std::string own =
+          std::string(all[i].space == 's' ? "shared" : "global") + (all[i].operation == 'l' ? "_op_ld" : "_op_st");
       std::erase_if(row, [&](const auto& metric) {
-        return metric.first.find(own) == std::string::npos && metric.first.find("op_" + own.substr(0, 6) + own.substr(9)) == std::string::npos;
+        return metric.first.find(own) == std::string::npos &&
+               metric.first.find("op_" + own.substr(0, 6) + own.substr(9)) == std::string::npos;
       });
       REQUIRE(row.size() >= 2);
-      INFO(path << ", pattern " << i << ": " << all[i].what << ", " << all[i].size << " bytes, " << all[i].space << all[i].operation);
+      INFO(path << ", pattern " << i << ": " << all[i].what << ", " << all[i].size << " bytes, " << all[i].space
+                << all[i].operation);
       CHECK(harness::differences(row, counted) == "");
     }
   }

@@ -88,7 +88,8 @@ TEST_CASE("barriers") {
     launch(barriers, 1, 96, 0, in.data(), out.data());
     const auto result = out.download();
     for (std::size_t i = 0; i < 96; ++i)
-      CHECK(std::vector<int>(&result[8 * i], &result[8 * i] + 8) == std::vector<int>{95 - static_cast<int>(i), 45, 0, 1, 0, 1, 0, 96});
+      CHECK(std::vector<int>(&result[8 * i], &result[8 * i] + 8) ==
+            std::vector<int>{95 - static_cast<int>(i), 45, 0, 1, 0, 1, 0, 96});
   });
 }
 
@@ -214,8 +215,8 @@ TEST_CASE("votes, match, reduce") {
   struct Case {
     unsigned mask, modulus, offset;
   };
-  const Case cases[] = {{kAll, 10, 0}, {kAll, 1, 7}, {kAll, 3000, 0}, {0x0000ff00u, 10, 0}, {0x80000000u, 10, 3}, {0x12345678u, 5, 0},
-                        {kAll, 10, 0xfffffff0u}};
+  const Case cases[] = {{kAll, 10, 0},        {kAll, 1, 7},        {kAll, 3000, 0},        {0x0000ff00u, 10, 0},
+                        {0x80000000u, 10, 3}, {0x12345678u, 5, 0}, {kAll, 10, 0xfffffff0u}};
   in_all_orders([&] {
     for (const Case& c : cases) {
       auto host = numbers(32);
@@ -279,8 +280,14 @@ constexpr bool has_atomic(Atomic op) {
     case Atomic::kAdd: return true;
     case Atomic::kSub: return kWord;
     case Atomic::kExch: return kWord || kLong || kFloat;
-    case Atomic::kMin: case Atomic::kMax: case Atomic::kAnd: case Atomic::kOr: case Atomic::kXor: case Atomic::kCas: return kWord || kLong;
-    case Atomic::kInc: case Atomic::kDec: return std::is_same_v<T, unsigned>;
+    case Atomic::kMin:
+    case Atomic::kMax:
+    case Atomic::kAnd:
+    case Atomic::kOr:
+    case Atomic::kXor:
+    case Atomic::kCas: return kWord || kLong;
+    case Atomic::kInc:
+    case Atomic::kDec: return std::is_same_v<T, unsigned>;
   }
   return false;
 }
@@ -304,17 +311,31 @@ T after(T old, T x) {
 enum class Where { kGlobal, kShared, kBlockScope, kSystemScope };
 template <class T, Atomic op, Where where>
 __device__ T do_atomic(T* p, T x) {
-#define CASE(name)                                                                   \
-  if constexpr (op == Atomic::k##name) {                                             \
-    if constexpr (where == Where::kBlockScope) return atomic##name##_block(p, x);    \
-    else if constexpr (where == Where::kSystemScope) return atomic##name##_system(p, x); \
-    else return atomic##name(p, x);                                                  \
+#define CASE(name)                                   \
+  if constexpr (op == Atomic::k##name) {             \
+    if constexpr (where == Where::kBlockScope)       \
+      return atomic##name##_block(p, x);             \
+    else if constexpr (where == Where::kSystemScope) \
+      return atomic##name##_system(p, x);            \
+    else                                             \
+      return atomic##name(p, x);                     \
   }
-  CASE(Add) CASE(Sub) CASE(Exch) CASE(Min) CASE(Max) CASE(And) CASE(Or) CASE(Xor) CASE(Inc) CASE(Dec)
+  CASE(Add)
+  CASE(Sub)
+  CASE(Exch)
+  CASE(Min)
+  CASE(Max)
+  CASE(And)
+  CASE(Or)
+  CASE(Xor)
+  CASE(Inc)
+  CASE(Dec)
 #undef CASE
   if constexpr (op == Atomic::kCas) {
-    if constexpr (where == Where::kBlockScope) return atomicCAS_block(p, T(5), x);
-    else return atomicCAS(p, T(5), x);
+    if constexpr (where == Where::kBlockScope)
+      return atomicCAS_block(p, T(5), x);
+    else
+      return atomicCAS(p, T(5), x);
   }
 }
 
@@ -337,7 +358,8 @@ bool is_some_order(T start, const std::vector<T>& operands, const std::vector<T>
   T now = start;
   while (!left.empty()) {
     // Those that change nothing can go first.
-    auto next = std::find_if(left.begin(), left.end(), [&](std::size_t i) { return olds[i] == now && after<T, op>(now, operands[i]) == now; });
+    auto next = std::find_if(left.begin(), left.end(),
+                             [&](std::size_t i) { return olds[i] == now && after<T, op>(now, operands[i]) == now; });
     if (next == left.end()) next = std::find_if(left.begin(), left.end(), [&](std::size_t i) { return olds[i] == now; });
     if (next == left.end()) return false;
     now = after<T, op>(now, operands[*next]);
@@ -356,7 +378,10 @@ void check_atomic() {
       for (std::size_t i = 0; i < operands.size(); ++i) operands[i] = static_cast<T>(1 + i % 3);
     if (op == Atomic::kXor)
       for (std::size_t i = 0; i < operands.size(); ++i) operands[i] = static_cast<T>(i % 2 ? 0 : 1ull << i / 2);
-    const T start = static_cast<T>(op == Atomic::kAnd ? 127 : op == Atomic::kMin ? 30 : op == Atomic::kSub || op == Atomic::kExch ? 100 : 5);
+    const T start = static_cast<T>(op == Atomic::kAnd                          ? 127
+                                   : op == Atomic::kMin                        ? 30
+                                   : op == Atomic::kSub || op == Atomic::kExch ? 100
+                                                                               : 5);
     Buffer<T> cell(std::vector<T>{start}, "cell"), in(operands, "operands"), olds(operands.size(), "olds");
     launch(atomics<T, op, where>, 1, 40, 0, cell.data(), in.data(), olds.data());
     CHECK_MESSAGE((is_some_order<T, op>(start, operands, olds.download(), cell.download()[0])), "atomic",
@@ -433,9 +458,10 @@ TEST_CASE("an atomic maximum of floats made of atomicCAS") {
 }
 
 // ------------------------------------------------------------------------------------------------- integer intrinsics
-const std::string kIntegerNames[] = {"__popc", "__popcll", "__clz", "__clzll", "__ffs", "__ffsll", "__brev", "__mulhi", "__umulhi",
-                                         "__mul24", "__funnelshift_l", "__funnelshift_r", "__byte_perm", "__float_as_uint",
-                                         "__uint_as_float", "__float_as_int", "__int_as_float", "__ldg"};
+const std::string kIntegerNames[] = {"__popc",          "__popcll",        "__clz",       "__clzll",         "__ffs",
+                                     "__ffsll",         "__brev",          "__mulhi",     "__umulhi",        "__mul24",
+                                     "__funnelshift_l", "__funnelshift_r", "__byte_perm", "__float_as_uint", "__uint_as_float",
+                                     "__float_as_int",  "__int_as_float",  "__ldg"};
 constexpr int kIntegerCount = std::size(kIntegerNames);
 __global__ void integers(const unsigned* a, const unsigned* b, unsigned* out) {
   const unsigned x = a[threadIdx.x], y = b[threadIdx.x];
@@ -519,9 +545,10 @@ TEST_CASE("integer intrinsics") {
 }
 
 // --------------------------------------------------------------------------------------------------- real intrinsics
-const std::string kRealNames[] = {"__fdividef", "__fadd_rn", "__fmul_rn", "__fmaf_rn", "__expf", "__logf", "__sinf", "__cosf", "__tanhf",
-                                      "__powf", "__frcp_rn", "__fsqrt_rn", "__saturatef", "rsqrtf", "fmaf", "fminf", "fmaxf", "fabsf",
-                                      "__float2int_rn", "__float2int_rz", "__int2float_rn", "rsqrt"};
+const std::string kRealNames[] = {"__fdividef",     "__fadd_rn",      "__fmul_rn",      "__fmaf_rn", "__expf",    "__logf",
+                                  "__sinf",         "__cosf",         "__tanhf",        "__powf",    "__frcp_rn", "__fsqrt_rn",
+                                  "__saturatef",    "rsqrtf",         "fmaf",           "fminf",     "fmaxf",     "fabsf",
+                                  "__float2int_rn", "__float2int_rz", "__int2float_rn", "rsqrt"};
 constexpr int kRealCount = std::size(kRealNames);
 __global__ void reals(const float* a, const float* b, float* out) {
   const float x = a[threadIdx.x], y = b[threadIdx.x];  // both > 0
@@ -563,15 +590,34 @@ TEST_CASE("real intrinsics") {
   for (std::size_t i = 0; i < 64; ++i) {
     const double x = a[i], y = b[i];
     const double t = static_cast<double>(10 * a[i] - 5);
-    const double expected[kRealCount] = {x / y, x + y, x * y, x * y - x, std::exp(x), std::log(x + 2), std::sin(x), std::cos(x), std::tanh(x),
-                                         std::pow(x, y), 1 / x, std::sqrt(x), std::clamp(x - 1, 0.0, 1.0), 1 / std::sqrt(x), x * y + 1,
-                                         std::min(x, y), std::max(x, y), x, std::nearbyint(t), std::trunc(t),
-                                         std::trunc(static_cast<double>(100 * a[i])), 1 / std::sqrt(x)};
+    const double expected[kRealCount] = {x / y,
+                                         x + y,
+                                         x * y,
+                                         x * y - x,
+                                         std::exp(x),
+                                         std::log(x + 2),
+                                         std::sin(x),
+                                         std::cos(x),
+                                         std::tanh(x),
+                                         std::pow(x, y),
+                                         1 / x,
+                                         std::sqrt(x),
+                                         std::clamp(x - 1, 0.0, 1.0),
+                                         1 / std::sqrt(x),
+                                         x * y + 1,
+                                         std::min(x, y),
+                                         std::max(x, y),
+                                         x,
+                                         std::nearbyint(t),
+                                         std::trunc(t),
+                                         std::trunc(static_cast<double>(100 * a[i])),
+                                         1 / std::sqrt(x)};
     for (std::size_t k = 0; k < kRealCount; ++k) {
       const double got = result[i * kRealCount + k];
-      // The approximations are good to a few units in the last place, tanh and pow to about 1e-5 (Programming Guide, "Intrinsic Functions").
-      CHECK_MESSAGE(std::abs(got - expected[k]) <= 2e-5 * std::max(1.0, std::abs(expected[k])), kRealNames[k], " of ", a[i], " and ", b[i],
-                    ": ", got, " instead of ", expected[k]);
+      // The approximations are good to a few units in the last place, tanh and pow to about 1e-5 (Programming Guide, "Intrinsic
+      // Functions").
+      CHECK_MESSAGE(std::abs(got - expected[k]) <= 2e-5 * std::max(1.0, std::abs(expected[k])), kRealNames[k], " of ", a[i],
+                    " and ", b[i], ": ", got, " instead of ", expected[k]);
     }
   }
 }
@@ -649,10 +695,13 @@ TEST_CASE_TEMPLATE("half and bfloat16 arithmetic", T, __half, __nv_bfloat16) {
   for (std::size_t i = 0; i < 64; ++i) {
     const float x = N::widen(a[i]), y = N::widen(b[i]);
     // One rounding each: fp32 holds the sum and the product of two such numbers exactly enough for that.
-    const float expected[kHalfCount] = {x + y, x - y, x * y, static_cast<float>(double(x) * y + x), -x, std::abs(x), std::max(x, y), std::min(x, y),
-                                        x / y, x + y, x * y, x < y ? 1.0f : 0.0f, 1.0f, x / 3};
+    const float expected[kHalfCount] = {x + y, x - y,       x * y,          static_cast<float>(double(x) * y + x),
+                                        -x,    std::abs(x), std::max(x, y), std::min(x, y),
+                                        x / y, x + y,       x * y,          x < y ? 1.0f : 0.0f,
+                                        1.0f,  x / 3};
     for (std::size_t k = 0; k < kHalfCount; ++k)
-      CHECK_MESSAGE(N::widen(result[i * kHalfCount + k]) == N::widen(N::narrow(expected[k])), "operation ", k, " of ", x, " and ", y);
+      CHECK_MESSAGE(N::widen(result[i * kHalfCount + k]) == N::widen(N::narrow(expected[k])), "operation ", k, " of ", x, " and ",
+                    y);
   }
 }
 
@@ -700,8 +749,9 @@ TEST_CASE_TEMPLATE("vector types", V, char4, uchar2, short4, int2, int4, uint3, 
     const auto result = out.download();
     bool right = true;
     for (std::size_t i = 0; i < 32; ++i)
-      right &= std::equal(reinterpret_cast<const unsigned char*>(&result[i]), reinterpret_cast<const unsigned char*>(&result[i] + 1),
-                          bytes.begin() + static_cast<std::ptrdiff_t>((31 - i) * sizeof(V)));
+      right &=
+          std::equal(reinterpret_cast<const unsigned char*>(&result[i]), reinterpret_cast<const unsigned char*>(&result[i] + 1),
+                     bytes.begin() + static_cast<std::ptrdiff_t>((31 - i) * sizeof(V)));
     CHECK(right);
   });
 }
@@ -724,7 +774,8 @@ TEST_CASE("make_float4 and its like") {
 }
 
 __global__ void cache_hints(const float4* in, float4* out) {
-  const float4 a = __ldg(in + threadIdx.x), b = __ldcg(in + threadIdx.x), c = __ldcs(in + threadIdx.x), d = __ldca(in + threadIdx.x);
+  const float4 a = __ldg(in + threadIdx.x), b = __ldcg(in + threadIdx.x), c = __ldcs(in + threadIdx.x),
+               d = __ldca(in + threadIdx.x);
   __stcs(out + threadIdx.x, make_float4(a.x, b.y, c.z, d.w));
   float* const tail = reinterpret_cast<float*>(out + 32);
   __stcg(tail + threadIdx.x, a.x);
@@ -780,8 +831,10 @@ TEST_CASE("parameters of several types") {
 
 template <int kFactor, bool kSigned>
 __device__ __forceinline__ int scaled(int x) {
-  if constexpr (kSigned) return -kFactor * x;
-  else return kFactor * x;
+  if constexpr (kSigned)
+    return -kFactor * x;
+  else
+    return kFactor * x;
 }
 struct Affine {
   int slope, offset;

@@ -10,9 +10,9 @@ namespace patterns {
 /// One warp-wide access per warp: lanes of `mask` access element (lane / div % mod) * stride + lane % low * low_stride + offset.
 struct Pattern {
   const char* what;
-  char space;       ///< 's' shared, 'g' global
-  char operation;   ///< 'l' load, 's' store
-  int size;         ///< bytes per lane
+  char space;      ///< 's' shared, 'g' global
+  char operation;  ///< 'l' load, 's' store
+  int size;        ///< bytes per lane
   int div, mod, stride, low, low_stride, offset;
   unsigned mask = 0xffffffffu;
   int threads = 32;

@@ -94,8 +94,15 @@ TEST_CASE("every thread of every block runs exactly once") {
   struct Shape {
     dim3 grid, block;
   };
-  const Shape shapes[] = {{1, 1},         {1, 31},         {1, 33},         {3, 1024},        {dim3(1, 1, 5), dim3(1, 1, 64)},
-                          {257, 3},       {dim3(7, 5, 3), dim3(3, 5, 2)},   {dim3(1, 300), dim3(1, 7)}, {2, dim3(1, 1024)}};
+  const Shape shapes[] = {{1, 1},
+                          {1, 31},
+                          {1, 33},
+                          {3, 1024},
+                          {dim3(1, 1, 5), dim3(1, 1, 64)},
+                          {257, 3},
+                          {dim3(7, 5, 3), dim3(3, 5, 2)},
+                          {dim3(1, 300), dim3(1, 7)},
+                          {2, dim3(1, 1024)}};
   for (const int workers : {0, 1, 2, 3}) {
     const WithOptions restored([&](auto& o) { o.workers = workers; });
     in_all_orders([&] {
@@ -397,15 +404,13 @@ TEST_CASE("fresh memory is not a number") {
   for (const float x : buffer.download()) CHECK(x != x);
 }
 TEST_CASE("memory that has been freed can be had again") {
-  for (int i = 0; i < 6; ++i) {  // 180 GiB in all
+  for (int i = 0; i < 6; ++i) {                              // 180 GiB in all
     const Buffer<char> much(std::size_t(30) << 30, "much");  // only address space: nobody touches it
     CHECK(much.data() != nullptr);
   }
 }
 
-__global__ void where_am_i(int* out) {
-  out[threadIdx.x] = interpreter::at(2, 0, 0, 5, 0, 0);
-}
+__global__ void where_am_i(int* out) { out[threadIdx.x] = interpreter::at(2, 0, 0, 5, 0, 0); }
 TEST_CASE("at() picks one thread, for breakpoints") {
   auto out = zeros<int>(32, "out");
   CHECK_FALSE(interpreter::at(0, 0, 0, 0, 0, 0));  // not in a kernel

@@ -156,7 +156,7 @@ __global__ void order_through_a_third_lane(int* out) {
   __shared__ int message;
   const unsigned lane = threadIdx.x;
   if (lane == 0) message = 42;
-  if (lane < 2) __syncwarp(0x3);              // lane 0 to lane 1
+  if (lane < 2) __syncwarp(0x3);                // lane 0 to lane 1
   if (lane == 1 || lane == 2) __syncwarp(0x6);  // lane 1 to lane 2: order is transitive
   if (lane == 2) *out = message;
 }
@@ -371,7 +371,9 @@ TEST_CASE("transposition in place with padded tiles") {
   });
 }
 
-__global__ void adjacent_bytes(unsigned char* bytes) { bytes[blockIdx.x * blockDim.x + threadIdx.x] = static_cast<unsigned char>(threadIdx.x); }
+__global__ void adjacent_bytes(unsigned char* bytes) {
+  bytes[blockIdx.x * blockDim.x + threadIdx.x] = static_cast<unsigned char>(threadIdx.x);
+}
 TEST_CASE("neighbours write the bytes of one word") {
   in_all_orders([] {
     Buffer<unsigned char> bytes(66, "bytes");
@@ -653,7 +655,8 @@ TEST_CASE("a histogram with atomics in shared memory") {
 
 __global__ void compaction(const int* in, int* out, unsigned* count) {
   const int value = in[blockIdx.x * blockDim.x + threadIdx.x];
-  if (value % 3 == 0) {  // the CUDA blog's warp-aggregated atomics: however many lanes have converged, they take their places together
+  if (value % 3 ==
+      0) {  // the CUDA blog's warp-aggregated atomics: however many lanes have converged, they take their places together
     const unsigned mask = __activemask(), lane = threadIdx.x % 32;
     const int leader = __ffs(static_cast<int>(mask)) - 1;
     unsigned first = 0;
@@ -880,7 +883,8 @@ __global__ void last_block_adds_up(const int* in, int n, volatile int* partial, 
   __shared__ int part[64];
   __shared__ bool is_last;
   int mine = 0;
-  for (int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); i < n; i += static_cast<int>(gridDim.x * blockDim.x)) mine += in[i];
+  for (int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); i < n; i += static_cast<int>(gridDim.x * blockDim.x))
+    mine += in[i];
   part[threadIdx.x] = mine;
   __syncthreads();
   if (threadIdx.x == 0) {
