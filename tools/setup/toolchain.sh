@@ -131,6 +131,8 @@ has_library() { # INDEX
 find_missing_libraries() {
   local i
   for i in "${!LIBRARY_HEADERS[@]}"; do
+    # What is linked belongs to the interpreter.
+    if [[ $preset == gpu && -n ${LIBRARY_LINKS[i]} ]]; then continue; fi
     has_library "$i" || missing+=("${LIBRARY_PACKAGES[i]}")
   done
 }
@@ -145,7 +147,7 @@ missing_compiler() { # g++|clang++
   fi
 }
 
-# find_missing COMPILER [COMMAND...]: sets the array missing to the Debian packages that are still needed.
+# find_missing COMPILER [COMMAND...]: for setup's preset, sets the array missing to the Debian packages that are still needed.
 find_missing() {
   local compiler=$1 command
   shift
