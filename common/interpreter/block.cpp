@@ -630,12 +630,27 @@ void Block::atomic(Fiber& fiber, void* address, unsigned size, void* old_value, 
                    const void* context, Scope scope, const void* return_address) {
   observe(fiber, address, size, Op::kAtomic, true, return_address);
   rendezvous(fiber);
-  if (launch_->options.racecheck) clock_.release_to(fiber.linear, address, scope == Scope::kGpu);
+  // Whatever racecheck learns of this atomic, it learns in the order in which atomics take place.
+  ShadowedRange* range = nullptr;
+  std::unique_lock<std::mutex> lock;
+  if (launch_->options.racecheck) {
+    const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(address);
+    GlobalShadow& global = global_shadow();
+    range = arena_shadow_->contains(at)                ? arena_shadow_.get()
+            : tls_shadow_ && tls_shadow_->contains(at) ? tls_shadow_.get()
+            : global.memory.contains(at)               ? &global.memory
+            : global.variables.contains(at)            ? &global.variables
+                                                       : nullptr;
+    if (range == &global.memory || range == &global.variables) lock = std::unique_lock(global.lock_of(at));
+    clock_.release_to(fiber.linear, address, scope == Scope::kGpu);
+  }
   const bool changed = size == 1   ? exchange<std::uint8_t>(address, old_value, update, context)
                        : size == 2 ? exchange<std::uint16_t>(address, old_value, update, context)
                        : size == 4 ? exchange<std::uint32_t>(address, old_value, update, context)
                                    : exchange<std::uint64_t>(address, old_value, update, context);
   if (launch_->options.racecheck) clock_.acquire_from(fiber.linear, address);
+  if (range) note_atomic(*range, clock_, fiber.linear, to_pc(return_address), reinterpret_cast<std::uintptr_t>(address), size);
+  if (lock) lock.unlock();  // others may run from here on
   if (changed) {
     fiber.polled = nullptr;
     changes_.fetch_add(1, std::memory_order_relaxed);

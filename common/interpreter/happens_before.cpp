@@ -317,6 +317,19 @@ bool read_is_no_news(ShadowedRange& range, const BlockClock& clock, std::uintptr
   return true;
 }
 
+void note_atomic(ShadowedRange& range, const BlockClock& clock, unsigned thread, std::uint32_t pc, std::uintptr_t address,
+                 unsigned size) {
+  const auto note = [&](Cell& cell) {
+    if (cell.write.pc & kAtomicPc) cell.write = {clock.id(thread), clock.time(), pc | kAtomicPc};
+  };
+  for (std::uintptr_t at = address; at < address + size; at += 4) {
+    if (!range.word(at).split)
+      note(range.word(at));
+    else
+      for (unsigned i = 0; i < std::min(size, 4u); ++i) note(range.byte(at + i));
+  }
+}
+
 Race record_access(ShadowedRange& range, const BlockClock& clock, const WarpAccess& access, std::uintptr_t address,
                    unsigned lanes) {
   for (std::uintptr_t at = address, end = address + access.size; at < end;) {

@@ -148,6 +148,10 @@ struct Race {
 };
 Race record_access(ShadowedRange& range, const BlockClock& clock, const WarpAccess& access, std::uintptr_t address, unsigned lanes);
 
+/// Atomics are recorded some time before they take place. This is the moment: the thread's is the latest atomic at the address.
+void note_atomic(ShadowedRange& range, const BlockClock& clock, unsigned thread, std::uint32_t pc, std::uintptr_t address,
+                 unsigned size);
+
 /// Whether a read of these bytes would change nothing in their cells: many blocks have read them, none has written them. The usual
 /// case for inputs, answered without a lock.
 bool read_is_no_news(ShadowedRange& range, const BlockClock& clock, std::uintptr_t address, unsigned size);
