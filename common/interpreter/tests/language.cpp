@@ -293,114 +293,113 @@ constexpr bool has_atomic(Atomic op) {
 }
 
 // What one atomic does to the memory.
-template <class T, Atomic op>
-T after(T old, T x) {
-  if constexpr (op == Atomic::kAdd) return static_cast<T>(old + x);
-  if constexpr (op == Atomic::kSub) return static_cast<T>(old - x);
-  if constexpr (op == Atomic::kExch) return x;
-  if constexpr (op == Atomic::kMin) return x < old ? x : old;
-  if constexpr (op == Atomic::kMax) return old < x ? x : old;
-  if constexpr (op == Atomic::kAnd) return old & x;
-  if constexpr (op == Atomic::kOr) return old | x;
-  if constexpr (op == Atomic::kXor) return old ^ x;
-  if constexpr (op == Atomic::kInc) return old >= x ? 0 : old + 1;
-  if constexpr (op == Atomic::kDec) return old == 0 || old > x ? x : old - 1;
-  if constexpr (op == Atomic::kCas) return old == 5 ? x : old;
+template <class T>
+T after(Atomic op, T old, T x) {
+  switch (op) {
+    case Atomic::kAdd: return static_cast<T>(old + x);
+    case Atomic::kSub: return static_cast<T>(old - x);
+    case Atomic::kExch: return x;
+    case Atomic::kMin: return x < old ? x : old;
+    case Atomic::kMax: return old < x ? x : old;
+    case Atomic::kInc: return old >= x ? T(0) : static_cast<T>(old + 1);
+    case Atomic::kDec: return old == 0 || old > x ? x : static_cast<T>(old - 1);
+    case Atomic::kCas: return old == 5 ? x : old;
+    default: break;
+  }
+  if constexpr (std::is_integral_v<T>) {
+    if (op == Atomic::kAnd) return old & x;
+    if (op == Atomic::kOr) return old | x;
+    if (op == Atomic::kXor) return old ^ x;
+  }
+  return old;
 }
 
 enum class Where { kGlobal, kShared, kBlockScope, kSystemScope };
-template <class T, Atomic op, Where where>
-__device__ T do_atomic(T* p, T x) {
-#define CASE(name)                                   \
-  if constexpr (op == Atomic::k##name) {             \
-    if constexpr (where == Where::kBlockScope)       \
-      return atomic##name##_block(p, x);             \
-    else if constexpr (where == Where::kSystemScope) \
-      return atomic##name##_system(p, x);            \
-    else                                             \
-      return atomic##name(p, x);                     \
-  }
-  CASE(Add)
-  CASE(Sub)
-  CASE(Exch)
-  CASE(Min)
-  CASE(Max)
-  CASE(And)
-  CASE(Or)
-  CASE(Xor)
-  CASE(Inc)
-  CASE(Dec)
-#undef CASE
-  if constexpr (op == Atomic::kCas) {
-    if constexpr (where == Where::kBlockScope)
-      return atomicCAS_block(p, T(5), x);
-    else
-      return atomicCAS(p, T(5), x);
-  }
-}
-
-template <class T, Atomic op, Where where>
-__global__ void atomics(T* cell, const T* operands, T* olds) {
+template <class T>
+__global__ void atomics(Atomic op, Where where, T* cell, const T* operands, T* olds) {
   __shared__ T shared;
   T* const target = where == Where::kShared ? &shared : cell;
+  const T x = operands[threadIdx.x];
   if (threadIdx.x == 0) shared = *cell;
   __syncthreads();
-  olds[threadIdx.x] = do_atomic<T, op, where>(target, operands[threadIdx.x]);
+  T old = 0;
+  switch (op) {
+#define CASE(name)                                  \
+  case Atomic::k##name:                             \
+    if constexpr (has_atomic<T>(Atomic::k##name)) { \
+      if (where == Where::kBlockScope)              \
+        old = atomic##name##_block(target, x);      \
+      else if (where == Where::kSystemScope)        \
+        old = atomic##name##_system(cell, x);       \
+      else                                          \
+        old = atomic##name(target, x);              \
+    }                                               \
+    break;
+    CASE(Add)
+    CASE(Sub)
+    CASE(Exch)
+    CASE(Min)
+    CASE(Max)
+    CASE(And)
+    CASE(Or)
+    CASE(Xor)
+    CASE(Inc)
+    CASE(Dec)
+#undef CASE
+    case Atomic::kCas:
+      if constexpr (has_atomic<T>(Atomic::kCas))
+        old = where == Where::kBlockScope ? atomicCAS_block(target, T(5), x) : atomicCAS(target, T(5), x);
+      break;
+  }
+  olds[threadIdx.x] = old;
   __syncthreads();
   if (where == Where::kShared && threadIdx.x == 0) *cell = shared;
 }
 
 // The atomics of 40 threads happened one after the other, in some order: from each value, exactly one of them leads on.
-template <class T, Atomic op>
-bool is_some_order(T start, const std::vector<T>& operands, const std::vector<T>& olds, T end) {
+template <class T>
+bool is_some_order(Atomic op, T start, const std::vector<T>& operands, const std::vector<T>& olds, T end) {
   std::vector<std::size_t> left(operands.size());
   std::iota(left.begin(), left.end(), std::size_t(0));
   T now = start;
   while (!left.empty()) {
     // Those that change nothing can go first.
-    auto next = std::find_if(left.begin(), left.end(),
-                             [&](std::size_t i) { return olds[i] == now && after<T, op>(now, operands[i]) == now; });
+    const auto changes_nothing = [&](std::size_t i) { return olds[i] == now && after(op, now, operands[i]) == now; };
+    auto next = std::find_if(left.begin(), left.end(), changes_nothing);
     if (next == left.end()) next = std::find_if(left.begin(), left.end(), [&](std::size_t i) { return olds[i] == now; });
     if (next == left.end()) return false;
-    now = after<T, op>(now, operands[*next]);
+    now = after(op, now, operands[*next]);
     left.erase(next);
   }
   return now == end;
 }
 
-template <class T, Atomic op, Where where>
-void check_atomic() {
-  if constexpr (has_atomic<T>(op)) {
-    std::vector<T> operands(40);
-    for (std::size_t i = 0; i < operands.size(); ++i) operands[i] = static_cast<T>(1 + i);  // all different: see is_some_order
-    if (op == Atomic::kInc || op == Atomic::kDec) std::fill(operands.begin(), operands.end(), static_cast<T>(6));
-    if (op == Atomic::kAdd || op == Atomic::kSub)  // never the same value twice
-      for (std::size_t i = 0; i < operands.size(); ++i) operands[i] = static_cast<T>(1 + i % 3);
-    if (op == Atomic::kXor)
-      for (std::size_t i = 0; i < operands.size(); ++i) operands[i] = static_cast<T>(i % 2 ? 0 : 1ull << i / 2);
-    const T start = static_cast<T>(op == Atomic::kAnd                          ? 127
-                                   : op == Atomic::kMin                        ? 30
-                                   : op == Atomic::kSub || op == Atomic::kExch ? 100
-                                                                               : 5);
-    Buffer<T> cell(std::vector<T>{start}, "cell"), in(operands, "operands"), olds(operands.size(), "olds");
-    launch(atomics<T, op, where>, 1, 40, 0, cell.data(), in.data(), olds.data());
-    CHECK_MESSAGE((is_some_order<T, op>(start, operands, olds.download(), cell.download()[0])), "atomic",
-                  kAtomicNames[static_cast<int>(op)], " where ", static_cast<int>(where));
-  }
-}
-template <class T, Where where>
-void check_atomics() {
-  check_atomic<T, Atomic::kAdd, where>(), check_atomic<T, Atomic::kSub, where>(), check_atomic<T, Atomic::kExch, where>();
-  check_atomic<T, Atomic::kMin, where>(), check_atomic<T, Atomic::kMax, where>(), check_atomic<T, Atomic::kAnd, where>();
-  check_atomic<T, Atomic::kOr, where>(), check_atomic<T, Atomic::kXor, where>(), check_atomic<T, Atomic::kInc, where>();
-  check_atomic<T, Atomic::kDec, where>(), check_atomic<T, Atomic::kCas, where>();
+template <class T>
+void check_atomic(Atomic op, Where where) {
+  std::vector<T> operands(40);
+  for (std::size_t i = 0; i < operands.size(); ++i) switch (op) {
+      case Atomic::kInc:
+      case Atomic::kDec: operands[i] = T(6); break;
+      case Atomic::kAdd:
+      case Atomic::kSub: operands[i] = static_cast<T>(1 + i % 3); break;
+      case Atomic::kXor: operands[i] = static_cast<T>(i % 2 ? 0 : 1ull << i / 2); break;
+      default: operands[i] = static_cast<T>(1 + i);  // all different: see is_some_order
+    }
+  T start = T(5);
+  if (op == Atomic::kAnd) start = T(127);
+  if (op == Atomic::kMin) start = T(30);
+  if (op == Atomic::kSub || op == Atomic::kExch) start = T(100);
+  Buffer<T> cell(std::vector<T>{start}, "cell"), in(operands, "operands"), olds(operands.size(), "olds");
+  launch(atomics<T>, 1, 40, 0, op, where, cell.data(), in.data(), olds.data());
+  CHECK_MESSAGE(is_some_order(op, start, operands, olds.download(), cell.download()[0]), "atomic",
+                kAtomicNames[static_cast<int>(op)], " where ", static_cast<int>(where));
 }
 TEST_CASE_TEMPLATE("atomics and what they return", T, int, unsigned, unsigned long long, float, double) {
   in_all_orders([] {
-    check_atomics<T, Where::kGlobal>();
-    check_atomics<T, Where::kShared>();
-    check_atomics<T, Where::kBlockScope>();
-    check_atomics<T, Where::kSystemScope>();
+    for (int op = 0; op <= static_cast<int>(Atomic::kCas); ++op)
+      if (has_atomic<T>(static_cast<Atomic>(op)))
+        for (const Where where : {Where::kGlobal, Where::kShared, Where::kBlockScope, Where::kSystemScope})
+          check_atomic<T>(static_cast<Atomic>(op), where);
   });
 }
 
