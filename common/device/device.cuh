@@ -45,7 +45,13 @@ __device__ __forceinline__ T* dynamic_smem() {
   return reinterpret_cast<T*>(device_dynamic_smem);
 }
 
-/// Starts `kernel` with `shared_bytes` of dynamic shared memory on the default stream.
+/// The stream that launches go to: the default stream, unless a harness that captures graphs sets another.
+inline cudaStream_t& stream() {
+  static cudaStream_t current = nullptr;
+  return current;
+}
+
+/// Starts `kernel` with `shared_bytes` of dynamic shared memory on stream().
 /// @throws Error when CUDA refuses the configuration. What goes wrong while the kernel runs shows at the next synchronize().
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, Arguments&&... arguments) {
@@ -53,7 +59,7 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
     DEVICE_CHECK(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
                                       static_cast<int>(shared_bytes)));
   cudaLaunchConfig_t config{};
-  config.gridDim = grid, config.blockDim = block, config.dynamicSmemBytes = shared_bytes;
+  config.gridDim = grid, config.blockDim = block, config.dynamicSmemBytes = shared_bytes, config.stream = stream();
   DEVICE_CHECK(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(std::forward<Arguments>(arguments))...));
 }
 

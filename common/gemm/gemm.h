@@ -7,7 +7,7 @@
 /// - Any strides of A and B (see Matrix). C must not overlap itself, A or B; bytes between C's elements stay as they are.
 /// - A and B hold float, __half or __nv_bfloat16; C holds the same type or float. Products are summed in float, the epilogue
 ///   gets the float sum, and its result is rounded once, to nearest even.
-/// - The data are in device memory; launches go to the default stream.
+/// - The data are in device memory; launches go to device::stream().
 ///
 /// A step is a namespace with
 ///

@@ -14,6 +14,9 @@
 
 #include "common/device/device.cuh"
 #include "common/gemm/gemm.h"
+#ifdef COURSE_ON_GPU
+#include "common/harness/baselines.h"
+#endif
 #include "common/harness/ncu.h"
 #include "common/harness/problem.h"
 
@@ -118,7 +121,8 @@ std::string run(const Variant& v, const Case& c, const Inputs& a, const Inputs& 
   }
   for (const std::string& wrong : {C.fetch(), A.changed(), B.changed()})
     if (!wrong.empty()) return wrong;
-  return Reference(A, B).compare(C, exact, affine ? [](double x) { return 2 * x + 1; } : std::function<double(double)>());
+  return Reference(A, B).compare(C, exact ? Reference::Sums::kExact : Reference::Sums::kFloat,
+                                 affine ? [](double x) { return 2 * x + 1; } : std::function<double(double)>());
 }
 
 // Calls `body` once per order in which the backend can run.
@@ -289,6 +293,36 @@ void check_conformance(const Step& step) {
   SUBCASE("refusals") { check_refusals(step); }
   SUBCASE("more rows or columns than a grid has blocks in y") { check_long_matrices(step); }
   SUBCASE("offsets past 2^31 elements") { check_offsets_past_2_31(step); }
+}
+
+void check_lesson_problem(const Step& step) {
+  std::mt19937_64 engine(0);
+  const auto uniform = [&] { return static_cast<double>((engine() >> 11) * 2 + 1) * 0x1p-54 - 0.5; };
+  const Spec spec{512, 512, 512, DType::kF16, DType::kF16};
+  Problem problem(spec, uniform);
+  TestMatrix expected("expected", spec.out, row_major(spec.m, spec.n));
+#ifdef COURSE_ON_GPU
+  const Cublas cublas;
+  const Operands operands{problem.A.view(), problem.B.view(), expected.view()};
+  cublas.gemm_ex(operands, spec.in, spec.out).at(0).launch(operands);
+  REQUIRE(expected.fetch() == "");
+#else
+  expected.fill([&](std::int64_t r, std::int64_t c) { return problem.reference.sum(r, c); });
+#endif
+  for (const Variant& v : step.variants) {
+    if (v.in != spec.in || v.out != spec.out) continue;
+    INFO(title(step, v));
+    problem.C.poison();
+    REQUIRE_NOTHROW(v.gemm(problem.A.view(), problem.B.view(), problem.C.view()));
+    CHECK(problem.verify() == "");
+    double worst = 0;
+    for (std::int64_t r = 0; r < spec.m; ++r)
+      for (std::int64_t c = 0; c < spec.n; ++c) {
+        const double difference = std::fabs(problem.C.at(r, c) - expected.at(r, c));
+        if (!(difference <= worst)) worst = difference;  // NaN too
+      }
+    CHECK(worst < 1e-2);
+  }
 }
 
 void check_counters([[maybe_unused]] const Step& step) {

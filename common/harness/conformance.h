@@ -9,6 +9,10 @@ namespace harness {
 /// Runs the whole suite on each variant of `step`, on the interpreter in all orders.
 void check_conformance(const Step& step);
 
+/// The unit test that published lessons use: 512 x 512 x 512 in f16, elements uniform in (-0.5, 0.5), seed 0; no element of C is
+/// 0.01 or more from cuBLAS's (on the interpreter, from the reference rounded to f16).
+void check_lesson_problem(const Step& step);
+
 /// Compares the interpreter's counters with each table that ncu recorded of this step. On a GPU, does nothing.
 void check_counters(const Step& step);
 

@@ -35,7 +35,9 @@ std::string tile_name() {
 
 template <class Tile, class In, class Out>
 Variant variant() {
-  Variant v{tile_name<Tile>(), kDType<In>, kDType<Out>, run<Tile, In, Out, gemm::Identity>, nullptr};
+  Variant v{tile_name<Tile>(), 1, 1, kDType<In>, kDType<Out>, run<Tile, In, Out, gemm::Identity>, nullptr};
+  // A tile that has slices along k is loaded by its block as a whole; without them, each thread loads for itself.
+  if constexpr (requires { Tile::kBlockK; }) v.tile_m = Tile::kBlockM, v.tile_n = Tile::kBlockN;
   if constexpr (std::is_same_v<In, float>) v.gemm_affine = run<Tile, In, Out, Affine>;
   return v;
 }

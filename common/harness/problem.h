@@ -1,81 +1,44 @@
 /// @file
-/// A GEMM with its data: matrices in device memory with guard bands, inputs, reference and comparison.
+/// One matrix multiplication to run: its shape, types and layout, its data and its right result.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <vector>
 
-#include "common/harness/step.h"
+#include "common/harness/reference.h"
+#include "common/harness/test_matrix.h"
 
 namespace harness {
 
-/// Where an operand's elements stand. Strides in elements; the first element is at `offset` elements from an aligned address.
-struct Placement {
-  std::int64_t rows = 0, cols = 0, row_stride = 0, col_stride = 0;
-  std::int64_t offset = 0;
-};
-Placement row_major(std::int64_t rows, std::int64_t cols, std::int64_t padding = 0);
-Placement column_major(std::int64_t rows, std::int64_t cols, std::int64_t padding = 0);
+/// What is multiplied: A is m x k, B is k x n, C is m x n and row-major.
+struct Spec {
+  std::int64_t m = 0, n = 0, k = 0;
+  DType in = DType::kF32, out = DType::kF32;
+  bool transpose_a = false, transpose_b = false;  ///< stored column by column instead of row by row
 
-/// A matrix in device memory and its twin on the host. Bytes that belong to no element, and guard bands on both sides, hold a
-/// pattern that must survive.
-class TestMatrix {
- public:
-  /// @throws std::bad_alloc when memory is short.
-  TestMatrix(std::string name, DType type, const Placement& placement);
-  TestMatrix(TestMatrix&& other) noexcept;
-  ~TestMatrix();
-
-  AnyMatrix view() const;
-  DType type() const { return type_; }
-  std::int64_t rows() const { return placement_.rows; }
-  std::int64_t cols() const { return placement_.cols; }
-
-  /// Sets every element on the host and copies everything to the device. Elements that share an address get the same value:
-  /// the one that `value` gives for the last.
-  void fill(const std::function<double(std::int64_t row, std::int64_t col)>& value);
-  /// Sets every element, and the device's, to NaN.
-  void poison();
-  /// Element on the host, after fill() or fetch().
-  double at(std::int64_t row, std::int64_t col) const;
-  /// Copies the device's bytes to the host.
-  /// @return what is wrong with bytes outside the elements, or an empty string.
-  std::string fetch();
-  /// Whether the device still holds what fill() put there. @return what changed, or an empty string.
-  std::string changed() const;
-
- private:
-  std::int64_t element(std::int64_t row, std::int64_t col) const;  // index into the allocation
-
-  std::string name_;
-  DType type_;
-  Placement placement_;
-  std::int64_t first_ = 0;  // index of element (0, 0) in the allocation
-  std::size_t bytes_ = 0;
-  void* device_ = nullptr;
-  std::vector<unsigned char> host_;
-  std::vector<bool> is_element_;  // per element-sized cell of the allocation
+  /// "nn", "nt", "tn" or "tt": A, then B.
+  std::string layout() const { return {transpose_a ? 't' : 'n', transpose_b ? 't' : 'n'}; }
+  /// "256x512x128".
+  std::string shape() const { return std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k); }
+  /// 2 m n k, a multiplication and an addition each.
+  double flops() const { return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }
 };
 
-/// C = A · B in double precision, with the sum of magnitudes that bounds the error of any order of summation.
-class Reference {
+/// A Spec with its data: A and B random, C NaN, and the reference.
+class Problem {
  public:
-  /// Computes the elements of `rows` (all if empty), over all cores.
-  Reference(const TestMatrix& A, const TestMatrix& B, std::vector<std::int64_t> rows = {});
+  /// Elements of A and B are normally distributed, mean 0, deviation 1; the same on every machine for the same `spec`.
+  explicit Problem(const Spec& spec);
+  /// @param random called for each element of A, then of B, row by row
+  Problem(const Spec& spec, const std::function<double()>& random);
 
-  /// The first element of C that is wrong, in words, or an empty string. Allowed is what any order of summation in float may lose
-  /// and the rounding to C's type (N. J. Higham, Accuracy and Stability of Numerical Algorithms, section 3.1). NaN and infinity
-  /// must be where the reference has them.
-  /// @param exact the sums have no rounding error: only the result's own rounding is allowed.
-  std::string compare(const TestMatrix& C, bool exact, const std::function<double(double)>& epilogue = {}) const;
+  /// Fetches C from the device. @return what is wrong with it, with the bytes around it, with A or with B; or an empty string.
+  std::string verify();
 
- private:
-  std::int64_t k_;
-  std::vector<std::int64_t> rows_;
-  std::int64_t cols_;
-  std::vector<double> sum_, magnitude_;
+  Spec spec;
+  TestMatrix A, B, C;
+  Reference reference;
 };
 
 }  // namespace harness

@@ -21,7 +21,8 @@ struct Affine;
 
 /// One tile of a step, for one pair of element types.
 struct Variant {
-  std::string tile;  ///< "128x128x8, 8x8 per thread" or a name of the step's own
+  std::string tile;    ///< "128x128x8, 8x8 per thread" or a name of the step's own
+  int tile_m, tile_n;  ///< the part of C whose operands are loaded from global memory together; 1 x 1 when nothing is shared
   DType in, out;
   void (*gemm)(const AnyMatrix& A, const AnyMatrix& B, const AnyMatrix& C);
   void (*gemm_affine)(const AnyMatrix& A, const AnyMatrix& B,

@@ -6,7 +6,7 @@
 namespace interpreter {
 namespace {
 
-constexpr unsigned kSector = 32, kBanks = 32, kBankBytes = 4;
+constexpr unsigned kSector = 32, kSectorsPerLine = 4, kBanks = 32, kBankBytes = 4;
 
 }  // namespace
 
@@ -111,12 +111,16 @@ void CounterTable::count(const Request& request, std::uint64_t* sectors, unsigne
                         : request.op == Op::kStore ? counters.global_store
                                                    : counters.global_atomic;
   const unsigned n = sectors_of(request, sectors);
-  ++c.requests, c.sectors += n, c.bytes += bytes;
+  unsigned lines = 0;
+  for (unsigned i = 0; i < n; ++i) lines += i == 0 || sectors[i] / kSectorsPerLine != sectors[i - 1] / kSectorsPerLine;
+  ++c.requests, c.sectors += n, c.lines += lines, c.bytes += bytes;
   *sector_count = n;
 }
 
 Counters& Counters::operator+=(const Counters& other) {
-  const auto add_global = [](Global& a, const Global& b) { a.requests += b.requests, a.sectors += b.sectors, a.bytes += b.bytes; };
+  const auto add_global = [](Global& a, const Global& b) {
+    a.requests += b.requests, a.sectors += b.sectors, a.lines += b.lines, a.bytes += b.bytes;
+  };
   const auto add_shared = [](Shared& a, const Shared& b) {
     a.requests += b.requests, a.wavefronts += b.wavefronts, a.ideal_wavefronts += b.ideal_wavefronts, a.bytes += b.bytes;
   };

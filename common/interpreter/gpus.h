@@ -22,6 +22,12 @@ struct Gpu {
   std::size_t l2_bytes;          ///< L2 cache
   std::size_t dram_bytes;        ///< device memory
   double dram_bytes_per_second;  ///< datasheet bandwidth
+  int fma_lanes_per_sm;          ///< multiply-adds in float that one SM does per clock
+  double clock_hz;               ///< boost clock of the SMs
+  double tensor_flops;           ///< f16 or bf16, sums in float, dense: datasheet
+
+  /// Multiply-adds of the CUDA cores in float, 2 operations each; what datasheets call the FP32 peak.
+  constexpr double fma_flops() const { return 2.0 * multiprocessors * fma_lanes_per_sm * clock_hz; }
 };
 
 inline constexpr std::size_t kReservedSharedPerBlock = 1024;  ///< the driver's own share, compute capability 8.0 and later

@@ -18,8 +18,8 @@ template <Mapping mapping>
 struct Tile {
   static constexpr const char* kName = mapping == Mapping::kCoalesced ? "coalesced" : "swapped";
   // The part of C that a block computes; wide in the direction in which its warps lie.
-  static constexpr int kBlockM = mapping == Mapping::kCoalesced ? 8 : 64;
-  static constexpr int kBlockN = mapping == Mapping::kCoalesced ? 64 : 8;
+  static constexpr int kBlockM = mapping == Mapping::kCoalesced ? 4 : 128;
+  static constexpr int kBlockN = mapping == Mapping::kCoalesced ? 128 : 4;
   static constexpr int kThreads = kBlockM * kBlockN;
 
   /// Position of a thread's element in the block's part of C.
@@ -30,10 +30,10 @@ struct Tile {
 template <class Tile, class In, class Out, class Epilogue>
 __global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C,
                                                               Epilogue epilogue) {
-  // 1. Which element is mine? The blocks lie row by row over C.
-  const int64_t tiles_n = ceil_div<int64_t>(C.cols, Tile::kBlockN);
-  const int64_t row = blockIdx.x / tiles_n * Tile::kBlockM + Tile::row(threadIdx.x);
-  const int64_t col = blockIdx.x % tiles_n * Tile::kBlockN + Tile::col(threadIdx.x);
+  // 1. Which element is mine? The blocks go down the columns of C: those that run together read the same part of B.
+  const int64_t tiles_m = ceil_div<int64_t>(C.rows, Tile::kBlockM);
+  const int64_t row = blockIdx.x % tiles_m * Tile::kBlockM + Tile::row(threadIdx.x);
+  const int64_t col = blockIdx.x / tiles_m * Tile::kBlockN + Tile::col(threadIdx.x);
   if (row >= C.rows || col >= C.cols) return;  // blocks at the edge stick out of C
 
   // 2. Main loop: a row of A times a column of B.

@@ -3,4 +3,5 @@
 #include "common/harness/conformance.h"
 
 TEST_CASE("step 01_naive conforms") { harness::check_conformance(harness::this_step()); }
+TEST_CASE("step 01_naive: the unit test of the lessons") { harness::check_lesson_problem(harness::this_step()); }
 TEST_CASE("step 01_naive: the interpreter counts what ncu counted") { harness::check_counters(harness::this_step()); }

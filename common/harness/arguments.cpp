@@ -1,0 +1,91 @@
+#include "common/harness/arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <map>
+#include <sstream>
+
+#include "common/harness/results.h"
+
+namespace harness {
+namespace {
+
+Spec parse_shape(const std::string& text) {
+  Spec spec;
+  std::int64_t* const extents[] = {&spec.m, &spec.n, &spec.k};
+  std::size_t at = 0;
+  for (int i = 0; i < 3; ++i) {
+    const std::size_t end = std::min(text.find_first_not_of("0123456789", at), text.size());
+    const bool is_last = end == text.size();
+    if (end == at || end - at > 10 || is_last != (i == 2) || (!is_last && text[end] != 'x'))
+      throw BadInput("--shape " + text + ": expected MxNxK with three numbers of at most 10 digits, for example 256x512x128");
+    *extents[i] = std::stoll(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return spec;
+}
+
+}  // namespace
+
+Arguments parse_arguments(const std::string& name, int argc, char** argv) {
+  CLI::App app("Step " + name + ": runs its kernels on random matrices, C = A * B, verifies the result and measures or counts.");
+  Arguments arguments;
+  std::string shapes = "256x256x256", dtype = "f32", layout = "nn", mode = "hot";
+  app.add_option("--shape", shapes, "MxNxK: C is M x N, K is the common dimension; several with commas between")
+      ->capture_default_str();
+  const std::map<std::string, DType> dtypes = {
+      {"f32", DType::kF32}, {"fp32", DType::kF32}, {"f16", DType::kF16}, {"fp16", DType::kF16}, {"bf16", DType::kBF16}};
+  app.add_option("--dtype", dtype, "element type of A, B and C: f32, f16 or bf16 (fp32, fp16 mean the same)")
+      ->capture_default_str();
+  app.add_option("--layout", layout, "nn, nt, tn or tt: n is row-major, t is column-major; A first")->capture_default_str();
+  app.add_option("--json", arguments.json, "write the results to this file, as docs/results/README.md describes");
+#ifdef COURSE_ON_GPU
+  app.add_option("--mode", mode, "hot: one set of matrices; cold: sets in turn, more than 3 times the L2 cache")
+      ->capture_default_str();
+  app.add_flag("--once", arguments.once, "launch each tile once, time nothing: for ncu and compute-sanitizer");
+  app.add_option("--ceilings", arguments.ceilings, "keep the GPU's measured ceilings in this file");
+#else
+  app.add_option("--order", arguments.order, "forward, reverse, random or random:SEED")->capture_default_str();
+  app.add_flag("--force", arguments.force, "run even if it takes more than two minutes");
+  app.add_option("--as", arguments.project_to, "project what was counted to a GPU: h200, h100, a100 or 4090");
+#endif
+  app.parse(argc, argv);
+
+  if (!dtypes.contains(dtype)) throw BadInput("--dtype " + dtype + ": expected f32, f16 or bf16");
+  if (layout != "nn" && layout != "nt" && layout != "tn" && layout != "tt")
+    throw BadInput("--layout " + layout + ": expected nn, nt, tn or tt");
+  if (mode != "hot" && mode != "cold") throw BadInput("--mode " + mode + ": expected hot or cold");
+  arguments.mode = mode == "hot" ? Mode::kHot : Mode::kCold;
+  std::istringstream list(shapes + ",");
+  for (std::string shape; std::getline(list, shape, ',');) {
+    Spec spec = parse_shape(shape);
+    spec.in = spec.out = dtypes.at(dtype);
+    spec.transpose_a = layout[0] == 't', spec.transpose_b = layout[1] == 't';
+    arguments.problems.push_back(spec);
+  }
+  return arguments;
+}
+
+int guarded(const std::string& name, int argc, char** argv, int (*body)(const Arguments&)) {
+  constexpr int kFailed = 1, kBadInput = 2;
+  const auto say = [&](const char* message) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "%s: %s\n", name.c_str(), message);
+  };
+  try {
+    return body(parse_arguments(name, argc, argv));
+  } catch (const CLI::ParseError& e) {
+    return CLI::App().exit(e) == 0 ? 0 : kBadInput;
+  } catch (const BadInput& e) {
+    say(e.what());
+    return kBadInput;
+  } catch (const std::bad_alloc&) {
+    say("out of memory; choose a smaller --shape");
+    return kBadInput;
+  } catch (const std::exception& e) {
+    say(e.what());
+    return kFailed;
+  }
+}
+
+}  // namespace harness

@@ -1,0 +1,33 @@
+/// @file
+/// The command line of a step's program.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/harness/problem.h"
+
+namespace harness {
+
+enum class Mode { kHot, kCold };
+
+struct Arguments {
+  std::vector<Spec> problems;
+  Mode mode = Mode::kHot;
+  bool once = false;  ///< one launch per tile, not timed: for profilers
+  std::string order = "forward";
+  bool force = false;
+  std::string project_to;  ///< name of a GPU, or empty
+  std::string json;        ///< file for the results, or empty
+  std::string ceilings;    ///< file that keeps measured ceilings, or empty
+};
+
+/// @throws BadInput for values that make no sense, CLI::ParseError for the rest and for --help.
+/// @param name of the step, for --help
+Arguments parse_arguments(const std::string& name, int argc, char** argv);
+
+/// Runs `body` and turns what it throws into an exit code: 2 for input that can be repaired, 1 for everything else.
+/// @param name begins each message
+int guarded(const std::string& name, int argc, char** argv, int (*body)(const Arguments&));
+
+}  // namespace harness

@@ -1,0 +1,29 @@
+/// @file
+/// What a step's program does differently on the GPU and on the interpreter: backend_gpu.cpp, backend_interpreter.cpp.
+#pragma once
+
+#include "common/harness/arguments.h"
+#include "common/harness/results.h"
+#include "common/harness/step.h"
+
+namespace harness {
+
+/// Applies the options that concern the backend. @throws BadInput for those that it cannot follow.
+void prepare(const Arguments& arguments);
+
+Machine this_machine();
+
+/// Measured on the GPU at hand, or kept from an earlier time in `arguments.ceilings`; datasheet figures on the interpreter.
+Ceilings this_ceilings(const Arguments& arguments, const Machine& machine);
+
+/// @throws BadInput when there is not enough memory for it, or it would take too long, before anything is allocated.
+void check_affordable(const Spec& spec, const Arguments& arguments, const std::vector<const Variant*>& variants);
+
+/// Runs `variant` on `problem`, verifies C, and fills in what this backend measures of it; times are verified again after the last.
+/// @return what is wrong, or an empty string.
+std::string measure(const Variant& variant, Problem& problem, const Arguments& arguments, Result& result);
+
+/// What was measured, for people; ends with a newline.
+std::string to_text(const Result& result, const Arguments& arguments);
+
+}  // namespace harness

@@ -1,0 +1,252 @@
+// A step's program on the GPU: verified, timed against cuBLAS, verified again.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+
+#include "common/device/device.cuh"
+#include "common/harness/backend.h"
+#include "common/harness/baselines.h"
+#include "common/harness/ceilings.h"
+#include "common/harness/nvml.h"
+#include "common/harness/timing.h"
+
+namespace harness {
+namespace {
+
+cudaDeviceProp properties() {
+  cudaDeviceProp p{};
+  int gpu = 0;
+  DEVICE_CHECK(cudaGetDevice(&gpu));
+  DEVICE_CHECK(cudaGetDeviceProperties(&p, gpu));
+  return p;
+}
+
+const Nvml& nvml() {
+  static const Nvml library = [] {
+    char bus_id[32] = {};
+    int gpu = 0;
+    DEVICE_CHECK(cudaGetDevice(&gpu));
+    DEVICE_CHECK(cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, gpu));
+    return Nvml(bus_id);
+  }();
+  return library;
+}
+
+const Cublas& cublas() {
+  static const Cublas library;
+  return library;
+}
+
+double matrix_bytes(const Spec& s) {
+  const double m = static_cast<double>(s.m), n = static_cast<double>(s.n), k = static_cast<double>(s.k);
+  return (m * k + k * n) * static_cast<double>(bytes(s.in)) + m * n * static_cast<double>(bytes(s.out));
+}
+
+// How many sets of matrices launches have to take in turn, so that between two uses of a set more than three times the L2 cache
+// is read or written.
+int cold_sets(const Spec& s) {
+  return static_cast<int>(std::min(1e9, std::ceil(3.0 * properties().l2CacheSize / std::max(1.0, matrix_bytes(s))) + 1));
+}
+constexpr int kMaxSets = 8192;
+
+// Copies of a problem's matrices in device memory. Set 0 is the problem itself.
+class BufferSets {
+ public:
+  BufferSets(const Problem& problem, const TestMatrix& baseline_C, int sets)
+      : matrices_{&problem.A, &problem.B, &problem.C, &baseline_C} {
+    for (const TestMatrix* m : matrices_) {
+      const std::size_t pitch = (m->allocated_bytes() + 511) / 512 * 512;  // as cudaMalloc aligns
+      device::Buffer<unsigned char> copies(pitch * static_cast<std::size_t>(sets - 1), "copies");
+      std::vector<void*>& allocations = allocations_.emplace_back(1, m->allocation());
+      for (std::size_t s = 0; s + 1 < static_cast<std::size_t>(sets); ++s) {
+        allocations.push_back(copies.data() + s * pitch);
+        DEVICE_CHECK(cudaMemcpy(allocations.back(), m->allocation(), m->allocated_bytes(), cudaMemcpyDeviceToDevice));
+      }
+      copies_.push_back(std::move(copies));
+    }
+  }
+
+  Operands ours(int set) const { return {view(0, set), view(1, set), view(2, set)}; }
+  Operands baselines(int set) const { return {view(0, set), view(1, set), view(3, set)}; }
+  /// Puts what is in a set's C into the problem's own.
+  void bring_back_C(int set) const {
+    const std::vector<void*>& allocations = allocations_[2];
+    DEVICE_CHECK(cudaMemcpy(allocations[0], allocations[static_cast<std::size_t>(set)], matrices_[2]->allocated_bytes(),
+                            cudaMemcpyDeviceToDevice));
+  }
+
+ private:
+  AnyMatrix view(std::size_t matrix, int set) const {
+    return matrices_[matrix]->view_in(allocations_[matrix][static_cast<std::size_t>(set)]);
+  }
+
+  std::vector<const TestMatrix*> matrices_;
+  std::vector<std::vector<void*>> allocations_;  // per matrix and set
+  std::vector<device::Buffer<unsigned char>> copies_;
+};
+
+struct Competitor {
+  const char* name;
+  int candidates;  // that it was chosen from
+  Cublas::Algorithm algorithm;
+};
+
+// cublasGemmEx, and the fastest of cublasLt's candidates; without those that cuBLAS cannot run.
+std::vector<Competitor> find_baselines(const Problem& p, const BufferSets& buffers, const TimingPlan& plan) {
+  std::vector<Competitor> found;
+  const Operands like = buffers.baselines(0);
+  for (const Cublas::Algorithm& a : cublas().gemm_ex(like, p.spec.in, p.spec.out)) found.push_back({"cublasGemmEx", 1, a});
+  const std::vector<Cublas::Algorithm> candidates = cublas().lt_candidates(like, p.spec.in, p.spec.out);
+  if (candidates.empty()) return found;
+  std::vector<Contestant> contestants;
+  for (const Cublas::Algorithm& a : candidates) contestants.push_back({[&](int set) { a.launch(buffers.baselines(set)); }});
+  TimingPlan quick = plan;
+  quick.min_rounds = 3, quick.max_rounds = 7, quick.seconds = 0.2;
+  const Timings timings = time_in_rounds(contestants, quick);
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < candidates.size(); ++i)
+    if (timings.sample(i).median < timings.sample(best).median) best = i;
+  found.push_back({"cublasLt", static_cast<int>(candidates.size()), candidates[best]});
+  return found;
+}
+
+// A baseline that computes something else would be no baseline. @throws device::Error
+void check_baseline(const Competitor& c, const Problem& p, TestMatrix& C) {
+  C.poison();
+  c.algorithm.launch({p.A.view(), p.B.view(), C.view()});
+  device::synchronize();
+  std::string wrong = C.fetch();
+  if (wrong.empty()) wrong = p.reference.compare(C, Reference::Sums::kInParts);
+  if (!wrong.empty()) throw device::Error(std::string(c.name) + " computed something else: " + wrong);
+}
+
+void time_against_baselines(const Variant& variant, Problem& problem, const Arguments& arguments, Result& result) {
+  result.baselines = {{"cublasGemmEx", {}, {}, 1}, {"cublasLt", {}, {}, 1}};
+  result.mode = arguments.mode == Mode::kHot ? "hot" : "cold";
+  if (problem.spec.flops() == 0) return;
+
+  TimingPlan plan;
+  plan.sets = arguments.mode == Mode::kHot ? 1 : cold_sets(problem.spec);
+  TestMatrix baseline_C("C of cuBLAS", problem.spec.out, row_major(problem.spec.m, problem.spec.n));
+  baseline_C.poison();
+  problem.C.poison();
+  const BufferSets buffers(problem, baseline_C, plan.sets);
+  const std::vector<Competitor> found = find_baselines(problem, buffers, plan);
+  std::vector<Contestant> contestants = {{[&](int set) {
+    const Operands o = buffers.ours(set);
+    variant.gemm(o.A, o.B, o.C);
+  }}};
+  for (const Competitor& c : found) {
+    check_baseline(c, problem, baseline_C);
+    contestants.push_back({[&](int set) { c.algorithm.launch(buffers.baselines(set)); }});
+  }
+
+  const Timings timings = time_in_rounds(contestants, plan, [&] { result.conditions = nvml().conditions(); });
+  result.time = timings.sample(0);
+  for (std::size_t i = 0; i < found.size(); ++i)
+    for (Baseline& b : result.baselines)
+      if (b.name == found[i].name)
+        b.time = timings.sample(i + 1), b.ratio = timings.ratio(0, i + 1), b.candidates = found[i].candidates;
+
+  // What the timed launches wrote, in the first set and in the last. All of them began as NaN.
+  for (const int set : {0, plan.sets - 1}) {
+    buffers.bring_back_C(set);
+    if (const std::string wrong = problem.verify(); !wrong.empty())
+      throw device::Error("after " + std::to_string(timings.seconds[0].size() * static_cast<std::size_t>(timings.launches[0])) +
+                          " timed launches: " + wrong);
+    if (plan.sets == 1) break;
+  }
+}
+
+std::string text_of(const char* format, double x) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, x);
+  return text;
+}
+
+double noise(const Sample& s) { return (s.q80 - s.q20) / 2 / s.median; }
+
+}  // namespace
+
+void prepare(const Arguments&) {
+  int count = 0;
+  if (const cudaError_t status = cudaGetDeviceCount(&count); status != cudaSuccess || count == 0)
+    throw BadInput(std::string("no GPU can be used: ") + cudaGetErrorString(status) +
+                   "; run the interpreter's build instead: tools/course run --on interpreter");
+}
+
+Machine this_machine() {
+  Machine m = this_host();
+  const cudaDeviceProp p = properties();
+  m.backend = "gpu";
+  m.gpu = p.name;
+  m.compute_capability = 10 * p.major + p.minor, m.multiprocessors = p.multiProcessorCount;
+  m.l2_bytes = p.l2CacheSize, m.memory_bytes = static_cast<double>(p.totalGlobalMem);
+  m.driver = nvml().driver_version();
+  int runtime = 0;
+  DEVICE_CHECK(cudaRuntimeGetVersion(&runtime));
+  m.cuda = std::to_string(runtime / 1000) + "." + std::to_string(runtime % 1000 / 10);
+  m.cublas = cublas().version();
+  return m;
+}
+
+Ceilings this_ceilings(const Arguments& arguments, const Machine& machine) {
+  if (!arguments.ceilings.empty())
+    if (const auto kept = read_ceilings(arguments.ceilings, machine)) return *kept;
+  const Ceilings measured = measure_ceilings();
+  if (!arguments.ceilings.empty()) write_ceilings(arguments.ceilings, machine, measured);
+  return measured;
+}
+
+void check_affordable(const Spec& s, const Arguments& arguments, const std::vector<const Variant*>&) {
+  std::size_t free_bytes = 0, total = 0;
+  DEVICE_CHECK(cudaMemGetInfo(&free_bytes, &total));
+  const double matrices = matrix_bytes(s), mn = static_cast<double>(s.m) * static_cast<double>(s.n);
+  double needed =
+      matrices + (arguments.once ? 0 : mn * static_cast<double>(bytes(s.out))) + 16 * mn;  // with cuBLAS's C, the reference
+  if (arguments.mode == Mode::kCold && !arguments.once && s.flops() > 0) {
+    const int sets = cold_sets(s);
+    if (sets > kMaxSets)
+      throw BadInput("--mode cold: " + s.shape() + " is so small that " + std::to_string(sets) +
+                     " sets of matrices would be needed to flush the L2 cache; choose a larger --shape, or --mode hot");
+    needed += matrices * 4 / 3 * (sets - 1);
+  }
+  if (needed > 0.95 * static_cast<double>(free_bytes))
+    throw BadInput("this problem needs " + with_prefix(needed) + "B of the GPU's memory, " +
+                   with_prefix(static_cast<double>(free_bytes)) + "B are free; choose a smaller --shape");
+}
+
+std::string measure(const Variant& variant, Problem& problem, const Arguments& arguments, Result& result) {
+  try {
+    variant.gemm(problem.A.view(), problem.B.view(), problem.C.view());
+    device::synchronize();
+    if (std::string wrong = problem.verify(); !wrong.empty()) return wrong;
+    if (!arguments.once) time_against_baselines(variant, problem, arguments, result);
+  } catch (const device::Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+std::string to_text(const Result& r, const Arguments& arguments) {
+  if (arguments.once) return "\n";
+  if (!r.time) return "; nothing to time\n";
+  std::string text = text_of("; %.4g ms", 1e3 * r.time->median) + text_of(" +- %.1f %%", 100 * noise(*r.time)) + " (" + r.mode +
+                     ", " + std::to_string(r.time->rounds) + " rounds";
+  text += r.time->launches > 1 ? " of " + std::to_string(r.time->launches) + " launches)" : ")";
+  if (r.rate()) text += ", " + with_prefix(*r.rate()) + "FLOP/s";
+  for (const Baseline& b : r.baselines) {
+    text += "\n  " + b.name;
+    if (b.candidates > 1) text += ", best of " + std::to_string(b.candidates);
+    text += b.time && b.ratio
+                ? text_of(": %.4g ms", 1e3 * b.time->median) + text_of("; this is %.2f %% of it", 100 * b.ratio->median)
+                : ": cannot run this layout";
+  }
+  if (const auto& c = r.conditions; c && c->sm_hz && c->power && c->temperature)
+    text +=
+        text_of("\n  SM clock %.0f MHz", 1e-6 * *c->sm_hz) + text_of(", %.0f W", *c->power) + text_of(", %.0f C", *c->temperature);
+  return text + "\n  " + note(r.roofline, r.rate()) + "\n";
+}
+
+}  // namespace harness

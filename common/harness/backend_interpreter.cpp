@@ -1,0 +1,160 @@
+// A step's program on the CPU interpreter: every check on, everything counted.
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+
+#include "common/device/device.cuh"
+#include "common/harness/backend.h"
+#include "common/harness/projection.h"
+#include "common/interpreter/gpus.h"
+
+namespace harness {
+namespace {
+
+// Longer runs are asked about first.
+constexpr double kPatienceSeconds = 120;
+
+void set_order(const std::string& order) {
+  auto& options = interpreter::options();
+  const BadInput bad("--order " + order + ": expected forward, reverse, random or random:SEED");
+  if (order == "forward") {
+    options.order = interpreter::Order::kForward;
+  } else if (order == "reverse") {
+    options.order = interpreter::Order::kReverse;
+  } else if (order == "random") {
+    options.order = interpreter::Order::kRandom;
+  } else if (order.starts_with("random:")) {
+    const std::string seed = order.substr(7);
+    if (seed.empty() || seed.size() > 18 || seed.find_first_not_of("0123456789") != std::string::npos) throw bad;
+    options.order = interpreter::Order::kRandom;
+    options.seed = std::stoull(seed);
+  } else {
+    throw bad;
+  }
+}
+
+double available_bytes() {
+  std::ifstream meminfo("/proc/meminfo");
+  for (std::string key; meminfo >> key;) {
+    double kilobytes;
+    if (key == "MemAvailable:" && meminfo >> kilobytes) return kilobytes * 1024;
+  }
+  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+double seconds_of(const Variant& v, const Problem& p) {
+  const auto begin = std::chrono::steady_clock::now();
+  v.gemm(p.A.view(), p.B.view(), p.C.view());
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// Seconds that the problem will take: from a small one, as work grows with m n k.
+double estimate(const Variant& v, const Spec& spec) {
+  Spec small = spec;
+  small.m = std::min<std::int64_t>(spec.m, 128), small.n = std::min<std::int64_t>(spec.n, 128);
+  small.k = std::min<std::int64_t>(spec.k, 64);
+  if (small.flops() == 0 || small.flops() == spec.flops()) return 0;
+  const Problem problem(small);
+  double seconds = 0;
+  try {
+    seconds = seconds_of(v, problem);
+  } catch (const interpreter::KernelError&) {
+    // The run itself will report it.
+  }
+  interpreter::clear_profiles();
+  return seconds * spec.flops() / small.flops();
+}
+
+void show_progress(double fraction) {
+  std::fprintf(stderr, "\r  %3.0f %%", 100 * fraction);
+  if (fraction >= 1) std::fprintf(stderr, "\r       \r");
+  std::fflush(stderr);
+}
+
+const interpreter::Gpu& modelled_gpu() { return interpreter::find_gpu(interpreter::options().gpu); }
+
+}  // namespace
+
+void prepare(const Arguments& arguments) {
+  set_order(arguments.order);
+  if (!arguments.project_to.empty()) try {
+      interpreter::options().gpu = interpreter::find_gpu(arguments.project_to).name;
+    } catch (const std::invalid_argument& e) {
+      throw BadInput("--as " + arguments.project_to + ": " + e.what());
+    }
+  if (isatty(STDERR_FILENO)) interpreter::options().progress = show_progress;
+}
+
+Machine this_machine() {
+  Machine m = this_host();
+  const interpreter::Gpu& gpu = modelled_gpu();
+  m.backend = "interpreter";
+  m.gpu = gpu.title;
+  m.compute_capability = gpu.compute_capability, m.multiprocessors = gpu.multiprocessors;
+  m.l2_bytes = static_cast<double>(gpu.l2_bytes), m.memory_bytes = static_cast<double>(gpu.dram_bytes);
+  m.cuda = std::to_string(CUDART_VERSION / 1000) + "." + std::to_string(CUDART_VERSION % 1000 / 10);
+  return m;
+}
+
+Ceilings this_ceilings(const Arguments&, const Machine&) {
+  const interpreter::Gpu& gpu = modelled_gpu();
+  return {"datasheet", gpu.dram_bytes_per_second, gpu.fma_flops(), gpu.tensor_flops, gpu.tensor_flops};
+}
+
+void check_affordable(const Spec& s, const Arguments& arguments, const std::vector<const Variant*>& variants) {
+  const double m = static_cast<double>(s.m), n = static_cast<double>(s.n), k = static_cast<double>(s.k);
+  const double matrices = (m * k + k * n) * static_cast<double>(bytes(s.in)) + m * n * static_cast<double>(bytes(s.out));
+  // Data, twins, patterns; the reference in double precision; racecheck's cells: 40 bytes for each word, and for each byte of words
+  // that are accessed in halves.
+  const double needed = 3 * matrices + 8 * k * n + 16 * m * n + matrices * (s.in == DType::kF32 ? 10 : 50);
+  const double device = static_cast<double>(modelled_gpu().dram_bytes);
+  if (matrices > 0.95 * device)
+    throw BadInput("the matrices need " + with_prefix(matrices) + "B, the modelled GPU has " + with_prefix(device) +
+                   "B; choose a smaller --shape");
+  if (needed > available_bytes())
+    throw BadInput("this problem needs about " + with_prefix(needed) + "B of memory, " + with_prefix(available_bytes()) +
+                   "B are available; choose a smaller --shape");
+  if (arguments.force) return;
+  double seconds = 0;
+  for (const Variant* v : variants) seconds += estimate(*v, s);
+  if (seconds > kPatienceSeconds)
+    throw BadInput("this would take about " + std::to_string(static_cast<long long>(seconds / 60 + 1)) +
+                   " minutes on the interpreter; choose a smaller --shape, or add --force");
+}
+
+std::string measure(const Variant& variant, Problem& problem, const Arguments& arguments, Result& result) {
+  interpreter::clear_profiles();
+  try {
+    result.seconds = seconds_of(variant, problem);
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  if (std::string wrong = problem.verify(); !wrong.empty()) return wrong;
+
+  result.mode = "count";
+  interpreter::Counters total;
+  for (const auto& profile : interpreter::profiles()) total += profile.total;
+  for (const auto& metric : interpreter::metrics(total)) result.counters[metric.name] = metric.value;
+  constexpr double kSectorBytes = 32;
+  result.counters["bytes"] = kSectorBytes * static_cast<double>(total.global_load.sectors);
+  if (!arguments.project_to.empty())
+    result.projection = {std::string(modelled_gpu().title), projected_flops_per_second(problem.spec, total, modelled_gpu())};
+  return "";
+}
+
+std::string to_text(const Result& result, const Arguments&) {
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%.2f s", result.seconds.value_or(0));
+  std::string text = std::string("; no error found by memcheck, racecheck, initcheck, synccheck; ") + seconds + "\n";
+  for (const auto& profile : interpreter::profiles()) text += interpreter::to_text(profile);
+  text += note(result.roofline, {}) + "\n";
+  if (result.projection && result.projection->flops_per_second > 0)
+    text += "Projected, not measured: " + with_prefix(result.projection->flops_per_second) + "FLOP/s on an " +
+            result.projection->gpu + " for problems that fill it.\n";
+  return text;
+}
+
+}  // namespace harness

@@ -1,0 +1,248 @@
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "common/harness/problem.h"
+#include "common/harness/results.h"
+#include "common/harness/roofline.h"
+#include "common/harness/statistics.h"
+
+using namespace harness;
+
+namespace {
+
+const Ceilings kCeilings{"measured", 4e12, 64e12, 640e12, 620e12};
+
+Spec cube(std::int64_t n, DType type = DType::kF32) { return {n, n, n, type, type}; }
+
+struct Folder {
+  Folder() { REQUIRE(mkdtemp(path)); }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string file(const char* name) const { return std::string(path) + "/" + name; }
+  char path[32] = "/tmp/harness_test.XXXXXX";
+};
+
+std::string read(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+std::size_t files_in(const char* path) {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path), std::filesystem::directory_iterator()));
+}
+
+}  // namespace
+
+TEST_CASE("roofline: the figures that the course teaches") {
+  SUBCASE("without reuse: a quarter of an operation per byte in f32, half of one in f16, for any shape") {
+    for (const Spec& s : {cube(4096), Spec{1, 7, 3}, Spec{2048, 3072, 768}}) {
+      CHECK(*roofline(s, 1, 1, kCeilings).no_reuse.intensity == 0.25);
+      Spec half = s;
+      half.in = half.out = DType::kF16;
+      CHECK(*roofline(half, 1, 1, kCeilings).no_reuse.intensity == 0.5);
+    }
+    CHECK(*roofline(cube(4096), 1, 1, kCeilings).no_reuse.bound == 1e12);
+  }
+  SUBCASE("tiles: BM BN / (2 (BM + BN)) in f32") {
+    const Roofline r = roofline(cube(4096), 128, 128, kCeilings);
+    CHECK(*r.tile_reuse.intensity == 32);
+    CHECK(*r.tile_reuse.bound == 64e12);
+    CHECK(*roofline(cube(4096), 64, 32, kCeilings).tile_reuse.intensity == doctest::Approx(64 * 32 / (2.0 * 96)));
+    CHECK(*roofline(cube(4096, DType::kF16), 128, 256, kCeilings).tile_reuse.intensity ==
+          doctest::Approx(2.0 * 128 * 256 / (2 * 384)));
+  }
+  SUBCASE("a ragged tile loads as much as a whole one has rows and columns to load for") {
+    CHECK(roofline({129, 100, 10}, 128, 128, kCeilings).tile_reuse.bytes == 4 * (129 * 10 * 1 + 10 * 100 * 2));
+  }
+  SUBCASE("compulsory: every element once, in its own type") {
+    CHECK(roofline({3, 5, 7, DType::kF16, DType::kF32}, 1, 1, kCeilings).compulsory.bytes == 2 * (3 * 7 + 7 * 5) + 4 * 3 * 5);
+    // Decode: memory bounds even what is moved just once.
+    const Roofline r = roofline({8, 4096, 4096, DType::kF16, DType::kF16}, 128, 128, kCeilings);
+    CHECK(*r.compulsory.bound < r.peak);
+    CHECK(*r.compulsory.bound == doctest::Approx(*r.compulsory.intensity * 4e12));
+  }
+  SUBCASE("peak and ridge by type") {
+    CHECK(roofline(cube(64), 1, 1, kCeilings).ridge == 16);
+    CHECK(roofline(cube(64, DType::kF16), 1, 1, kCeilings).peak == 640e12);
+    CHECK(roofline(cube(64, DType::kBF16), 1, 1, kCeilings).peak == 620e12);
+  }
+  SUBCASE("empty problems have no bound, and nothing is infinite") {
+    for (const Spec& s : {Spec{0, 5, 3}, Spec{5, 0, 3}, Spec{5, 3, 0}, Spec{0, 0, 0}}) {
+      const Roofline r = roofline(s, 1, 1, kCeilings);
+      CHECK(r.flops == 0);
+      for (const ByteModel& m : {r.no_reuse, r.tile_reuse, r.compulsory}) {
+        CHECK(m.intensity.has_value() == (m.bytes > 0));
+        CHECK(m.bound.value_or(0) == 0);
+      }
+      CHECK(note(r, {}) == "Nothing to multiply, so there is no bound.");
+    }
+  }
+  SUBCASE("in words") {
+    const std::string naive = note(roofline(cube(4096), 1, 1, kCeilings), 6e12);
+    CHECK(
+        naive ==
+        "If every multiply-add loads its operands, it reads 550 GB: 0.250 FLOP/byte, left of the ridge at 16.0, so memory bounds "
+        "it "
+        "at 1.00 TFLOP/s. Measured: 6.00 TFLOP/s, 9.38 % of the roofline, 6.00 times that bound: caches answer most of the loads.");
+    const std::string tiled = note(roofline(cube(4096), 128, 128, kCeilings), 32e12);
+    CHECK(tiled.find("right of the ridge at 16.0, so arithmetic bounds it at 64.0 TFLOP/s. Measured: 32.0 TFLOP/s, 50.0 %") !=
+          std::string::npos);
+  }
+  CHECK(with_prefix(999) == "999 ");
+  CHECK(with_prefix(999.7) == "1.00 k");
+  CHECK(with_prefix(1.5e15) == "1500 T");
+  CHECK(with_prefix(0) == "0.00 ");
+}
+
+TEST_CASE("quantiles") {
+  CHECK(quantile({3}, 0.2) == 3);
+  CHECK(quantile({4, 1, 3, 2}, 0.5) == 2.5);
+  CHECK(quantile({5, 1, 4, 2, 3}, 0.2) == doctest::Approx(1.8));
+  CHECK(quantile({5, 1, 4, 2, 3}, 1) == 5);
+}
+
+TEST_CASE("the device's reference equals the host's") {
+  for (const DType type : {DType::kF32, DType::kF16, DType::kBF16})
+    for (const Spec& s :
+         {Spec{1, 1, 1}, {33, 17, 40}, {16, 48, 5, type, type, true, false}, {20, 19, 35, type, type, true, true}, {3, 4, 0}}) {
+      Spec spec = s;
+      spec.in = spec.out = type;
+      const Problem p(spec);
+      const Reference device(p.A, p.B, Reference::Where::kDevice);
+      double difference = 0;
+      for (std::int64_t r = 0; r < spec.m; ++r)
+        for (std::int64_t c = 0; c < spec.n; ++c) {
+          difference = std::max(difference, std::fabs(device.sum(r, c) - p.reference.sum(r, c)));
+          difference = std::max(difference, std::fabs(device.magnitude(r, c) - p.reference.magnitude(r, c)));
+        }
+      CHECK(difference <= 1e-13 * static_cast<double>(spec.k));
+    }
+}
+
+TEST_CASE("the reference finds what is wrong") {
+  Problem p(cube(40));
+  const auto with = [&](std::int64_t row, std::int64_t col, double factor, double value) {
+    p.C.fill([&](std::int64_t r, std::int64_t c) {
+      const double right = p.reference.sum(r, c);
+      return r == row && c == col ? right * factor + value : right;
+    });
+    return p.verify();
+  };
+  CHECK(with(0, 0, 1, 0) == "");
+  CHECK(with(39, 39, 1 + 1e-2, 0) != "");
+  CHECK(with(7, 21, 0, std::numeric_limits<double>::quiet_NaN()).find("C[7, 21] is nan, expected ") == 0);
+  CHECK(with(7, 21, 0, std::numeric_limits<double>::infinity()).find("C[7, 21] is inf") == 0);
+  // Of several, the first in row-major order, also when several threads search.
+  p.C.fill([&](std::int64_t r, std::int64_t c) { return r >= 13 ? 1e9 : p.reference.sum(r, c); });
+  CHECK(p.verify().find("C[13, 0] is 1e+09") == 0);
+}
+
+TEST_CASE("the same problem has the same numbers everywhere") {
+  const Problem p(cube(3));
+  CHECK(p.A.at(0, 0) == doctest::Approx(1.9128).epsilon(1e-4));
+  double sum = 0, squares = 0;
+  const Problem large(cube(200));
+  for (int i = 0; i < 40000; ++i) {
+    const double x = large.A.at(i / 200, i % 200);
+    sum += x, squares += x * x;
+  }
+  CHECK(std::fabs(sum / 40000) < 0.02);
+  CHECK(std::fabs(squares / 40000 - 1) < 0.03);
+}
+
+TEST_CASE("files are written whole or not at all") {
+  const Folder folder;
+  const std::string file = folder.file("result.json");
+  write_file(file, "first");
+  write_file(file, "second");
+  CHECK(read(file) == "second");
+  CHECK(files_in(folder.path) == 1);
+
+  SUBCASE("no such folder") {
+    CHECK_THROWS_WITH_AS(write_file(folder.file("no/x.json"), "x"), doctest::Contains("No such file"), BadInput);
+  }
+  SUBCASE("a folder in its place") {
+    CHECK_THROWS_AS(write_file(folder.path, "x"), BadInput);
+    CHECK(files_in(folder.path) == 1);
+  }
+  SUBCASE("no right to write") {
+    chmod(folder.path, 0500);
+    if (access(folder.path, W_OK) != 0)  // root may write everywhere
+      CHECK_THROWS_WITH_AS(write_file(file, "x"), doctest::Contains("Permission denied"), BadInput);
+    chmod(folder.path, 0700);
+  }
+  SUBCASE("the disk is full: what was there stays, nothing half-written is left") {
+    // A limit on the size of files makes write() fail as a full disk does.
+    const auto before = std::signal(SIGXFSZ, SIG_IGN);
+    rlimit limit{}, small{};
+    getrlimit(RLIMIT_FSIZE, &limit);
+    small = limit, small.rlim_cur = 4096;
+    setrlimit(RLIMIT_FSIZE, &small);
+    CHECK_THROWS_WITH_AS(write_file(file, std::string(100'000, 'x')), doctest::Contains("a disk with room"), BadInput);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    std::signal(SIGXFSZ, before);
+    CHECK(read(file) == "second");
+    CHECK(files_in(folder.path) == 1);
+  }
+}
+
+TEST_CASE("ceilings are kept per GPU and driver") {
+  const Folder folder;
+  const std::string file = folder.file("ceilings.json");
+  Machine machine;
+  machine.gpu = "NVIDIA H200", machine.driver = "580.1";
+  CHECK(!read_ceilings(file, machine));
+  write_ceilings(file, machine, kCeilings);
+  const auto kept = read_ceilings(file, machine);
+  REQUIRE(kept);
+  CHECK(kept->copy_bytes == kCeilings.copy_bytes);
+  CHECK(kept->mma_bf16 == kCeilings.mma_bf16);
+  CHECK(kept->source == "measured");
+
+  Machine other = machine;
+  other.gpu = "NVIDIA A100";
+  CHECK(!read_ceilings(file, other));
+  other = machine, other.driver = "590.1";
+  CHECK(!read_ceilings(file, other));
+  const std::string whole = read(file);
+  for (std::size_t length = 0; length < whole.size() - 2; length += 7) {  // a damaged cache is measured again
+    write_file(file, whole.substr(0, length));
+    CHECK(!read_ceilings(file, machine));
+  }
+  std::string zero = whole;
+  zero.replace(zero.find("4000000000000"), 13, "0000000000000");
+  write_file(file, zero);
+  CHECK(!read_ceilings(file, machine));
+}
+
+TEST_CASE("documents hold no infinity, and say what is missing") {
+  Machine machine;
+  machine.backend = "gpu", machine.gpu = "NVIDIA H200";
+  Result r;
+  r.step = "01_naive", r.tile = "coalesced", r.spec = cube(0), r.mode = "hot";
+  r.roofline = roofline(r.spec, 1, 1, kCeilings);
+  r.baselines = {{"cublasGemmEx", {}, {}, 1}};
+  const std::string empty = to_json(machine, kCeilings, {r});
+  for (const char* expected : {"\"tflops\": null", "\"time\": null", "\"roofline\": null", "\"cublasGemmEx\": null",
+                               "\"commit\": null", "\"cublas\": null", "\"compulsory\": null"})
+    CHECK_MESSAGE(empty.find(expected) != std::string::npos, expected);
+  CHECK(empty.find("inf") == std::string::npos);
+  CHECK(empty.find("nan") == std::string::npos);
+
+  r.spec = cube(64), r.roofline = roofline(r.spec, 1, 1, kCeilings);
+  r.time = Sample{0, 0, 0, 5, 1, false};  // below the clock's resolution
+  CHECK(!r.rate());
+  CHECK(to_json(machine, kCeilings, {r}).find("\"tflops\": null") != std::string::npos);
+  r.time->median = 1e-3;
+  CHECK(*r.rate() == doctest::Approx(2.0 * 64 * 64 * 64 / 1e-3));
+}

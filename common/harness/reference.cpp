@@ -1,0 +1,123 @@
+#include "common/harness/reference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <thread>
+
+#include "common/device/device.cuh"
+#include "common/harness/reference_kernel.h"
+
+namespace harness {
+namespace {
+
+std::string number(double x) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.9g", x);
+  return text;
+}
+
+std::string position(std::int64_t row, std::int64_t col) { return "[" + std::to_string(row) + ", " + std::to_string(col) + "]"; }
+
+// Calls body(begin, end) for parts of 0 .. rows: on all cores if `work` operations are worth it.
+template <class Body>
+void over_rows(std::int64_t rows, double work, const Body& body) {
+  const std::int64_t threads = work < 1e5 ? 1 : std::max(1u, std::thread::hardware_concurrency());
+  const std::int64_t share = std::max<std::int64_t>(1, (rows + threads - 1) / threads);
+  std::vector<std::thread> pool;
+  for (std::int64_t begin = share; begin < rows; begin += share) pool.emplace_back(body, begin, std::min(begin + share, rows));
+  body(0, std::min(share, rows));
+  for (std::thread& t : pool) t.join();
+}
+
+Reference::Where best_place([[maybe_unused]] const TestMatrix& A, [[maybe_unused]] const TestMatrix& B) {
+#ifdef COURSE_ON_GPU
+  constexpr double kWorthTheGpu = 1024.0 * 1024 * 1024;
+  if (static_cast<double>(A.rows()) * static_cast<double>(A.cols()) * static_cast<double>(B.cols()) > kWorthTheGpu)
+    return Reference::Where::kDevice;
+#endif
+  return Reference::Where::kHost;
+}
+
+}  // namespace
+
+Reference::Reference(const TestMatrix& A, const TestMatrix& B) : Reference(A, B, best_place(A, B)) {}
+
+Reference::Reference(const TestMatrix& A, const TestMatrix& B, Where where) : rows_(A.rows()), cols_(B.cols()), k_(A.cols()) {
+  sum_.assign(static_cast<std::size_t>(rows_ * cols_), 0);
+  magnitude_ = sum_;
+  if (sum_.empty()) return;
+  if (where == Where::kHost) {
+    compute_on_host(A, B);
+    return;
+  }
+  device::Buffer<double> sum(sum_.size(), "sum"), magnitude(sum_.size(), "magnitude");
+  launch_reference(A.type(), A.view(), B.view(), sum.data(), magnitude.data());
+  sum.download(sum_.data(), sum_.size());
+  magnitude.download(magnitude_.data(), magnitude_.size());
+}
+
+void Reference::compute_on_host(const TestMatrix& A, const TestMatrix& B) {
+  std::vector<double> b(static_cast<std::size_t>(k_ * cols_));
+  for (std::int64_t k = 0; k < k_; ++k)
+    for (std::int64_t c = 0; c < cols_; ++c) b[static_cast<std::size_t>(k * cols_ + c)] = B.at(k, c);
+  over_rows(rows_, static_cast<double>(rows_) * static_cast<double>(k_ * cols_), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) {
+      double *const sum = &sum_[static_cast<std::size_t>(r * cols_)], *const magnitude =
+                                                                          &magnitude_[static_cast<std::size_t>(r * cols_)];
+      for (std::int64_t k = 0; k < k_; ++k) {
+        const double a = A.at(r, k), *const row = &b[static_cast<std::size_t>(k * cols_)];
+        for (std::int64_t c = 0; c < cols_; ++c) {
+          sum[c] += a * row[c];
+          magnitude[c] += std::fabs(a * row[c]);
+        }
+      }
+    }
+  });
+}
+
+std::string Reference::compare(const TestMatrix& C, Sums sums, const std::function<double(double)>& epilogue) const {
+  std::vector<std::string> wrong(static_cast<std::size_t>(rows_));  // per part, at the index of its first row
+  over_rows(rows_, 20.0 * static_cast<double>(rows_ * cols_), [&](std::int64_t begin, std::int64_t end) {
+    if (begin < end) wrong[static_cast<std::size_t>(begin)] = compare_rows(C, begin, end, sums, epilogue);
+  });
+  for (std::string& text : wrong)
+    if (!text.empty()) return std::move(text);
+  return "";
+}
+
+std::string Reference::compare_rows(const TestMatrix& C, std::int64_t begin, std::int64_t end, Sums sums,
+                                    const std::function<double(double)>& epilogue) const {
+  const DType out = C.type();
+  // Halfway from the largest number to the next power of two.
+  const double rounds_to_infinity = largest(out) + unit_roundoff(out) * std::exp2(std::floor(std::log2(largest(out))));
+  for (std::int64_t r = begin; r < end; ++r)
+    for (std::int64_t c = 0; c < cols_; ++c) {
+      const double expected = epilogue ? epilogue(sum(r, c)) : sum(r, c), got = C.at(r, c);
+      // k products and k additions, each rounded to float once: |error| <= k u / (1 - k u) * sum |a b|, in whatever order. The
+      // epilogue adds a rounding or two (2 x + 1 doubles what came in), then the result is rounded to C's type.
+      const double ku = static_cast<double>(k_ + 1) * 0x1p-24;
+      double tolerance = sums == Sums::kExact ? 0 : ku / (1 - ku) * magnitude(r, c) + static_cast<double>(k_) * 0x1p-149;
+      if (sums == Sums::kInParts) tolerance += unit_roundoff(out) * magnitude(r, c);
+      if (epilogue) tolerance = 2 * tolerance + 0x1p-23 * std::fabs(expected);
+      tolerance += unit_roundoff(out) * (std::fabs(expected) + tolerance) + underflow_unit(out);
+
+      bool right;
+      if (std::isnan(expected))
+        right = std::isnan(got);
+      else if (std::isinf(expected))
+        right = got == expected;
+      else if (std::fabs(expected) - tolerance >= rounds_to_infinity)
+        right = std::isinf(got) && (got > 0) == (expected > 0);
+      else if (std::isinf(got))
+        right = std::fabs(expected) + tolerance >= rounds_to_infinity && (got > 0) == (expected > 0);
+      else
+        right = std::fabs(got - expected) <= tolerance;  // false if got is NaN
+      if (!right)
+        return "C" + position(r, c) + " is " + number(got) + ", expected " + number(expected) +
+               (std::isfinite(expected) ? " within " + number(tolerance) : "");
+    }
+  return "";
+}
+
+}  // namespace harness

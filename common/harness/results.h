@@ -1,0 +1,94 @@
+/// @file
+/// A step's results as a JSON document: docs/results/README.md describes it.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "common/harness/roofline.h"
+
+namespace harness {
+
+/// The caller can repair this: the message says how. Programs exit with 2.
+struct BadInput : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Times of one launch, in seconds, over the rounds of a measurement.
+struct Sample {
+  double median = 0, q20 = 0, q80 = 0;
+  int rounds = 0, launches = 1;  ///< launches per round
+  bool graph = false;            ///< replayed as one CUDA graph
+};
+
+/// Time of the baseline / our time, round by round.
+struct Ratio {
+  double median = 0, q20 = 0, q80 = 0;
+};
+
+struct Baseline {
+  std::string name;  ///< "cublasGemmEx" or "cublasLt"
+  std::optional<Sample> time;
+  std::optional<Ratio> ratio;
+  int candidates = 1;  ///< algorithms that it was chosen from
+};
+
+/// The state of the GPU while it measured; what NVML did not say is missing.
+struct Conditions {
+  std::optional<double> sm_hz, memory_hz, power, power_limit, temperature;  ///< hertz, watts, degrees Celsius
+  std::vector<std::string> throttle;
+};
+
+struct Projection {
+  std::string gpu;
+  double flops_per_second = 0;
+};
+
+/// One tile on one problem, verified.
+struct Result {
+  std::string step, tile;
+  bool first = false;  ///< the step's best tile for these types
+  Spec spec;
+  std::string mode;  ///< "hot", "cold" or "count"
+  Roofline roofline;
+  // On a GPU:
+  std::optional<Sample> time;
+  std::vector<Baseline> baselines;
+  std::optional<Conditions> conditions;
+  // On the interpreter:
+  std::map<std::string, double> counters;
+  std::optional<double> seconds;
+  std::optional<Projection> projection;
+
+  /// Operations per second; none for empty problems and times that no clock resolves.
+  std::optional<double> rate() const;
+};
+
+/// The machine that results were made on.
+struct Machine {
+  std::string backend, cpu, os;
+  int cores = 0;
+  std::string gpu;
+  int compute_capability = 0, multiprocessors = 0;
+  double l2_bytes = 0, memory_bytes = 0;
+  std::optional<std::string> driver, cublas;
+  std::string cuda;
+};
+/// The part that does not depend on the GPU: cpu, os, cores.
+Machine this_host();
+
+/// The document of one program's run. The commit is read from the environment variable COURSE_COMMIT.
+std::string to_json(const Machine& machine, const Ceilings& ceilings, const std::vector<Result>& results);
+
+/// Writes a file whole or not at all: under another name first, renamed when everything is on the disk.
+/// @throws BadInput when the folder cannot be written or the disk is full; what was at `path` stays.
+void write_file(const std::string& path, const std::string& text);
+
+/// Ceilings kept in a file, by GPU and driver. Nothing when there is no such file or it is of another GPU or damaged.
+std::optional<Ceilings> read_ceilings(const std::string& path, const Machine& machine);
+void write_ceilings(const std::string& path, const Machine& machine, const Ceilings& ceilings);
+
+}  // namespace harness

@@ -1,0 +1,70 @@
+/// @file
+/// A GEMM's data: matrices in device memory with guard bands.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/harness/step.h"
+
+namespace harness {
+
+/// Where an operand's elements stand. Strides in elements; the first element is at `offset` elements from an aligned address.
+struct Placement {
+  std::int64_t rows = 0, cols = 0, row_stride = 0, col_stride = 0;
+  std::int64_t offset = 0;
+};
+Placement row_major(std::int64_t rows, std::int64_t cols, std::int64_t padding = 0);
+Placement column_major(std::int64_t rows, std::int64_t cols, std::int64_t padding = 0);
+
+/// A matrix in device memory and its twin on the host. Bytes that belong to no element, and guard bands on both sides, hold a
+/// pattern that must survive.
+class TestMatrix {
+ public:
+  /// @throws std::bad_alloc when memory is short.
+  TestMatrix(std::string name, DType type, const Placement& placement);
+  TestMatrix(TestMatrix&& other) noexcept;
+  ~TestMatrix();
+
+  AnyMatrix view() const;
+  DType type() const { return type_; }
+  std::int64_t rows() const { return placement_.rows; }
+  std::int64_t cols() const { return placement_.cols; }
+
+  /// Sets every element on the host and copies everything to the device. Elements that share an address get the same value:
+  /// the one that `value` gives for the last.
+  void fill(const std::function<double(std::int64_t row, std::int64_t col)>& value);
+  /// Sets every element, and the device's, to NaN.
+  void poison();
+  /// Element on the host, after fill() or fetch().
+  double at(std::int64_t row, std::int64_t col) const;
+  /// Copies the device's bytes to the host.
+  /// @return what is wrong with bytes outside the elements, or an empty string.
+  std::string fetch();
+  /// Whether the device still holds what fill() put there. @return what changed, or an empty string.
+  std::string changed() const;
+
+  /// @name The whole allocation in device memory, guard bands included, for copies of it
+  /// @{
+  void* allocation() const { return device_; }
+  std::size_t allocated_bytes() const { return bytes_; }
+  /// The matrix in a copy of the allocation.
+  AnyMatrix view_in(void* copy) const;
+  /// @}
+
+ private:
+  std::int64_t element(std::int64_t row, std::int64_t col) const;  // index into the allocation
+
+  std::string name_;
+  DType type_;
+  Placement placement_;
+  std::int64_t first_ = 0;  // index of element (0, 0) in the allocation
+  std::size_t bytes_ = 0;
+  void* device_ = nullptr;
+  std::vector<unsigned char> host_;
+  std::vector<bool> is_element_;  // per element-sized cell of the allocation
+};
+
+}  // namespace harness

@@ -1,0 +1,157 @@
+#include "common/harness/timing.h"
+
+#include <chrono>
+#include <cmath>
+#include <memory>
+
+#include "common/device/device.cuh"
+#include "common/harness/statistics.h"
+
+namespace harness {
+namespace {
+
+constexpr double kSampleSeconds = 1e-3;  // a graph lasts about that long
+constexpr double kWarmUpSeconds = 20e-3;
+
+// Launches go to a stream of our own meanwhile, because the default stream cannot be captured.
+class StreamScope {
+ public:
+  StreamScope() : before_(device::stream()) { DEVICE_CHECK(cudaStreamCreate(&device::stream())); }
+  ~StreamScope() {
+    cudaStreamDestroy(device::stream());
+    device::stream() = before_;
+  }
+  StreamScope(const StreamScope&) = delete;
+
+ private:
+  cudaStream_t before_;
+};
+
+class Event {
+ public:
+  Event() { DEVICE_CHECK(cudaEventCreate(&event_)); }
+  ~Event() { cudaEventDestroy(event_); }
+  Event(const Event&) = delete;
+  void record() { DEVICE_CHECK(cudaEventRecord(event_, device::stream())); }
+  double seconds_since(const Event& begin) const {
+    DEVICE_CHECK(cudaEventSynchronize(event_));
+    float milliseconds = 0;
+    DEVICE_CHECK(cudaEventElapsedTime(&milliseconds, begin.event_, event_));
+    return 1e-3 * milliseconds;
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+class Graph {
+ public:
+  explicit Graph(const std::function<void()>& launches) {
+    cudaGraph_t graph = nullptr;
+    DEVICE_CHECK(cudaStreamBeginCapture(device::stream(), cudaStreamCaptureModeThreadLocal));
+    try {
+      launches();
+    } catch (...) {
+      cudaStreamEndCapture(device::stream(), &graph);
+      throw;
+    }
+    DEVICE_CHECK(cudaStreamEndCapture(device::stream(), &graph));
+    const cudaError_t status = cudaGraphInstantiate(&executable_, graph, 0);
+    cudaGraphDestroy(graph);
+    DEVICE_CHECK(status);
+  }
+  Graph(Graph&& other) noexcept : executable_(std::exchange(other.executable_, nullptr)) {}
+  ~Graph() {
+    if (executable_) cudaGraphExecDestroy(executable_);
+  }
+  void launch() const { DEVICE_CHECK(cudaGraphLaunch(executable_, device::stream())); }
+
+ private:
+  cudaGraphExec_t executable_ = nullptr;
+};
+
+struct Runner {
+  std::function<void()> run;
+  int launches = 1;
+  bool graph = false;
+};
+
+}  // namespace
+
+Sample Timings::sample(std::size_t i) const {
+  return {quantile(seconds[i], 0.5),
+          quantile(seconds[i], 0.2),
+          quantile(seconds[i], 0.8),
+          static_cast<int>(seconds[i].size()),
+          launches[i],
+          static_cast<bool>(graph[i])};
+}
+
+Ratio Timings::ratio(std::size_t i, std::size_t other) const {
+  std::vector<double> ratios;
+  for (std::size_t round = 0; round < seconds[i].size(); ++round)
+    if (seconds[i][round] > 0) ratios.push_back(seconds[other][round] / seconds[i][round]);
+  if (ratios.empty()) return {};
+  return {quantile(ratios, 0.5), quantile(ratios, 0.2), quantile(ratios, 0.8)};
+}
+
+Timings time_in_rounds(const std::vector<Contestant>& contestants, const TimingPlan& plan,
+                       const std::function<void()>& while_running) {
+  using Clock = std::chrono::steady_clock;
+  const auto since = [](Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+  const StreamScope stream;
+  Event begin, end;
+  int next_set = 0;
+  const auto turn = [&] { return next_set++ % plan.sets; };
+
+  std::vector<Runner> runners;
+  for (const Contestant& c : contestants) {
+    // Modules and handles load at the first launch; then the clocks rise.
+    c.launch(turn());
+    DEVICE_CHECK(cudaStreamSynchronize(device::stream()));
+    double shortest = 1e9;
+    const auto warm_up = Clock::now();
+    do {
+      begin.record();
+      c.launch(turn());
+      end.record();
+      shortest = std::min(shortest, end.seconds_since(begin));
+    } while (since(warm_up) < kWarmUpSeconds);
+
+    Runner runner;
+    if (shortest >= kSampleSeconds) {
+      runner.run = [&c, turn] { c.launch(turn()); };
+    } else {
+      // Whole turns through the sets, so that each replay finds the caches as the one before left them.
+      const int wanted = static_cast<int>(std::ceil(kSampleSeconds / std::max(shortest, 1e-6)));
+      runner.launches = (wanted + plan.sets - 1) / plan.sets * plan.sets;
+      runner.graph = true;
+      auto graph = std::make_shared<Graph>([&] {
+        for (int i = 0; i < runner.launches; ++i) c.launch(i % plan.sets);
+      });
+      runner.run = [graph] { graph->launch(); };
+      runner.run();
+    }
+    runners.push_back(std::move(runner));
+  }
+
+  Timings timings;
+  timings.seconds.resize(runners.size());
+  for (const Runner& r : runners) timings.launches.push_back(r.launches), timings.graph.push_back(r.graph);
+  const auto start = Clock::now();
+  for (int round = 0; round < plan.max_rounds; ++round) {
+    const bool last = round + 1 == plan.max_rounds || (round + 1 >= plan.min_rounds && since(start) > plan.seconds);
+    for (std::size_t i = 0; i < runners.size(); ++i) {
+      const std::size_t who = (i + static_cast<std::size_t>(round)) % runners.size();
+      begin.record();
+      runners[who].run();
+      end.record();
+      if (last && i == 0 && while_running) while_running();
+      timings.seconds[who].push_back(end.seconds_since(begin) / runners[who].launches);
+    }
+    if (last) break;
+  }
+  return timings;
+}
+
+}  // namespace harness

@@ -1,0 +1,43 @@
+/// @file
+/// Times launches on the GPU: CUDA events, graphs for short ones, all contestants in alternating rounds.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "common/harness/results.h"
+
+namespace harness {
+
+/// One of the things that are timed against each other.
+struct Contestant {
+  /// Starts the work once on device::stream(), on buffer set number `set`.
+  std::function<void(int set)> launch;
+};
+
+/// How much is timed.
+struct TimingPlan {
+  int sets = 1;  ///< of buffers that launches take in turn
+  int min_rounds = 11, max_rounds = 101;
+  double seconds = 1;  ///< the rounds end after that long, but not before min_rounds
+};
+
+/// Seconds per launch, for each contestant and round.
+struct Timings {
+  std::vector<std::vector<double>> seconds;
+  std::vector<int> launches;  ///< per round
+  std::vector<bool> graph;
+
+  Sample sample(std::size_t contestant) const;
+  /// Of the other contestant's time over this one's, round by round.
+  Ratio ratio(std::size_t contestant, std::size_t other) const;
+};
+
+/// Each contestant is warmed up alike. In each round, each contestant runs once; who comes first changes from round to round, so
+/// that nobody always finds the GPU in the state that one other leaves. A contestant's run is one launch, or, where a launch is
+/// short against the resolution of events (0.5 us) and the cost of launching, a CUDA graph of many.
+/// @param while_running called once, while the last round is being executed
+Timings time_in_rounds(const std::vector<Contestant>& contestants, const TimingPlan& plan,
+                       const std::function<void()>& while_running = {});
+
+}  // namespace harness
