@@ -35,6 +35,7 @@ inline void check(cudaError_t status, const char* call, const char* file, int li
   throw Error(std::string(call) + " failed at " + file + ":" + std::to_string(line) + ": " + cudaGetErrorName(status) + ", " +
               cudaGetErrorString(status));
 }
+/// check() of a call of the CUDA runtime, with the call's text and place.
 #define DEVICE_CHECK(call) ::device::check((call), #call, __FILE__, __LINE__)
 
 /// The block's dynamic shared memory as an array of T, 1024-byte aligned.
@@ -163,6 +164,7 @@ class Buffer {
     require(first, count);
     if (count) detail::copy_out(host, data_ + first, count * sizeof(T));
   }
+  /// A copy of all elements.
   std::vector<T> download() const {
     std::vector<T> host(size_);
     download(host.data(), size_);
@@ -173,8 +175,8 @@ class Buffer {
     if (size_) detail::fill(data_, byte, size_ * sizeof(T));
   }
 
-  T* data() const { return data_; }
-  std::size_t size() const { return size_; }
+  T* data() const { return data_; }           ///< address in device memory; null if empty
+  std::size_t size() const { return size_; }  ///< in elements
 
  private:
   void require(std::size_t first, std::size_t count) const {

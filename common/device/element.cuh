@@ -6,8 +6,11 @@
 
 namespace device {
 
+/// Itself.
 __device__ __forceinline__ float to_float(float x) { return x; }
+/// Exact.
 __device__ __forceinline__ float to_float(__half x) { return __half2float(x); }
+/// Exact.
 __device__ __forceinline__ float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
 
 /// Rounds once, to nearest even; values beyond the range of T become infinite, NaN stays NaN.

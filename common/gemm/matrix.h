@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #ifdef __CUDACC__
+/// An inline function of the contract: callable from kernels too.
 #define GEMM_HOST_DEVICE __host__ __device__ __forceinline__
 #else
 #define GEMM_HOST_DEVICE inline
@@ -26,13 +27,16 @@ struct Matrix {
   /// Address of element (r, c).
   GEMM_HOST_DEVICE T* at(std::int64_t r, std::int64_t c) const { return data + (r * row_stride + c * col_stride); }
 
+  /// A view of the same data, rows and columns exchanged.
   GEMM_HOST_DEVICE Matrix transposed() const { return {data, cols, rows, col_stride, row_stride}; }
 };
 
+/// Without padding: element (r, c) stands at data[r * cols + c].
 template <class T>
 Matrix<T> row_major(T* data, std::int64_t rows, std::int64_t cols) {
   return {data, rows, cols, cols, 1};
 }
+/// Without padding: element (r, c) stands at data[c * rows + r].
 template <class T>
 Matrix<T> column_major(T* data, std::int64_t rows, std::int64_t cols) {
   return {data, rows, cols, 1, rows};

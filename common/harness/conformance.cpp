@@ -19,6 +19,10 @@
 #endif
 #include "common/harness/ncu.h"
 #include "common/harness/problem.h"
+#ifdef COURSE_ON_INTERPRETER
+#include "common/harness/projection.h"
+#include "common/harness/results.h"
+#endif
 
 namespace harness {
 namespace {
@@ -349,6 +353,27 @@ void check_counters([[maybe_unused]] const Step& step) {
       CHECK(differences(rows[at++], counted) == "");
     }
     CHECK(at == rows.size());
+  }
+#endif
+}
+
+void check_projection([[maybe_unused]] const Step& step, [[maybe_unused]] DType type, [[maybe_unused]] double error) {
+#ifdef COURSE_ON_INTERPRETER
+  const Spec counted{256, 256, 256, type, type}, large{4096, 4096, 4096, type, type};
+  const std::string file = "docs/results/h200/ladder-" + std::string(name(type)) + ".json";
+  Problem problem(counted);
+  for (const Variant& v : step.variants) {
+    if (v.in != type || v.out != type) continue;
+    INFO(title(step, v));
+    const std::optional<double> measured = measured_rate(file, step.name, v.tile, large);
+    REQUIRE_MESSAGE(measured, "not in " << file << "; record it: tools/gpu-checks results");
+    interpreter::clear_profiles();
+    v.gemm(problem.A.view(), problem.B.view(), problem.C.view());
+    const double projected =
+        projected_flops_per_second(counted, interpreter::profiles().back().total, interpreter::find_gpu("h200"));
+    MESSAGE(title(step, v) << ": projected " << with_prefix(projected) << "FLOP/s, measured " << with_prefix(*measured)
+                           << "FLOP/s");
+    CHECK(std::fabs(projected / *measured - 1) <= error);
   }
 #endif
 }

@@ -16,4 +16,9 @@ void check_lesson_problem(const Step& step);
 /// Compares the interpreter's counters with each table that ncu recorded of this step. On a GPU, does nothing.
 void check_counters(const Step& step);
 
+/// Projects what the interpreter counts of each tile at 256 x 256 x 256 to an H200, and compares with what was measured there at
+/// 4096 x 4096 x 4096. On a GPU, does nothing.
+/// @param error the largest that is allowed, as a part of the measured rate
+void check_projection(const Step& step, DType type, double error);
+
 }  // namespace harness

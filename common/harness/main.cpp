@@ -17,6 +17,9 @@ std::vector<const Variant*> variants_for(const Spec& spec) {
 int run(const Arguments& arguments) {
   constexpr int kVerified = 0, kWrong = 1;
   prepare(arguments);
+  for (const Spec& spec : arguments.problems)
+    if (variants_for(spec).empty())
+      throw BadInput("this step has no kernel for " + std::string(name(spec.in)) + "; choose another --dtype");
   for (const Spec& spec : arguments.problems) check_affordable(spec, arguments, variants_for(spec));
   if (!arguments.json.empty()) write_file(arguments.json + ".test", ""), std::remove((arguments.json + ".test").c_str());
   const Machine machine = this_machine();

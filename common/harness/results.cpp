@@ -183,6 +183,18 @@ void write_file(const std::string& path, const std::string& text) {
   if (rename(unfinished.c_str(), path.c_str()) != 0) refuse("write");
 }
 
+std::optional<double> measured_rate(const std::string& path, const std::string& step, const std::string& tile, const Spec& spec) {
+  std::ifstream file(path);
+  const ordered_json document = ordered_json::parse(file, nullptr, false);
+  if (document.is_discarded() || !document.contains("results")) throw std::runtime_error("no results in " + path);
+  for (const ordered_json& r : document["results"])
+    if (r["step"] == step && r["tile"] == tile && r["m"] == spec.m && r["n"] == spec.n && r["k"] == spec.k &&
+        r["in"] == name(spec.in) && r["out"] == name(spec.out) && r["layout"] == spec.layout() && r["mode"] == "hot" &&
+        r["tflops"].is_number())
+      return 1e12 * r["tflops"].get<double>();
+  return std::nullopt;
+}
+
 std::optional<Ceilings> read_ceilings(const std::string& path, const Machine& m) {
   std::ifstream file(path);
   const ordered_json j = ordered_json::parse(file, nullptr, false);

@@ -87,6 +87,10 @@ std::string to_json(const Machine& machine, const Ceilings& ceilings, const std:
 /// @throws BadInput when the folder cannot be written or the disk is full; what was at `path` stays.
 void write_file(const std::string& path, const std::string& text);
 
+/// Operations per second that a result file holds for `step`'s `tile` on `spec`, hot; nothing where it has no such result.
+/// @throws std::runtime_error when the file cannot be read
+std::optional<double> measured_rate(const std::string& path, const std::string& step, const std::string& tile, const Spec& spec);
+
 /// Ceilings kept in a file, by GPU and driver. Nothing when there is no such file or it is of another GPU or damaged.
 std::optional<Ceilings> read_ceilings(const std::string& path, const Machine& machine);
 void write_ceilings(const std::string& path, const Machine& machine, const Ceilings& ceilings);

@@ -67,7 +67,7 @@ std::string note(const Roofline& r, std::optional<double> rate) {
   if (*rate > *loads.bound)
     text += ", " + digits(*rate / *loads.bound) + " times that bound: caches answer most of the loads";
   else if (*loads.bound >= r.peak)
-    text += ": what is missing is time in which the arithmetic units wait";
+    text += ": the rest is time in which arithmetic units wait or have nothing to do";
   return text + ".";
 }
 

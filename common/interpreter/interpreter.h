@@ -75,18 +75,21 @@ struct Diagnosis {
 /// Thrown by a launch that failed a check. Uncaught, it prints the report and ends the program with exit code 1.
 class KernelError : public std::runtime_error {
  public:
+  /// what() is the whole report.
   explicit KernelError(Diagnosis d) : std::runtime_error(d.text()), diagnosis(std::move(d)) {}
   Diagnosis diagnosis;
 };
 
 /// Counters of one kernel or one source line, as ncu counts them. metrics() gives ncu's names.
 struct Counters {
+  /// Loads, stores or atomics of global memory.
   struct Global {
     std::uint64_t requests = 0;  ///< instructions that a warp sent to the L1 cache
     std::uint64_t sectors = 0;   ///< 32-byte sectors that they touched
     std::uint64_t lines = 0;     ///< 128-byte cache lines that they touched: passes through the L1 cache
     std::uint64_t bytes = 0;     ///< bytes that the lanes asked for
   };
+  /// Loads, stores or atomics of shared memory.
   struct Shared {
     std::uint64_t requests = 0;          ///< instructions of a warp
     std::uint64_t wavefronts = 0;        ///< passes through the 32 banks that they took
@@ -96,6 +99,7 @@ struct Counters {
   Global global_load, global_store, global_atomic;
   Shared shared_load, shared_store, shared_atomic;
 
+  /// Adds every counter.
   Counters& operator+=(const Counters& other);
 };
 
@@ -111,6 +115,7 @@ std::vector<Metric> metrics(const Counters& counters);
 struct L2Result {
   std::uint64_t reads = 0, read_hits = 0, writes = 0;
   std::uint64_t dram_read_bytes = 0, dram_write_bytes = 0;
+  /// Share of the reads that hit, 0 to 1; 0 without reads.
   double hit_rate() const { return reads ? double(read_hits) / double(reads) : 0; }
 };
 
@@ -135,7 +140,7 @@ struct KernelProfile {
 
 /// The launches since the program's start or the last clear_profiles().
 const std::vector<KernelProfile>& profiles();
-void clear_profiles();
+void clear_profiles();  ///< forgets them; references from profiles() are invalid then
 
 /// A table of `profile`, per source line and in total, for people.
 std::string to_text(const KernelProfile& profile);
@@ -143,9 +148,11 @@ std::string to_text(const KernelProfile& profile);
 /// @name Device memory
 /// One address range of the modelled GPU's size; pages cost memory only once they are touched. Prefer device::Buffer.
 /// @{
-/// @param label names the memory in reports. @throws std::bad_alloc when the modelled GPU's memory is used up.
+
+/// `bytes` of memory, uninitialised; reports call it `label`.
+/// @throws std::bad_alloc when the modelled GPU's memory is used up.
 void* allocate(std::size_t bytes, const std::string& label = "");
-void release(void* p);
+void release(void* p);  ///< of what allocate() gave
 /// Host to device: also marks the bytes as initialised. @throws std::out_of_range outside one allocation.
 void copy_in(void* device, const void* host, std::size_t bytes);
 /// Device to host. @throws std::out_of_range outside one allocation.

@@ -24,9 +24,11 @@ struct Tile {
 
   /// Position of a thread's element in the block's part of C.
   static __device__ int row(int thread) { return mapping == Mapping::kCoalesced ? thread / kBlockN : thread % kBlockM; }
+  /// The same along n.
   static __device__ int col(int thread) { return mapping == Mapping::kCoalesced ? thread % kBlockN : thread / kBlockM; }
 };
 
+/// One thread, one element of C: Tile::kThreads threads a block, one block for each kBlockM x kBlockN elements.
 template <class Tile, class In, class Out, class Epilogue>
 __global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C,
                                                               Epilogue epilogue) {
@@ -45,6 +47,7 @@ __global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(Matrix<const In> A
   *C.at(row, col) = device::from_float<Out>(epilogue(rC));
 }
 
+/// As the contract in common/gemm/gemm.h says. @throws gemm::Refused
 template <class Tile, class In, class Out, class Epilogue>
 void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilogue) {
   gemm::check(A, B, C);
@@ -53,6 +56,7 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
   device::launch(gemm_kernel<Tile, In, Out, Epilogue>, gemm::grid_size(tiles), Tile::kThreads, 0, A, B, C, epilogue);
 }
 
+/// What the step ships, the best one first.
 using Tiles = gemm::TypeList<Tile<Mapping::kCoalesced>, Tile<Mapping::kSwapped>>;
 
 }  // namespace step_01_naive

@@ -87,6 +87,8 @@ __device__ __forceinline__ void load_fragment(float (&r)[kCount], const float* s
   }
 }
 
+/// One block, one kBlockM x kBlockN tile of C. `a_vectors`: runs of A along `a_contiguous` are aligned vectors; B and C (along its
+/// rows) likewise.
 template <class Tile, Contiguous a_contiguous, Contiguous b_contiguous, class In, class Out, class Epilogue>
 __global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, bool a_vectors,
                                                               bool b_vectors, bool c_vectors, Epilogue epilogue) {
@@ -139,6 +141,7 @@ __global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(Matrix<const In> A
   }
 }
 
+/// As the contract in common/gemm/gemm.h says. @throws gemm::Refused
 template <class Tile, class In, class Out, class Epilogue>
 void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilogue) {
   gemm::check(A, B, C);
@@ -163,6 +166,7 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
   if (!a_along_k && !b_along_k) launch.template operator()<kMN, kMN>();
 }
 
+/// What the step ships, the best one first.
 using Tiles = gemm::TypeList<Tile<128, 128, 8, 8, 8>, Tile<64, 64, 8, 4, 4>, Tile<32, 32, 32, 1, 1>>;
 
 }  // namespace step_02_tiled
