@@ -10,6 +10,8 @@ scratch=$(mktemp -d -t 'course test.XXXXXX')
 trap 'rm -rf "$scratch"' EXIT
 export SCRATCH=$scratch
 passed=0 failed=0
+largest_file=unlimited
+python=$(python3 -c 'import sys; print(sys.executable)') # python3 itself may be a script that needs more than PATH
 
 # --- the stand-ins ---
 
@@ -47,33 +49,42 @@ case $* in
     trap 'sleep 0.2; echo interrupted && rm -r "$SCRATCH/building"; exit 130' INT
     [[ ! -f $SCRATCH/build-is-slow ]] || sleep "$(<"$SCRATCH/build-is-slow")"
     echo '[1/1] Linking'
+    bin=build/$(sed -E 's/.*--preset ([a-z-]+).*/\1/' <<<"$*")/bin
     for step in steps/*/; do
-      step=$(basename "$step")
-      mkdir -p build/interpreter/bin
-      ln -sf "$SCRATCH/bin/a_step" "build/interpreter/bin/$step"
+      mkdir -p "$bin"
+      ln -sf "$SCRATCH/bin/a_step" "$bin/$(basename "$step")"
     done
     rm -r "$SCRATCH/building"
     ;;
   *) mkdir -p "build/$(sed -E 's/.*--preset ([a-z-]+).*/\1/' <<<"$*")" ;;
 esac
 END
-  # The file exit-NN_name holds a step's exit code.
+  # The file exit-NN_name holds a step's exit code, the file document.json what it writes, with its name for STEP.
   stand_in a_step <<'END'
-echo "$(basename "$0") $*"
-[[ ! -f $SCRATCH/exit-$(basename "$0") ]] || exit "$(<"$SCRATCH/exit-$(basename "$0")")"
+name=$(basename "$0")
+echo "$name $*"
+echo "${COURSE_COMMIT-unset}" >"$SCRATCH/commit"
+[[ ! -f $SCRATCH/exit-$name ]] || exit "$(<"$SCRATCH/exit-$name")"
+[[ ! -f $SCRATCH/document.json ]] || sed "s/STEP/$name/" "$SCRATCH/document.json" >"${*: -1}"
 END
   stand_in ctest <<<'[[ ! -f $SCRATCH/ctest-fails ]] || exit 8'
   stand_in apt-get <<'END'
 [[ ! -f $SCRATCH/apt-fails || $* != *install* ]] || { echo 'E: no network'; exit 100; }
 [[ $* != *install* ]] || : >"$SCRATCH/missing"
 END
-  stand_in python3 <<'END'
+  # The report's scripts do nothing here, except where a test makes the file reports.
+  stand_in python3 <<END
+[[ \$1 != */tools/report/* || ! -f \$SCRATCH/reports ]] || exec '$python' "\$@"
+END
+  cat >>"$scratch/bin/python3" <<'END'
+[[ $* != *matplotlib* ]] || exit "$(<"$SCRATCH/matplotlib")"
 [[ $* == *'-m venv'* ]] || exit 0
 target=${*: -1}
 mkdir -p "$target/bin" "$target/lib/python3.11/site-packages/nvidia/cu13/include"
 : >"$target/lib/python3.11/site-packages/nvidia/cu13/include/cuda_runtime.h"
 ln -s "$SCRATCH/bin/pip" "$target/bin/python"
 END
+  echo 1 >"$scratch/matplotlib"
   stand_in pip <<<'[[ ! -f $SCRATCH/pip-fails ]] || exit 1'
   stand_in id <<<'echo 0'
   stand_in ninja </dev/null
@@ -96,7 +107,12 @@ start_afresh() {
 course() {
   : >"$scratch/calls"
   code=0
-  PATH=$scratch/bin "$scratch/course/tools/course" "$@" >"$scratch/output" 2>"$scratch/errors" </dev/null || code=$?
+  (
+    # Writing more than that fails, as on a full disk; in units of 1024 bytes.
+    trap '' XFSZ
+    ulimit -f "$largest_file"
+    PATH=$scratch/bin exec "$scratch/course/tools/course" "$@" >"$scratch/output" 2>"$scratch/errors" </dev/null
+  ) || code=$?
   output=$(<"$scratch/output")
   errors=$(<"$scratch/errors")
 }
@@ -132,7 +148,7 @@ refused() { # TEXT ARGUMENT...: exit 2 and at most two lines with TEXT; nothing 
   check "$*: no command ran" not_called 'cmake\|apt-get\|python3\|a_step'
 }
 
-steps_run() { sed -n 's/ .*//p' <<<"$output" | tr '\n' ' '; }
+steps_run() { sed -En 's|^a_step .*/([^/]+)\.json$|\1|p' "$scratch/calls" | tr '\n' ' '; }
 
 # --- the tests ---
 
@@ -145,10 +161,15 @@ test_refusals() {
     refused 'is not MxNxK' run --shape "$shape"
     refused 'is not MxNxK' run "--shape=$shape"
   done
+  for shape in '1x1x1,' ',1x1x1' 1x1x1,,2x2x2 1x1x1,2x2 '1x1x1 2x2x2' '1x1x1, 2x2x2'; do
+    refused 'is not MxNxK' run --shape "$shape"
+  done
   refused 'too large' run --shape 12x12x99999999999999999999
   refused 'needs 8589934591 GiB' run --on interpreter --shape 999999999999999999x999999999999999999x999999999999999999
   refused 'needs 8589934591 GiB' run --on interpreter --shape 4294967296x4294967296x1
   refused 'take a smaller --shape' run --on interpreter --shape 1000000x1000000x1
+  refused 'take a smaller --shape' run --on interpreter --shape 1x1x1,1000000x1000000x1
+  refused "'12x12x99999999999999999999' is too large" run --shape 1x1x1,12x12x99999999999999999999
   # A, B and C are a sixth of the memory; only with shadow memory it is too much.
   refused 'take a smaller --shape' run --on interpreter --shape "$(($(memory) / 48))x1x1"
   refused 'none of: f32 f16 bf16' run --dtype int3
@@ -157,6 +178,23 @@ test_refusals() {
   refused 'none of: nn nt tn tt' run --layout 'nn nt'
   refused 'none of: gpu interpreter' run --on tpu
   refused 'none of: gpu interpreter' test --on tpu
+  refused 'none of: hot cold' run --mode warm
+  refused '--mode is about the GPU' run --on interpreter --mode cold
+  refused 'none of: h200 a100 h100 4090' run --as b200
+  refused 'none of: h200 a100 h100 4090' run --as=
+  refused 'needs the name of a folder' run --out=
+  refused "cannot write to $scratch/missing: it is a file" run --on interpreter --out "$scratch/missing"
+  refused "cannot write to $scratch/missing/below: make" run --on interpreter --out "$scratch/missing/below"
+  refused 'cannot write to /proc/below: make' run --on interpreter --out /proc/below
+  refused 'unknown option' run --json=yes
+  refused 'needs two result files' compare
+  refused 'needs two result files' compare a
+  refused 'needs two result files' compare a b c
+  refused "cannot read 'a'" compare a "$scratch/missing"
+  refused "cannot read '/'" compare "$scratch/missing" -- /
+  refused 'not a number of percent' compare "$scratch/missing" "$scratch/missing" --fail-beyond -3
+  refused 'not a number of percent' compare "$scratch/missing" "$scratch/missing" --fail-beyond 3%
+  refused 'needs a value' compare a b --fail-beyond
   refused 'none of: forward' run --order sideways
   refused 'none of: forward' run --order random:
   refused 'none of: forward' run --order random:-1
@@ -186,14 +224,14 @@ test_step_names() {
   refused 'could be any of: 02_tiled 02_tiny' run 02_ti
   refused "no step '3'" run 1 3
   course run --on interpreter 1 02_til 10 01 10_ steps/02_tiny/
-  check 'steps by number and prefix' equal "$(steps_run)" '01_naive 02_tiled 10_last 01_naive 10_last 02_tiny '
+  check 'steps by number and prefix, each once' equal "$(steps_run)" '01_naive 02_tiled 10_last 02_tiny '
   course run --on interpreter
   check 'no step means all' equal "$(steps_run)" '01_naive 02_tiled 02_tiny 10_last '
 }
 
 test_help() {
   local arguments
-  for arguments in help --help 'run --help' 'test --help' 'help run' 'help test' 'run 1 -h'; do
+  for arguments in help --help 'run --help' 'test --help' 'compare --help' 'help run' 'help test' 'run 1 -h'; do
     # shellcheck disable=SC2086 # several arguments
     course $arguments
     check "$arguments" equal "$code" 0
@@ -206,13 +244,132 @@ test_help() {
 }
 
 test_arguments_reach_the_step() {
+  local results=$scratch/course/build/results
   course run 1 --on interpreter
-  check 'defaults' contains "$output" '01_naive --shape 256x256x256 --dtype f32 --layout nn'
-  check 'defaults' lacks "$output" '--force'
-  course run 1 --on=interpreter --shape=0x4x007 --dtype fp16 --layout tn --order random:7 --force
-  check 'all options' equal "$output" '01_naive --shape 0x4x007 --dtype f16 --layout tn --order random:7 --force'
+  check 'defaults' equal "$output" \
+    "01_naive --shape 256x256x256 --dtype f32 --layout nn --json $results/01_naive.json"
+  course run 1 --on=interpreter --shape=0x4x007,08x9x10 --dtype fp16 --layout tn --order random:7 --as h100 --force
+  check 'all options' equal "$output" "01_naive --shape 0x4x007,08x9x10 --dtype f16 --layout tn --as h100$(
+  ) --order random:7 --force --json $results/01_naive.json"
   course run -- 1 --on
   check 'after --, everything is a step' contains "$errors" "no step '--on'"
+}
+
+test_gpu() {
+  local results=$scratch/course/build/results
+  stand_in nvidia-smi </dev/null
+  mkdir -p "$scratch"/cuda/{bin,include}
+  cp "$scratch/bin/ninja" "$scratch/cuda/bin/nvcc"
+  : >"$scratch/cuda/include/cuda_runtime.h"
+  echo '#define CUDART_VERSION 13000' >"$scratch/cuda/include/cuda_runtime_api.h"
+  export CUDA_HOME=$scratch/cuda
+  course run 1
+  check 'the GPU is chosen' equal "$output" "01_naive --shape 4096x4096x4096 --dtype f32 --layout nn$(
+  ) --ceilings $scratch/course/build/ceilings.json --json $results/01_naive.json"
+  course run 1 --mode cold
+  check '--mode' contains "$output" ' --mode cold '
+  rm -r "$scratch/course/build"
+  refused '--as is about the interpreter' run --as h200
+  refused '--as is about the interpreter' run --on gpu --as h200
+  refused '--order is about the interpreter' run --order random
+  course run 1 --as h200 --on interpreter
+  check '--as' contains "$output" ' --as h200 '
+  unset CUDA_HOME
+}
+
+# A run's results, with the real report.
+test_results() {
+  local results=$scratch/course/build/results before
+  : >"$scratch/reports"
+  cat >"$scratch/document.json" <<'END'
+{"schema": "gemm-course-results", "version": 1, "created": "2026-11-21T07:00:00Z", "commit": null, "backend": "interpreter",
+ "gpu": {"name": "a GPU"}, "cuda": "13.0", "cublas": null, "ceilings": {"source": "datasheet"},
+ "results": [{"step": "STEP", "tile": "1x1", "first": true, "m": 1, "n": 1, "k": 1, "in": "f32", "out": "f32",
+   "layout": "nn", "mode": "count", "flops": 2, "bytes": {"no_reuse": 12, "tile_reuse": 12, "compulsory": 12},
+   "intensity": {}, "bound": {}, "note": "the note of STEP", "counters": {"bytes": 96}}]}
+END
+  course run --on interpreter
+  check 'the ladder' equal "$code" 0
+  check 'the ladder' contains "$output" 'the note of 10_last'
+  check 'the ladder hides the details' lacks "$output" '--shape'
+  check 'the ladder shows progress' contains "$errors" $'01_naive: running ...\ncourse: 02_tiled: running ...'
+  check 'where the results are' contains "$errors" "results: $results/ladder.json"
+  check 'counters have no plots' lacks "$errors" plot
+  check 'no caches beside the sources' test ! -e "$scratch/course/tools/report/__pycache__"
+  check 'outside a checkout' equal "$(<"$scratch/commit")" ''
+  before=$(<"$results/ladder.json")
+  check 'all steps are in the file' equal "$(grep -c '"step"' <<<"$before")" 4
+
+  course run --on interpreter --json 1 02_tiled 02_tiny 10
+  check '--json' equal "$output" "$before"
+  course run --on interpreter 1
+  check 'a step that was named shows details' contains "$output" '01_naive --shape'
+  check 'a step that was named has a table' contains "$output" 'the note of 01_naive'
+  check 'ladder.json is of the last run' equal "$(grep -c '"step"' "$results/ladder.json")" 1
+
+  echo 1 >"$scratch/exit-02_tiled"
+  echo precious | tee "$results/ladder.json" "$results/02_tiled.json" >/dev/null
+  course run --on interpreter
+  check 'a failed step' equal "$code" 1
+  check 'a failed step shows its output' contains "$errors" '02_tiled --shape'
+  check 'the others have a table' contains "$output" 'the note of 10_last'
+  check 'a failed step is not in it' lacks "$output" 02_tiled
+  check 'a failed step leaves the results' equal "$(cat "$results/ladder.json" "$results/02_tiled.json")" $'precious\nprecious'
+  check 'a failed step leaves the results' contains "$errors" 'ladder.json was not written'
+  course run --on interpreter 02_tiled
+  check 'nothing verified, nothing shown' equal "$code" 1
+  rm "$scratch/exit-02_tiled"
+
+  cd "$scratch"
+  course run --on interpreter 1 --out 'a folder/below'
+  check '--out' equal "$code" 0
+  check '--out' test -s "$scratch/a folder/below/ladder.json" -a -s "$scratch/a folder/below/01_naive.json"
+  largest_file=100 course run --on interpreter 1
+  check 'a full disk' equal "$code" 2
+  check 'a full disk' contains "$errors" 'make room on its disk'
+  check 'a full disk: nothing left behind' equal "$(compgen -G "$results/.*probe*")" ''
+  check 'a full disk: nothing built' not_called cmake
+
+  mkdir "$scratch/course/.git"
+  stand_in git <<<'echo 0123456789ab-dirty'
+  course run --on interpreter 1
+  check 'in a checkout' equal "$(<"$scratch/commit")" 0123456789ab-dirty
+
+  sed 's/96/128/' "$results/ladder.json" >"$scratch/other.json"
+  course compare "$results/ladder.json" "$results/ladder.json"
+  check 'compare' equal "$code" 0
+  check 'compare' contains "$output" '0 changes beyond the noise'
+  course compare --fail-beyond 3 "$results/ladder.json" "$scratch/other.json"
+  check 'compare with a change' equal "$code" 1
+  check 'compare with a change' contains "$output" +33.33%
+  course compare "$results/ladder.json" "$scratch/missing"
+  check 'compare with a bad file' equal "$code" 2
+  check 'compare with a bad file' equal "$(grep -c '' <<<"$errors")" 1
+}
+
+test_plots() {
+  local results=$scratch/course/build/results
+  cat >"$scratch/course/tools/plot" <<'END'
+#!/bin/bash
+echo "plot $*" >>"$SCRATCH/calls"
+[[ ! -f $SCRATCH/plot-fails ]] || { echo 'nothing to draw' >&2; exit 2; }
+END
+  chmod +x "$scratch/course/tools/plot"
+  course run --on interpreter 1 --as h200
+  check 'no matplotlib' not_called '^plot'
+  check 'no matplotlib' contains "$errors" "tools/plot $results/ladder.json"
+  mkdir "$scratch/course/build/plot-venv"
+  course run --on interpreter 1 --as h200
+  check 'the matplotlib of tools/plot' called "^plot $results/ladder.json --out $results/plots\$"
+  rmdir "$scratch/course/build/plot-venv"
+  echo 0 >"$scratch/matplotlib"
+  course run --on interpreter 1 --as h200
+  check 'plots' called "^plot $results/ladder.json --out $results/plots\$"
+  check 'plots' contains "$errors" "plots: $results/plots"
+  : >"$scratch/plot-fails"
+  course run --on interpreter 1 --as h200
+  check 'plots that fail are no failed step' equal "$code" 0
+  check 'plots that fail' lacks "$errors" 'plots:'
 }
 
 test_exit_codes() {
@@ -241,7 +398,7 @@ test_second_run_does_no_work() {
   start=$(date +%s%N)
   course run --on interpreter 1
   check 'the second run takes less than 0.5 s' test $((($(date +%s%N) - start) / 1000000)) -lt 500
-  check 'the second run only builds' equal "$(sed 's/ .*//' "$scratch/calls" | tr '\n' ' ')" 'cmake a_step '
+  check 'the second run only builds' equal "$(sed 's/ .*//' "$scratch/calls" | tr '\n' ' ')" 'cmake a_step python3 '
   cd "$scratch/course/steps"
   course run --on interpreter 1
   check 'from another folder' equal "$code" 0
@@ -296,6 +453,16 @@ test_missing_packages() {
 }
 
 test_missing_commands() {
+  mv "$scratch/bin/python3" "$scratch/python3"
+  stand_in apt-get <<<'[[ $* != *python3* ]] || cp "$SCRATCH/python3" "$SCRATCH/bin/python3"'
+  course compare "$scratch/calls" "$scratch/calls"
+  check 'compare installs Python alone' equal "$code" 0
+  check 'compare installs Python alone' called 'apt-get .*install.* python3$'
+  check 'compare installs Python alone' not_called 'g++\|cmake'
+  rm "$scratch/bin/python3"
+  course run --on interpreter 1
+  check 'run installs Python' called 'apt-get .*install.* python3$'
+
   rm "$scratch/bin/ninja" "$scratch/bin/gdb"
   course run --on interpreter 1
   check 'run needs no gdb' not_called 'apt-get .*gdb'

@@ -25,22 +25,20 @@ Spec parse_shape(const std::string& text) {
   return spec;
 }
 
-}  // namespace
-
-Arguments parse_arguments(const std::string& name, int argc, char** argv) {
-  CLI::App app("Step " + name + ": runs its kernels on random matrices, C = A * B, verifies the result and measures or counts.");
-  Arguments arguments;
+// As typed.
+struct Typed {
   std::string shapes = "256x256x256", dtype = "f32", layout = "nn", mode = "hot";
-  app.add_option("--shape", shapes, "MxNxK: C is M x N, K is the common dimension; several with commas between")
+};
+
+void describe(CLI::App& app, Typed& typed, Arguments& arguments) {
+  app.add_option("--shape", typed.shapes, "MxNxK: C is M x N, K is the common dimension; several with commas between")
       ->capture_default_str();
-  const std::map<std::string, DType> dtypes = {
-      {"f32", DType::kF32}, {"fp32", DType::kF32}, {"f16", DType::kF16}, {"fp16", DType::kF16}, {"bf16", DType::kBF16}};
-  app.add_option("--dtype", dtype, "element type of A, B and C: f32, f16 or bf16 (fp32, fp16 mean the same)")
+  app.add_option("--dtype", typed.dtype, "element type of A, B and C: f32, f16 or bf16 (fp32, fp16 mean the same)")
       ->capture_default_str();
-  app.add_option("--layout", layout, "nn, nt, tn or tt: n is row-major, t is column-major; A first")->capture_default_str();
+  app.add_option("--layout", typed.layout, "nn, nt, tn or tt: n is row-major, t is column-major; A first")->capture_default_str();
   app.add_option("--json", arguments.json, "write the results to this file, as docs/results/README.md describes");
 #ifdef COURSE_ON_GPU
-  app.add_option("--mode", mode, "hot: one set of matrices; cold: sets in turn, more than 3 times the L2 cache")
+  app.add_option("--mode", typed.mode, "hot: one set of matrices; cold: sets in turn, more than 3 times the L2 cache")
       ->capture_default_str();
   app.add_flag("--once", arguments.once, "launch each tile once, time nothing: for ncu and compute-sanitizer");
   app.add_option("--ceilings", arguments.ceilings, "keep the GPU's measured ceilings in this file");
@@ -49,33 +47,45 @@ Arguments parse_arguments(const std::string& name, int argc, char** argv) {
   app.add_flag("--force", arguments.force, "run even if it takes more than two minutes");
   app.add_option("--as", arguments.project_to, "project what was counted to a GPU: h200, h100, a100 or 4090");
 #endif
-  app.parse(argc, argv);
+}
 
-  if (!dtypes.contains(dtype)) throw BadInput("--dtype " + dtype + ": expected f32, f16 or bf16");
+// Fills in what was typed. @throws BadInput for what makes no sense
+void interpret(const Typed& typed, Arguments& arguments) {
+  static const std::map<std::string, DType> dtypes = {
+      {"f32", DType::kF32}, {"fp32", DType::kF32}, {"f16", DType::kF16}, {"fp16", DType::kF16}, {"bf16", DType::kBF16}};
+  const std::string& layout = typed.layout;
+  if (!dtypes.contains(typed.dtype)) throw BadInput("--dtype " + typed.dtype + ": expected f32, f16 or bf16");
   if (layout != "nn" && layout != "nt" && layout != "tn" && layout != "tt")
     throw BadInput("--layout " + layout + ": expected nn, nt, tn or tt");
-  if (mode != "hot" && mode != "cold") throw BadInput("--mode " + mode + ": expected hot or cold");
-  arguments.mode = mode == "hot" ? Mode::kHot : Mode::kCold;
-  std::istringstream list(shapes + ",");
+  if (typed.mode != "hot" && typed.mode != "cold") throw BadInput("--mode " + typed.mode + ": expected hot or cold");
+  arguments.mode = typed.mode == "hot" ? Mode::kHot : Mode::kCold;
+  std::istringstream list(typed.shapes + ",");
   for (std::string shape; std::getline(list, shape, ',');) {
     Spec spec = parse_shape(shape);
-    spec.in = spec.out = dtypes.at(dtype);
+    spec.in = spec.out = dtypes.at(typed.dtype);
     spec.transpose_a = layout[0] == 't', spec.transpose_b = layout[1] == 't';
     arguments.problems.push_back(spec);
   }
-  return arguments;
 }
 
-int guarded(const std::string& name, int argc, char** argv, int (*body)(const Arguments&)) {
+}  // namespace
+
+int run_program(const std::string& name, int argc, char** argv, int (*body)(const Arguments&)) {
   constexpr int kFailed = 1, kBadInput = 2;
   const auto say = [&](const char* message) {
     std::fflush(stdout);
     std::fprintf(stderr, "%s: %s\n", name.c_str(), message);
   };
+  CLI::App app("Step " + name + ": runs its kernels on random matrices, C = A * B, verifies the result and measures or counts.");
+  Typed typed;
+  Arguments arguments;
+  describe(app, typed, arguments);
   try {
-    return body(parse_arguments(name, argc, argv));
+    app.parse(argc, argv);
+    interpret(typed, arguments);
+    return body(arguments);
   } catch (const CLI::ParseError& e) {
-    return CLI::App().exit(e) == 0 ? 0 : kBadInput;
+    return app.exit(e) == 0 ? 0 : kBadInput;
   } catch (const BadInput& e) {
     say(e.what());
     return kBadInput;

@@ -22,12 +22,9 @@ struct Arguments {
   std::string ceilings;    ///< file that keeps measured ceilings, or empty
 };
 
-/// @throws BadInput for values that make no sense, CLI::ParseError for the rest and for --help.
-/// @param name of the step, for --help
-Arguments parse_arguments(const std::string& name, int argc, char** argv);
-
-/// Runs `body` and turns what it throws into an exit code: 2 for input that can be repaired, 1 for everything else.
-/// @param name begins each message
-int guarded(const std::string& name, int argc, char** argv, int (*body)(const Arguments&));
+/// Reads the command line, runs `body`, and turns what it throws into an exit code: 2 for input that can be repaired, 1 for
+/// everything else. --help is answered here.
+/// @param name of the step: begins each message
+int run_program(const std::string& name, int argc, char** argv, int (*body)(const Arguments&));
 
 }  // namespace harness

@@ -140,7 +140,7 @@ std::string measure(const Variant& variant, Problem& problem, const Arguments& a
   for (const auto& metric : interpreter::metrics(total)) result.counters[metric.name] = metric.value;
   constexpr double kSectorBytes = 32;
   result.counters["bytes"] = kSectorBytes * static_cast<double>(total.global_load.sectors);
-  if (!arguments.project_to.empty())
+  if (!arguments.project_to.empty() && problem.spec.flops() > 0)
     result.projection = {std::string(modelled_gpu().title), projected_flops_per_second(problem.spec, total, modelled_gpu())};
   return "";
 }
@@ -151,7 +151,7 @@ std::string to_text(const Result& result, const Arguments&) {
   std::string text = std::string("; no error found by memcheck, racecheck, initcheck, synccheck; ") + seconds + "\n";
   for (const auto& profile : interpreter::profiles()) text += interpreter::to_text(profile);
   text += note(result.roofline, {}) + "\n";
-  if (result.projection && result.projection->flops_per_second > 0)
+  if (result.projection)
     text += "Projected, not measured: " + with_prefix(result.projection->flops_per_second) + "FLOP/s on an " +
             result.projection->gpu + " for problems that fill it.\n";
   return text;

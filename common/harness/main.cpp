@@ -50,11 +50,11 @@ int run(const Arguments& arguments) {
       std::fflush(stdout);
     }
   }
-  if (!arguments.json.empty()) write_file(arguments.json, to_json(machine, ceilings, results));
+  if (!arguments.json.empty() && code == kVerified) write_file(arguments.json, to_json(machine, ceilings, results));
   return code;
 }
 
 }  // namespace
 }  // namespace harness
 
-int main(int argc, char** argv) { return harness::guarded(harness::this_step().name, argc, argv, harness::run); }
+int main(int argc, char** argv) { return harness::run_program(harness::this_step().name, argc, argv, harness::run); }

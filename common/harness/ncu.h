@@ -11,8 +11,8 @@ namespace harness {
 /// One launch: counters by ncu's metric names.
 using NcuRow = std::map<std::string, double>;
 
-/// The rows of docs/results/<gpu>/ncu/<name>.csv, in the order of the launches. @throws std::runtime_error when there is no such
-/// table.
+/// The rows of a table, docs/results/GPU/ncu/NAME.csv, in the order of the launches.
+/// @throws std::runtime_error when there is no such table.
 std::vector<NcuRow> read_ncu_table(const std::string& path);
 
 /// The tables under docs/results whose file name begins with `prefix`, as paths; sorted.

@@ -29,6 +29,7 @@ struct Variant {
                       const AnyMatrix& C);  ///< with Affine as epilogue; null where not built
 };
 
+/// A folder below steps/.
 struct Step {
   std::string name;               ///< "01_naive"
   std::vector<Variant> variants;  ///< the first of each pair of types is the step's best

@@ -47,7 +47,8 @@ find_steps() { # sets the array all_steps
   done
 }
 
-# select_step TEXT: appends to the array steps the one whose number is TEXT or whose folder's name starts with TEXT.
+# select_step TEXT: appends to the array steps, if it is not there, the one whose number is TEXT or whose folder's name
+# starts with TEXT.
 select_step() {
   local text=$1 step number matches=()
   # Tab completion gives steps/01_naive/.
@@ -63,25 +64,30 @@ select_step() {
   done
   case ${#matches[@]} in
     0) refuse "no step '$1'. Give a number or the start of a name: ${all_steps[*]}." ;;
-    1) steps+=("${matches[0]}") ;;
+    1) [[ " ${steps[*]} " == *" ${matches[0]} "* ]] || steps+=("${matches[0]}") ;;
     *) refuse "step '$1' could be any of: ${matches[*]}." ;;
   esac
 }
 
 # --- values ---
 
-# parse_shape MxNxK: sets the array shape.
-parse_shape() {
-  local extent
-  [[ $1 =~ ^([0-9]+)x([0-9]+)x([0-9]+)$ ]] ||
-    refuse "--shape '$1' is not MxNxK: three whole numbers, for example --shape 256x128x512."
-  shape=()
-  for extent in "${BASH_REMATCH[@]:1}"; do
-    [[ $extent =~ ^0*([0-9]+)$ ]]
-    extent=${BASH_REMATCH[1]}
-    # 18 digits always fit into 64 bits, so that no arithmetic below can overflow unseen.
-    ((${#extent} <= 18)) || refuse "--shape '$1' is too large: no machine has the memory for it. Try 256x256x256."
-    shape+=("$extent")
+# parse_shapes LIST: sets the array shapes, each of the form 'M N K'.
+parse_shapes() {
+  local text extent extents list
+  [[ $1 =~ ^[0-9]+x[0-9]+x[0-9]+(,[0-9]+x[0-9]+x[0-9]+)*$ ]] ||
+    refuse "--shape '$1' is not MxNxK: three whole numbers, for example --shape 256x128x512; several with commas between."
+  shapes=()
+  IFS=, read -ra list <<<"$1"
+  for text in "${list[@]}"; do
+    shapes+=('')
+    IFS=x read -ra extents <<<"$text"
+    for extent in "${extents[@]}"; do
+      [[ $extent =~ ^0*([0-9]+)$ ]]
+      extent=${BASH_REMATCH[1]}
+      # 18 digits always fit into 64 bits, so that no arithmetic below can overflow unseen.
+      ((${#extent} <= 18)) || refuse "--shape '$text' is too large: no machine has the memory for it. Try 256x256x256."
+      shapes[-1]+="$extent "
+    done
   done
 }
 
@@ -105,6 +111,23 @@ parse_dtype() { # sets dtype and element_bytes
 parse_order() {
   [[ $1 =~ ^(forward|reverse|random|random:[0-9]{1,18})$ ]] ||
     refuse "--order '$1' is none of: forward reverse random random:SEED, with SEED a whole number of up to 18 digits."
+}
+
+# parse_folder OPTION PATH: sets folder to it as an absolute path.
+parse_folder() {
+  [[ -n $2 ]] || refuse "$1 needs the name of a folder."
+  folder=$2
+  [[ $folder == /* ]] || folder=$PWD/$folder
+}
+
+# require_writable FOLDER: makes it, and writes there as much as a long run does: results come when it is too late to ask.
+require_writable() {
+  local probe="$1/.probe.$$" good=yes
+  if [[ -e $1 && ! -d $1 ]]; then refuse "cannot write to $1: it is a file. Name a folder with --out."; fi
+  { mkdir -p "$1" && printf '%*s' 1000000 '' >"$probe"; } 2>/dev/null || good=''
+  rm -f "$probe" 2>/dev/null || true
+  [[ -n $good ]] ||
+    refuse "cannot write to $1: make the folder yours, make room on its disk, or name another one with --out."
 }
 
 # --- where to run ---
@@ -138,8 +161,8 @@ saturating_product() { # sets product
   product=$(($1 > 0 && $2 > LARGEST / $1 ? LARGEST : $1 * $2))
 }
 
-matrix_bytes() { # sets bytes to the size of A, B and C together
-  local m=${shape[0]} n=${shape[1]} k=${shape[2]} rows columns product
+matrix_bytes() { # M N K: sets bytes to the size of A, B and C together
+  local m=$1 n=$2 k=$3 rows columns product
   bytes=0
   for rows in "$m $k" "$k $n" "$m $n"; do
     read -r rows columns <<<"$rows"
@@ -184,8 +207,14 @@ require_memory() { # BYTES WHAT WHERE
 readonly INTERPRETER_BYTES_PER_BYTE=12
 
 check_memory() {
+  local shape
+  # shellcheck disable=SC2086 # 'M N K'
+  for shape in "${shapes[@]}"; do check_memory_for $shape; done
+}
+
+check_memory_for() { # M N K
   local bytes available product
-  matrix_bytes
+  matrix_bytes "$@"
   host_memory
   if [[ $on == interpreter ]]; then
     saturating_product "$bytes" $INTERPRETER_BYTES_PER_BYTE

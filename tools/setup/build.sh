@@ -67,3 +67,13 @@ prepare() {
   build_preset "$preset" "$@"
   unlock_build_folder
 }
+
+# need_commands COMMAND...: installs what is missing; for what needs no build.
+need_commands() {
+  local command missing=()
+  for command; do type -P "$command" >/dev/null || missing+=("$command"); done
+  ((${#missing[@]})) || return 0
+  lock_build_folder
+  install_packages "${missing[@]}"
+  unlock_build_folder
+}

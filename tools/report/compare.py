@@ -1,0 +1,160 @@
+"""What changed between two result files, and whether it is beyond the noise.
+
+Compares what both files have: same step, tile, shape, types, layout and mode. On a GPU that is the ratio to cuBLAS
+(cublasGemmEx, else cublasLt) if both have one, else the time. Its noise is half of the 20-80 % band over the median, of
+both files together, and at least 1 %. The interpreter's counters have no noise: they must be equal.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+
+import results
+from terminal import NOTHING, Arguments, Style, align, count, plus_minus, rounded, run_command, wants_colours
+
+WIDTH = 120
+LEAST_NOISE = 0.01  # below that, nobody should trust a difference between two runs
+
+
+@dataclasses.dataclass
+class Line:
+    """Of the report. `change` is relative, None if it cannot be computed."""
+
+    what: str
+    old: str = ""
+    new: str = ""
+    change: float | None = None
+    noise: float | None = None
+    verdict: str = ""
+    is_change: bool = False  # beyond the noise
+
+    def is_beyond(self, limit):
+        return self.is_change and (self.change is None or abs(self.change) > limit)
+
+
+def relative(old, new):
+    return 0.0 if old == new else results.quotient(new - old, old)
+
+
+def measured(what, old, new, scale, faster_is):
+    """The line for two samples. FASTER_IS: 1 if a larger value is a faster one, -1 if a smaller one is."""
+    change = relative(old["median"], new["median"])
+    noise = max(LEAST_NOISE, (results.noise(old) or 0) + (results.noise(new) or 0))
+    is_change = change is None or abs(change) > noise
+    verdict = "within the noise"
+    if is_change:
+        verdict = "faster" if (new["median"] - old["median"]) * faster_is > 0 else "slower"
+    return Line(what, rounded(old["median"] * scale), rounded(new["median"] * scale), change, noise, verdict, is_change)
+
+
+def counted(old, new):
+    """A line for all counters, then one for each that differs."""
+    lines = []
+    for name in [*old, *(name for name in new if name not in old)]:
+        before, after = old.get(name), new.get(name)
+        if before is None or after is None:  # made by another version of the course
+            lines.append(Line(name, count(before), count(after), verdict="not in both"))
+        elif before != after:
+            lines.append(Line(name, count(before), count(after), relative(before, after), None, "differs", True))
+    differing = sum(line.is_change for line in lines)
+    return [Line("counters", verdict=f"{differing} differ" if differing else "equal"), *lines]
+
+
+def compared(old, new):
+    """The lines for two results of the same thing."""
+    for name in results.BASELINES:
+        if results.ratio(old, name) and results.ratio(new, name):
+            return [measured(f"% of {name}", results.ratio(old, name), results.ratio(new, name), 100, 1)]
+    if old.get("time") and new.get("time"):
+        return [measured("ms", old["time"], new["time"], 1e3, -1)]
+    return counted(old.get("counters") or {}, new.get("counters") or {})
+
+
+def describe(result):
+    return f"{result['step']}, {result['tile']}"
+
+
+def differences_of_the_runs(old, new):
+    pairs = [
+        ("GPU", old["gpu"]["name"], new["gpu"]["name"]),
+        ("driver", old["gpu"].get("driver"), new["gpu"].get("driver")),
+        ("CUDA", old.get("cuda"), new.get("cuda")),
+        ("cuBLAS", old.get("cublas"), new.get("cublas")),
+        ("commit", old.get("commit"), new.get("commit")),
+    ]
+    return [f"{name}: {a or NOTHING} and {b or NOTHING}" for name, a, b in pairs if a != b]
+
+
+def cells(line, result):
+    """RESULT is None below a result's first line."""
+    return [
+        f"  {describe(result)}" if result else f"    {line.what}",
+        line.what if result else "",
+        line.old,
+        line.new,
+        "" if line.change is None else f"{100 * line.change:+.2f}%",
+        "" if line.noise is None else plus_minus(line.noise),
+        line.verdict,
+    ]
+
+
+def report(old_path, old, new_path, new, style):
+    """The text, and its Lines."""
+    before = {results.identity(each): each for each in old["results"]}
+    after = {results.identity(each): each for each in new["results"]}
+    common = [each for identity, each in after.items() if identity in before]
+    rows, lines, settings = [], [], []
+    for setting, group in results.grouped(common, results.setting).items():
+        for each in group:
+            for index, line in enumerate(compared(before[results.identity(each)], each)):
+                rows.append(cells(line, None if index else each))
+                lines.append(line)
+                settings.append(setting)
+
+    text = [f"old: {old_path}, {old['created']}", f"new: {new_path}, {new['created']}"]
+    text += [f"warning: the runs differ in {difference}" for difference in differences_of_the_runs(old, new)]
+    head, body = align(["step, tile", "what", "old", "new", "change", "noise", ""], rows, WIDTH)
+    text += ["", *head]
+    for index, row in enumerate(body):
+        if index == 0 or settings[index] != settings[index - 1]:
+            text.append(style.bold(", ".join(results.describe(settings[index]))))
+        text.append(row if lines[index].is_change else style.dim(row))
+    for path, one, other in ((old_path, before, after), (new_path, after, before)):
+        for identity, each in one.items():
+            if identity not in other:
+                text.append(f"only in {path}: {describe(each)}, {', '.join(results.describe(results.setting(each)))}")
+    changed = sum(line.is_change for line in lines)
+    text += ["", f"{len(common)} compared; {changed} change{'s' * (changed != 1)} beyond the noise."]
+    return "\n".join(text) + "\n", lines
+
+
+def percentage(text):
+    value = float(text)
+    if not 0 <= value < 1e9:
+        raise ValueError
+    return value / 100
+
+
+def main():
+    arguments = Arguments(prog="tools/course compare", add_help=False)
+    arguments.add_argument("old", metavar="OLD")
+    arguments.add_argument("new", metavar="NEW")
+    arguments.add_argument("--fail-beyond", metavar="PERCENT", type=percentage)
+    given = arguments.parse_args()
+    old, new = results.load(given.old), results.load(given.new)
+    # Without a common result there is no answer, which must not look like 'nothing changed'.
+    if not {results.identity(each) for each in old["results"]} & {results.identity(each) for each in new["results"]}:
+        raise results.BadFile(
+            f"{given.old} and {given.new} have no result in common:"
+            " make them with the same steps, --shape, --dtype, --layout, --mode and --on."
+        )
+    text, lines = report(given.old, old, given.new, new, Style(wants_colours(sys.stdout)))
+    sys.stdout.write(text)
+    if given.fail_beyond is None:
+        return 0
+    return int(any(line.is_beyond(given.fail_beyond) for line in lines))
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,0 +1,205 @@
+"""The ladder: a table of what each step does, from the result files of one run."""
+
+import os
+import re
+import sys
+import textwrap
+
+import results
+from terminal import NOTHING, Arguments, Style, align, percent, plus_minus, rounded, run_command, size, tera, times
+from terminal import wants_colours
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+WIDTH = 120
+
+
+# --- steps ---
+
+
+def title(step, root=ROOT):
+    """('01 naive', 'one thread, one element'), from the first line of the step's lesson."""
+    try:
+        with open(os.path.join(root, "steps", step, "README.md"), encoding="utf-8") as lesson:
+            match = re.fullmatch(r"# ([^:]+): (.+)", lesson.readline().strip())
+    except OSError:
+        match = None
+    return match.groups() if match else (step.replace("_", " ", 1), NOTHING)
+
+
+def by_step(group):
+    """The tiles of each step, in the ladder's order, the first tile first."""
+    steps = results.grouped(sorted(group, key=lambda each: each["step"]), lambda each: each["step"])
+    return {step: sorted(tiles, key=lambda each: not each["first"]) for step, tiles in steps.items()}
+
+
+def speed_ups(steps):
+    """For each step, how many times faster its first tile is than that of the step before."""
+    medians = [(tiles[0].get("time") or {}).get("median") for tiles in steps.values()]
+    ratios = [results.quotient(old, new) if old else None for old, new in zip(medians, medians[1:])]
+    return dict(zip(steps, [None, *ratios]))
+
+
+# --- what the counters say ---
+
+
+def sectors_per_request(result, operation="load"):
+    names = {
+        "load": (results.GLOBAL_LOAD_SECTORS, results.GLOBAL_LOAD_REQUESTS),
+        "store": (results.GLOBAL_STORE_SECTORS, results.GLOBAL_STORE_REQUESTS),
+    }
+    return results.quotient(*(results.counter(result, name) for name in names[operation]))
+
+
+def wavefronts_of_ideal(result):
+    """1 if no access to shared memory waits for another; None if there is none."""
+    wavefronts = results.counter(result, results.SHARED_LOAD_WAVEFRONTS)
+    conflicts = results.counter(result, results.SHARED_LOAD_CONFLICTS)
+    return None if wavefronts is None or conflicts is None else results.quotient(wavefronts, wavefronts - conflicts)
+
+
+def projected(result):
+    return (result.get("projection") or {}).get("flops_per_second")
+
+
+# --- columns: a header, and from a result to its cell ---
+
+
+def of_baseline(result, name):
+    return (results.ratio(result, name) or {}).get("median")
+
+
+def lt_is_faster(result):
+    lt, ex = of_baseline(result, "cublasLt"), of_baseline(result, "cublasGemmEx")
+    return lt is not None and (ex is None or lt < ex)
+
+
+def byte_columns():
+    return [
+        ("bytes,\nno\nreuse", lambda each: size(each["bytes"]["no_reuse"])),
+        ("bytes,\nper\ntile", lambda each: size(each["bytes"]["tile_reuse"])),
+        ("bytes,\n\nonce", lambda each: size(each["bytes"]["compulsory"])),
+    ]
+
+
+def gpu_columns(group, speed_up):
+    columns = [
+        *byte_columns(),
+        ("FLOP/\nbyte,\nper tile", lambda each: rounded(each["intensity"].get("tile_reuse"))),
+        ("bound,\nno reuse\nTFLOP/s", lambda each: tera(each["bound"].get("no_reuse"))),
+        ("TFLOP/s", lambda each: rounded(each.get("tflops"))),
+        ("noise", lambda each: plus_minus(results.noise(each.get("time")))),
+        ("% of\ncuBLAS", lambda each: percent(of_baseline(each, "cublasGemmEx"))),
+    ]
+    if any(map(lt_is_faster, group)):
+        columns.append(
+            ("% of\nLt", lambda each: percent(of_baseline(each, "cublasLt")) if lt_is_faster(each) else NOTHING)
+        )
+    return columns + [
+        ("% of\nroof-\nline", lambda each: percent(each.get("roofline"))),
+        ("speed\n-up", lambda each: times(speed_up[each["step"]]) if each["first"] else ""),
+    ]
+
+
+def interpreter_columns(group, _):
+    columns = [
+        *byte_columns(),
+        ("bytes\n\ncounted", lambda each: size(results.counter(each, "bytes"))),
+        (
+            "FLOP/\nbyte,\ncounted",
+            lambda each: rounded(results.quotient(each["flops"], results.counter(each, "bytes"))),
+        ),
+        ("sectors\nper\nrequest", lambda each: rounded(sectors_per_request(each))),
+        ("shared\nwavefronts\n/ ideal", lambda each: rounded(wavefronts_of_ideal(each))),
+        ("bound,\nno reuse\nTFLOP/s", lambda each: tera(each["bound"].get("no_reuse"))),
+    ]
+    gpus = sorted({each["projection"]["gpu"] for each in group if each.get("projection")})
+    if gpus:
+        gpu = ", ".join(gpus).replace("NVIDIA ", "")
+        columns.append((f"projected\nTFLOP/s,\n{gpu}", lambda each: tera(projected(each))))
+    return columns
+
+
+# --- the table ---
+
+BYTES_LEGEND = (
+    "bytes: predicted, if nothing is reused; if each operand is read once per tile of C; if everything is moved once."
+)
+GPU_LEGEND = (
+    f"{BYTES_LEGEND} bound: what the memory's bandwidth allows without reuse. noise: half of the 20-80 % band. cuBLAS:"
+    " cublasGemmEx; Lt: cublasLt's fastest algorithm, where it is faster. roofline: with bytes moved once, and the"
+    " measured peak of the type. speed-up: over the step before."
+)
+INTERPRETER_LEGEND = (
+    f"{BYTES_LEGEND} counted: what ncu would count. wavefronts / ideal: 1.00 without bank conflicts. bound: what the"
+    " memory's bandwidth allows without reuse."
+)
+PROJECTION_LEGEND = " projected: an estimate from the counters for problems that fill the GPU, no measurement."
+
+
+def heading(document):
+    gpu = document["gpu"]
+    if document["backend"] == "gpu":
+        parts = [gpu["name"], f"driver {gpu.get('driver') or NOTHING}", f"CUDA {document.get('cuda') or NOTHING}"]
+        parts.append(f"cuBLAS {document.get('cublas') or NOTHING}")
+    else:
+        parts = ["counted by the interpreter", f"bounds of {gpu['name']} ({document['ceilings']['source']})"]
+        parts.append(f"CUDA {document.get('cuda') or NOTHING}")
+    return ", ".join([*parts, f"commit {document.get('commit') or NOTHING}", document["created"]])
+
+
+def wrapped(label, prose):
+    return textwrap.wrap(label + prose, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+
+
+def table(document, setting, group, style, root=ROOT):
+    """Lines: the tiles of each step under its idea, then what each step's note says."""
+    steps = by_step(group)
+    choose = gpu_columns if document["backend"] == "gpu" else interpreter_columns
+    columns = choose(group, speed_ups(steps))
+    tiles = [each for of_step in steps.values() for each in of_step]
+    rows = [["  " + each["tile"], *(cell(each) for _, cell in columns)] for each in tiles]
+    head, body = align(["step, tile", *(header for header, _ in columns)], rows, WIDTH)
+
+    lines = [style.bold(", ".join(results.describe(setting))), *head]
+    row = iter(body)
+    for step, of_step in steps.items():
+        lines.append(style.bold(f"{step}: {title(step, root)[1]}"))
+        for index, _ in enumerate(of_step):
+            lines.append(style.dim(next(row)) if index else next(row))
+    notes = [(step, of_step[0].get("note")) for step, of_step in steps.items() if of_step[0].get("note")]
+    if notes:
+        lines.append("")
+    for step, note in notes:
+        lines += wrapped(f"{step}: ", note)
+    return lines
+
+
+def report(document, style, root=ROOT):
+    lines = wrapped("", heading(document))
+    for setting, group in results.grouped(document["results"], results.setting).items():
+        lines += ["", *table(document, setting, group, style, root)]
+    legend = GPU_LEGEND if document["backend"] == "gpu" else INTERPRETER_LEGEND
+    if any(each.get("projection") for each in document["results"]):
+        legend += PROJECTION_LEGEND
+    return "\n".join([*lines, "", *map(style.dim, wrapped("", legend))]) + "\n"
+
+
+def main():
+    arguments = Arguments(prog="tools/report/ladder.py", description=__doc__)
+    arguments.add_argument("files", metavar="FILE", nargs="+", help="result files of one run")
+    arguments.add_argument("--out", metavar="FILE", help="also write all results into this one file")
+    arguments.add_argument("--json", action="store_true", help="print the merged document instead of the table")
+    given = arguments.parse_args()
+    document = results.merge([results.load(file) for file in given.files])
+    if not document["results"]:
+        raise results.BadFile(f"no results in {' '.join(given.files)}: make some with 'tools/course run'.")
+    # The table first: a disk that is full must not cost what was measured.
+    sys.stdout.write(results.dump(document) if given.json else report(document, Style(wants_colours(sys.stdout))))
+    sys.stdout.flush()
+    if given.out:
+        results.write(given.out, document)
+    return 0
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,0 +1,250 @@
+"""Rewrites the tables in the README and the lessons from result files.
+
+A table stands between two lines of their own:
+
+    <!-- table KIND FILE [OPTION=VALUE...] -->
+    <!-- end of table -->
+
+KIND   ladder: all steps, from a GPU's file
+       tiles: the tiles of step=NAME, from a GPU's file
+       counts: the counters of step=NAME, from an interpreter's file
+       bytes: the three byte models of step=NAME, from any file
+FILE   a result file, from the repository's root
+OPTION step, dtype, layout, mode, shape (4096x4096x4096): where the file has results of several kinds, which ones
+"""
+
+import argparse
+import glob
+import os
+import re
+import sys
+
+import ladder
+import results
+from terminal import NOTHING, Arguments, count, percent, plus_minus, rounded, run_command, size, tera, times
+
+END = "<!-- end of table -->"
+BEGIN = re.compile(r"<!-- table (\S+) (\S+)((?: \S+=\S+)*) -->")
+ANY_MARKER = re.compile(r"<!--\s*(table|end of table)\b")
+
+
+class BadTable(Exception):
+    """A marker that cannot be followed; the message says what to do."""
+
+
+class Context:
+    """What a table is made from: RESULTS of one shape, type, layout and mode, in DOCUMENT."""
+
+    def __init__(self, root, folder, document, group):
+        self.root, self.folder, self.document, self.results = root, folder, document, group
+
+    def link(self, path):
+        """From the file with the table to PATH, which is relative to the root."""
+        return os.path.relpath(os.path.join(self.root, path), self.folder)
+
+
+# --- kinds ---
+
+
+def markdown(header, rows):
+    lines = [header, ["---"] * len(header), *rows]
+    return ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
+
+
+def ladder_table(context):
+    steps = ladder.by_step(context.results)
+    speed_up = ladder.speed_ups(steps)
+    rows = []
+    for step, tiles in steps.items():
+        name, idea = ladder.title(step, context.root)
+        first = tiles[0]
+        rows.append(
+            [
+                f"[{name}]({context.link(f'steps/{step}/README.md')})",
+                idea,
+                rounded(first.get("tflops")),
+                plus_minus(results.noise(first.get("time"))),
+                percent(ladder.of_baseline(first, "cublasGemmEx")),
+                percent(first.get("roofline")),
+                times(speed_up[step]),
+            ]
+        )
+    return markdown(["step", "idea", "TFLOP/s", "noise", "% of cuBLAS", "% of roofline", "speed-up"], rows)
+
+
+def tiles_table(context):
+    rows = []
+    for each in context.results:
+        median = (each.get("time") or {}).get("median")
+        rows.append(
+            [
+                each["tile"],
+                NOTHING if median is None else rounded(median * 1e3),
+                f"{rounded(each.get('tflops'))} {plus_minus(results.noise(each.get('time')))}",
+                percent(ladder.of_baseline(each, "cublasGemmEx")),
+                percent(each.get("roofline")),
+            ]
+        )
+    return markdown(["tile", "ms", "TFLOP/s", "% of cuBLAS", "% of roofline"], rows)
+
+
+def counts_table(context):
+    rows = []
+    for each in context.results:
+        wavefronts = count(results.counter(each, results.SHARED_LOAD_WAVEFRONTS))
+        of_ideal = ladder.wavefronts_of_ideal(each)
+        rows.append(
+            [
+                each["tile"],
+                count(results.counter(each, results.GLOBAL_LOAD_REQUESTS)),
+                count(results.counter(each, results.GLOBAL_LOAD_SECTORS)),
+                rounded(ladder.sectors_per_request(each, "load")),
+                rounded(ladder.sectors_per_request(each, "store")),
+                count(results.counter(each, results.SHARED_LOAD_REQUESTS)),
+                wavefronts if of_ideal is None else f"{wavefronts}, {rounded(of_ideal)}",
+                size(results.counter(each, "bytes")),
+                rounded(results.quotient(results.counter(each, "bytes"), each["bytes"]["tile_reuse"])),
+            ]
+        )
+    header = ["tile", "global load requests", "sectors", "sectors per request", "store sectors per request"]
+    header += ["shared load requests", "wavefronts, of ideal", "bytes", "of bytes per tile"]
+    return markdown(header, rows)
+
+
+def bytes_table(context):
+    def row(label, each, model):
+        intensity, bound = each["intensity"].get(model), each["bound"].get(model)
+        return [label, size(each["bytes"][model]), rounded(intensity), tera(bound)]
+
+    # Only the tile decides how often an operand is read again.
+    first = context.results[0]
+    rows = [row("no reuse", first, "no_reuse")]
+    rows += [row(f"once per tile: {each['tile']}", each, "tile_reuse") for each in context.results]
+    rows.append(row("everything once", first, "compulsory"))
+    return markdown(["model", "bytes", "FLOP/byte", "bound, TFLOP/s"], rows)
+
+
+# Of each kind: what makes it, whether it is about one step, and the backend that its file must be of.
+KINDS = {
+    "ladder": (ladder_table, False, "gpu"),
+    "tiles": (tiles_table, True, "gpu"),
+    "counts": (counts_table, True, "interpreter"),
+    "bytes": (bytes_table, True, None),
+}
+OPTIONS = {
+    "step": lambda each: each["step"],
+    "dtype": lambda each: each["in"],
+    "layout": lambda each: each["layout"],
+    "mode": lambda each: each["mode"],
+    "shape": lambda each: f"{each['m']}x{each['n']}x{each['k']}",
+}
+
+
+def source(context, file):
+    """The line below a table that says where its numbers are from."""
+    document = context.document
+    gpu = document["gpu"]
+    parts = [gpu["name"], f"driver {gpu.get('driver') or NOTHING}"]
+    if document["backend"] == "interpreter":
+        parts = [f"counted by the interpreter, as {gpu['name']}"]
+    parts += [document["created"][:10], f"commit {document.get('commit') or NOTHING}"]
+    shape, *rest = results.describe(results.setting(context.results[0]))
+    parts += [shape.replace("x", "×"), *rest]
+    return f"{', '.join(parts)}: [{os.path.basename(file)}]({context.link(file)})"
+
+
+def make_table(root, folder, kind, file, options):
+    """The lines between the markers."""
+    if kind not in KINDS:
+        raise BadTable(f"no such kind of table; there are: {', '.join(KINDS)}")
+    make, is_of_one_step, backend = KINDS[kind]
+    wanted = dict(option.split("=", 1) for option in options.split())
+    unknown = [name for name in wanted if name not in OPTIONS]
+    if unknown:
+        raise BadTable(f"no such option as {unknown[0]}; there are: {', '.join(OPTIONS)}")
+    if is_of_one_step != ("step" in wanted):
+        raise BadTable("add step=NAME" if is_of_one_step else "it is about all steps: leave out step=")
+    document = results.load(os.path.join(root, file))
+    if backend not in (None, document["backend"]):
+        raise BadTable(f"needs a file whose backend is {backend}; this one's is {document['backend']}")
+    chosen = [each for each in document["results"] if all(OPTIONS[name](each) == wanted[name] for name in wanted)]
+    settings = results.grouped(chosen, results.setting)
+    if len(settings) != 1:
+        found = "; ".join(", ".join(results.describe(setting)) for setting in settings) or "none"
+        raise BadTable(f"needs results of one shape, dtype, layout and mode; found: {found}")
+    context = Context(root, folder, document, chosen)
+    return ["", *make(context), "", source(context, file), ""]
+
+
+# --- files ---
+
+
+def remake(root, path):
+    """The file's text as it should be, what is wrong with its markers, and which tables were different."""
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().split("\n")
+    name = os.path.relpath(path, root)
+    made, errors, drifted = [], [], []
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        made.append(line)
+        at += 1
+        if not ANY_MARKER.search(line):
+            continue
+        where = f"{name}:{at}: {line.strip()}"
+        begin = BEGIN.fullmatch(line)
+        if not begin:
+            errors.append(f"{where}: broken marker; write <!-- table KIND FILE [OPTION=VALUE...] --> and {END}")
+            continue
+        end = next((i for i in range(at, len(lines)) if ANY_MARKER.search(lines[i])), None)
+        if end is None or lines[end] != END:
+            errors.append(f"{where}: has no {END}")
+            continue
+        table = lines[at:end]
+        try:
+            table = make_table(root, os.path.dirname(path), *begin.groups())
+        except (BadTable, results.BadFile) as error:
+            errors.append(f"{where}: {error}")
+        if table != lines[at:end]:
+            drifted.append(where)
+        made += [*table, END]
+        at = end + 1
+    return "\n".join(made), errors, drifted
+
+
+def all_files(root):
+    patterns = ("README.md", "steps/*/README.md", "docs/*.md")
+    return sorted(path for pattern in patterns for path in glob.glob(os.path.join(root, pattern)))
+
+
+def run(root, check):
+    """Rewrites every table below ROOT, or none of them if a marker is wrong; or only checks. Returns the exit code."""
+    remade = {path: remake(root, path) for path in all_files(root)}
+    errors = [error for _, errors, _ in remade.values() for error in errors]
+    for error in errors:
+        print(error, file=sys.stderr)
+    drifted = {path: (text, tables) for path, (text, _, tables) in remade.items() if tables}
+    if check:
+        for _, tables in drifted.values():
+            for table in tables:
+                print(f"{table}: is not what its file says: run 'python3 tools/report/tables.py'", file=sys.stderr)
+        return int(bool(errors or drifted))
+    if errors:
+        return 2
+    for path, (text, tables) in drifted.items():
+        results.write_text(path, text)
+        print("\n".join(tables))
+    return 0
+
+
+def main():
+    arguments = Arguments(
+        prog="tools/report/tables.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    arguments.add_argument("--check", action="store_true", help="change nothing; exit with 1 if a table has drifted")
+    return run(ladder.ROOT, arguments.parse_args().check)
+
+
+if __name__ == "__main__":
+    run_command(main)

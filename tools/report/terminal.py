@@ -1,0 +1,123 @@
+"""What the commands of this folder share: their arguments, messages, colours, and numbers as text."""
+
+import argparse
+import math
+import os
+import signal
+import sys
+
+from results import BadFile
+
+NOTHING = "–"  # in place of a value that could not be had
+
+
+class Arguments(argparse.ArgumentParser):
+    def error(self, message):
+        raise BadFile(f"{message}; '{self.prog} --help' lists the arguments.")
+
+
+def run_command(main):
+    """Exits with what MAIN returns; with 2 and a line on stderr if it was given something that it cannot use."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # 'course compare ... | head' is no error
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.stdout.reconfigure(errors="replace")  # a terminal without UTF-8
+    try:
+        code = main()
+        sys.stdout.flush()
+    except BadFile as error:
+        print(f"course: {error}", file=sys.stderr)
+        code = 2
+    except OSError as error:  # every other file is guarded
+        print(f"course: cannot write to stdout: {error.strerror}.", file=sys.stderr)
+        code = 2
+        os._exit(code)  # Python would try to write the rest once more
+    sys.exit(code)
+
+
+# --- colours ---
+
+
+def wants_colours(stream):
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+class Style:
+    def __init__(self, coloured):
+        self.coloured = coloured
+
+    def paint(self, text, code):
+        return f"\033[{code}m{text}\033[0m" if self.coloured and text else text
+
+    def bold(self, text):
+        return self.paint(text, 1)
+
+    def dim(self, text):
+        return self.paint(text, 2)
+
+
+# --- numbers ---
+
+
+def rounded(value):
+    """Three significant digits: 0.250, 35.2, 1,060."""
+    if value is None:
+        return NOTHING
+    value = float(f"{value:.3g}")
+    if value != 0 and abs(value) < 1e-3:
+        return f"{value:.2e}"
+    decimals = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
+    return f"{value:,.{decimals}f}"
+
+
+def size(value):
+    """Of bytes, in SI units: 137 GB."""
+    if value is None:
+        return NOTHING
+    value = float(f"{value:.3g}")
+    if value < 1000:
+        return f"{value:.0f} B"
+    power = min(int(math.log10(value) / 3 + 1e-9), 6)
+    return f"{rounded(value / 1000**power)} {' kMGTPE'[power]}B"
+
+
+def count(value):
+    return NOTHING if value is None else f"{value:,.0f}"
+
+
+def percent(value):
+    return NOTHING if value is None else rounded(100 * value)
+
+
+def tera(value):
+    return NOTHING if value is None else rounded(value * 1e-12)
+
+
+def times(value):
+    return NOTHING if value is None else f"{rounded(value)}×"
+
+
+def plus_minus(value):
+    return NOTHING if value is None else f"±{100 * value:.1f}%"
+
+
+# --- tables ---
+
+
+def align(header, rows, width):
+    """Lines of text from a header and rows of cells.
+
+    The first column is aligned to the left, and cut where the table would be wider than WIDTH; the others to the right.
+    A header cell may have several lines, the last of which stands next to the rows.
+    """
+    lines = [cell.split("\n") for cell in header]
+    height = max(map(len, lines))
+    head = [[""] * (height - len(cell)) + cell for cell in lines]
+    head = [[cell[i] for cell in head] for i in range(height)]
+    widths = [max(len(row[i]) for row in head + rows) for i in range(len(header))]
+    widths[0] = min(widths[0], width - sum(widths[1:]) - 2 * len(widths[1:]))
+
+    def line(row):
+        first = row[0] if len(row[0]) <= widths[0] else row[0][: widths[0] - 1] + "…"
+        return "  ".join([first.ljust(widths[0]), *(row[i].rjust(widths[i]) for i in range(1, len(row)))]).rstrip()
+
+    return [line(row) for row in head], [line(row) for row in rows]

@@ -1,0 +1,698 @@
+"""Tests of this folder: python3 -m unittest discover -s tools/report"""
+
+import copy
+import errno
+import io
+import json
+import os
+import pathlib
+import resource
+import subprocess
+import sys
+import tempfile
+import unittest
+from contextlib import redirect_stderr, redirect_stdout
+from unittest import mock
+
+import compare
+import ladder
+import results
+import tables
+import terminal
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+# --- documents ---
+
+
+def sample(median, spread=0.004):
+    return {"median": median, "q20": median * (1 - spread), "q80": median * (1 + spread)}
+
+
+def make_result(step, tile, tile_bytes, first):
+    shape = {"m": 4096, "n": 4096, "k": 4096, "in": "f32", "out": "f32", "layout": "nn"}
+    count = {"no_reuse": 550e9, "tile_reuse": tile_bytes, "compulsory": 201326592}
+    flops = 2 * 4096**3
+    return {
+        "step": step,
+        "tile": tile,
+        "first": first,
+        **shape,
+        "verified": True,
+        "flops": flops,
+        "bytes": count,
+        "intensity": {name: flops / value for name, value in count.items()},
+        "bound": {name: min(66e12, flops / value * 4.26e12) for name, value in count.items()},
+        "peak": 66e12,
+        "ridge": 15.5,
+        "note": f"what bounds {tile}",
+    }
+
+
+def gpu_result(step, tile, tile_bytes, first, seconds, cublas=0.00268, lt=0.0026):
+    return {
+        **make_result(step, tile, tile_bytes, first),
+        "mode": "hot",
+        "time": sample(seconds),
+        "tflops": 2 * 4096**3 / seconds * 1e-12,
+        "roofline": 2 * 4096**3 / seconds / 66e12,
+        "baselines": {"cublasGemmEx": sample(cublas), "cublasLt": sample(lt)},
+        "ratio": {"cublasGemmEx": sample(cublas / seconds), "cublasLt": sample(lt / seconds)},
+    }
+
+
+def interpreter_result(step, tile, tile_bytes, first, sectors, wavefronts, conflicts):
+    return {
+        **make_result(step, tile, tile_bytes, first),
+        "mode": "count",
+        "counters": {
+            results.GLOBAL_LOAD_REQUESTS: 1048576,
+            results.GLOBAL_LOAD_SECTORS: sectors,
+            results.GLOBAL_STORE_REQUESTS: 2048,
+            results.GLOBAL_STORE_SECTORS: 8192,
+            results.SHARED_LOAD_REQUESTS: 32768,
+            results.SHARED_LOAD_WAVEFRONTS: wavefronts,
+            results.SHARED_LOAD_CONFLICTS: conflicts,
+            "bytes": 32 * (sectors + 8192),
+        },
+        "seconds": 0.2,
+        "projection": {"gpu": "NVIDIA H200 141 GB", "flops_per_second": 34.2e12},
+    }
+
+
+def make_document(backend, tiles):
+    return {
+        "schema": results.SCHEMA,
+        "version": 1,
+        "created": "2026-11-21T07:00:00Z",
+        "commit": "0123456789ab",
+        "backend": backend,
+        "gpu": {"name": "NVIDIA H200", **({"driver": "580.1"} if backend == "gpu" else {})},
+        "cuda": "13.0",
+        "cublas": "13.1.0" if backend == "gpu" else None,
+        "ceilings": {"source": "measured", "copy_bytes_per_second": 4.26e12, "fma_f32_flops": 66e12},
+        "results": tiles,
+    }
+
+
+def gpu_document():
+    return make_document(
+        "gpu",
+        [
+            gpu_result("01_naive", "coalesced", 550e9, True, 0.0232),
+            gpu_result("01_naive", "swapped", 550e9, False, 0.2769),
+            gpu_result("02_tiled", "128x128x8, 8x8 per thread", 4.36e9, True, 0.0039),
+            gpu_result("02_tiled", "64x64x8, 4x4 per thread", 8.66e9, False, 0.00527),
+        ],
+    )
+
+
+def interpreter_document():
+    return make_document(
+        "interpreter",
+        [
+            interpreter_result("01_naive", "coalesced", 550e9, True, 2621440, 0, 0),
+            interpreter_result("02_tiled", "128x128x8", 4.36e9, True, 32768, 98304, 32768),
+        ],
+    )
+
+
+class InFolder(unittest.TestCase):
+    """Each test has a repository of its own, self.root, with two lessons."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="report test ")
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        for step, title in (
+            ("01_naive", "# 01 naive: one thread, one element"),
+            ("02_tiled", "# 02 tiled: load once, use often"),
+        ):
+            self.put(f"steps/{step}/README.md", title + "\n\nText.\n")
+
+    def put(self, name, content):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+        return str(path)
+
+    def names(self):
+        return sorted(str(path.relative_to(self.root)) for path in self.root.rglob("*") if path.is_file())
+
+    def run_script(self, script, *arguments, **options):
+        # Without a terminal, as in a pipe.
+        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **options.pop("env", {})}
+        return subprocess.run(
+            [sys.executable, str(HERE / f"{script}.py"), *arguments],
+            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
+            env=environment,
+            text=True,
+            encoding="utf-8",
+        )
+
+    def assert_refused(self, process, message):
+        self.assertEqual(process.returncode, 2, process.stderr)
+        self.assertIn(message, process.stderr)
+        self.assertEqual(process.stderr.count("\n"), 1, process.stderr)
+
+
+# --- results.py ---
+
+
+class Load(InFolder):
+    def refused(self, content, message):
+        with self.assertRaises(results.BadFile) as caught:
+            results.load(self.put("bad.json", content))
+        self.assertIn(message, str(caught.exception))
+        self.assertNotIn("\n", str(caught.exception))
+
+    def changed(self, path, value):
+        document = gpu_document()
+        target = document
+        *parents, last = path
+        for name in parents:
+            target = target[name]
+        if value is None:
+            del target[last]
+        else:
+            target[last] = value
+        return document
+
+    def test_good(self):
+        for document in (gpu_document(), interpreter_document(), make_document("gpu", [])):
+            self.assertEqual(results.load(self.put("good.json", document)), document)
+
+    def test_unknown_fields_are_ignored(self):
+        document = gpu_document()
+        document["new"] = document["results"][0]["new"] = document["results"][0]["time"]["new"] = {"x": [1]}
+        results.load(self.put("good.json", document))
+
+    def test_values_that_could_not_be_had(self):
+        document = gpu_document()
+        for name in ("time", "tflops", "roofline", "baselines", "ratio", "note"):
+            document["results"][0][name] = None
+            del document["results"][1][name]
+        document["results"][2]["ratio"]["cublasLt"] = None
+        document["results"][2]["intensity"] = {"no_reuse": None}
+        results.load(self.put("good.json", document))
+
+    def test_no_file(self):
+        for path in (self.root / "none.json", self.root):
+            with self.assertRaisesRegex(results.BadFile, "cannot read"):
+                results.load(str(path))
+
+    def test_damaged_files(self):
+        whole = json.dumps(gpu_document())
+        for content in ("", " ", "{", whole[: len(whole) // 2], whole + "x", "[" * 100000, '{"x": NaN}', "\0"):
+            self.refused(content, "is damaged or no result file")
+        binary = self.root / "binary.json"
+        binary.write_bytes(b"\xff\xfe\x00")
+        with self.assertRaisesRegex(results.BadFile, "is damaged or no result file"):
+            results.load(str(binary))
+
+    def test_other_json(self):
+        for content in ("[]", "1", "null", "{}", '{"schema": "other", "version": 1}'):
+            self.refused(content, "is no result file")
+
+    def test_future_version(self):
+        for version in (2, 99):
+            self.refused({"schema": results.SCHEMA, "version": version}, "update this checkout")
+
+    def test_broken_documents(self):
+        for path, value, message in (
+            (["version"], None, "version"),
+            (["version"], 0.5, "version is not a whole number"),
+            (["version"], "1", "version is not a number"),
+            (["created"], None, "created is missing"),
+            (["backend"], "tpu", "backend is none of: gpu, interpreter"),
+            (["gpu"], "H200", "gpu is not an object"),
+            (["gpu", "name"], None, "gpu.name is missing"),
+            (["ceilings", "fma_f32_flops"], "fast", "ceilings.fma_f32_flops is not a number"),
+            (["results"], {}, "results is not a list"),
+            (["results", 1], 7, "results[1] is not an object"),
+            (["results", 1, "step"], None, "results[1].step is missing"),
+            (["results", 1, "step"], "two\nlines", "results[1].step is not a line of text"),
+            (["results", 1, "first"], 1, "results[1].first is neither"),
+            (["results", 1, "m"], True, "results[1].m is not a number"),
+            (["results", 1, "m"], -1, "results[1].m is not a number"),
+            (["results", 1, "m"], 1.5, "results[1].m is not a whole number"),
+            (["results", 1, "flops"], 10**400, "results[1].flops is not a number"),
+            (["results", 1, "bytes", "compulsory"], None, "results[1].bytes.compulsory is missing"),
+            (["results", 1, "time"], 3, "results[1].time is not an object"),
+            (["results", 1, "time", "q20"], None, "results[1].time.q20 is missing"),
+            (["results", 1, "ratio", "cublasLt"], "fast", "results[1].ratio.cublasLt is not an object"),
+            (["results", 1, "counters"], {"bytes": "many"}, "results[1].counters.bytes is not a number"),
+        ):
+            with self.subTest(message):
+                self.refused(self.changed(path, value), message)
+        self.refused(json.dumps(gpu_document()).replace("0.0232", "1e999", 1), "results[0].time.median is not a number")
+
+    def test_merge(self):
+        first, second = gpu_document(), gpu_document()
+        second["created"], second["results"] = "2026-11-21T07:00:01Z", second["results"][:1]
+        merged = results.merge([first, second])
+        self.assertEqual(merged["created"], second["created"])
+        self.assertEqual(len(merged["results"]), 5)
+        self.assertEqual(len(first["results"]), 4)
+        for other in (interpreter_document(), {**gpu_document(), "gpu": {"name": "another"}}):
+            with self.assertRaisesRegex(results.BadFile, "not of one run"):
+                results.merge([first, other])
+
+
+class Write(InFolder):
+    def setUp(self):
+        super().setUp()
+        self.path = self.put("out.json", "precious")
+        self.before = self.names()
+
+    def refused(self, path, message):
+        with self.assertRaises(results.BadFile) as caught:
+            results.write(path, gpu_document())
+        self.assertIn(message, str(caught.exception))
+        self.assertEqual(self.names(), self.before)
+        self.assertEqual(pathlib.Path(self.path).read_text(encoding="utf-8"), "precious")
+
+    def test_good(self):
+        for path in (self.path, str(self.root / "new.json")):
+            results.write(path, gpu_document())
+            self.assertEqual(results.load(path), gpu_document())
+        self.assertEqual(self.names(), sorted([*self.before, "new.json"]))
+
+    def test_full_disk(self):
+        for call in ("fsync", "replace"):
+            with mock.patch.object(results.os, call, side_effect=OSError(errno.ENOSPC, "No space left on device")):
+                self.refused(self.path, "No space left on device")
+
+    def test_no_room_while_writing(self):
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_FSIZE, limits)
+        self.refused(self.path, "File too large")
+
+    def test_interrupted(self):
+        with mock.patch.object(results.os, "fsync", side_effect=KeyboardInterrupt):
+            with self.assertRaises(KeyboardInterrupt):
+                results.write(self.path, gpu_document())
+        self.assertEqual(self.names(), self.before)
+
+    def test_unwritable(self):
+        self.refused(str(self.root / "nowhere" / "out.json"), "No such file or directory")
+        self.refused(os.path.join(self.path, "out.json"), "Not a directory")
+        self.refused(str(self.root), "not a regular file")
+        self.refused("/dev/full", "not a regular file")
+        self.refused("/proc/out.json", "cannot write /proc/out.json")
+
+    @unittest.skipIf(os.geteuid() == 0, "root may write anywhere")
+    def test_permissions(self):
+        self.root.chmod(0o500)
+        self.addCleanup(self.root.chmod, 0o700)
+        self.refused(self.path, "Permission denied")
+
+
+# --- numbers ---
+
+
+class Numbers(unittest.TestCase):
+    def test_numbers(self):
+        for make, value, expected in (
+            (terminal.rounded, None, "–"),
+            (terminal.rounded, 0, "0"),
+            (terminal.rounded, 0.25, "0.250"),
+            (terminal.rounded, 0.99999, "1.00"),
+            (terminal.rounded, 35.249, "35.2"),
+            (terminal.rounded, 999.6, "1,000"),
+            (terminal.rounded, 123456, "123,000"),
+            (terminal.rounded, 1.234e-5, "1.23e-05"),
+            (terminal.size, None, "–"),
+            (terminal.size, 0, "0 B"),
+            (terminal.size, 999, "999 B"),
+            (terminal.size, 1000, "1.00 kB"),
+            (terminal.size, 999999, "1.00 MB"),
+            (terminal.size, 137.4e9, "137 GB"),
+            (terminal.size, 1e15, "1.00 PB"),
+            (terminal.size, 1e24, "1,000,000 EB"),
+            (terminal.count, 1048576.0, "1,048,576"),
+            (terminal.percent, 0.1153, "11.5"),
+            (terminal.tera, 1.06e12, "1.06"),
+            (terminal.times, 5.949, "5.95×"),
+            (terminal.plus_minus, 0.0042, "±0.4%"),
+        ):
+            with self.subTest(expected):
+                self.assertEqual(make(value), expected)
+
+    def test_align(self):
+        head, body = terminal.align(["name", "a\nb"], [["long name", "1"], ["x", "22"]], 10)
+        self.assertEqual(head, ["         a", "name     b"])
+        self.assertEqual(body, ["long …   1", "x       22"])
+
+
+# --- ladder.py ---
+
+GPU_LADDER = """\
+NVIDIA H200, driver 580.1, CUDA 13.0, cuBLAS 13.1.0, commit 0123456789ab, 2026-11-21T07:00:00Z
+
+4096x4096x4096, f32, nn, hot
+                             bytes,   bytes,  bytes,     FLOP/    bound,                                  % of
+                                 no      per             byte,  no reuse                    % of   % of  roof-  speed
+step, tile                    reuse     tile    once  per tile   TFLOP/s  TFLOP/s  noise  cuBLAS     Lt   line    -up
+01_naive: one thread, one element
+  coalesced                  550 GB   550 GB  201 MB     0.250      1.06     5.92  ±0.4%    11.6   11.2   8.98      –
+  swapped                    550 GB   550 GB  201 MB     0.250      1.06    0.496  ±0.4%   0.968  0.939  0.752
+02_tiled: load once, use often
+  128x128x8, 8x8 per thread  550 GB  4.36 GB  201 MB      31.5      1.06     35.2  ±0.4%    68.7   66.7   53.4  5.95×
+  64x64x8, 4x4 per thread    550 GB  8.66 GB  201 MB      15.9      1.06     26.1  ±0.4%    50.9   49.3   39.5
+
+01_naive: what bounds coalesced
+02_tiled: what bounds 128x128x8, 8x8 per thread
+
+bytes: predicted, if nothing is reused;"""
+
+
+class Ladder(InFolder):
+    def text(self, document, coloured=False):
+        return ladder.report(document, terminal.Style(coloured), str(self.root))
+
+    def test_gpu(self):
+        text = self.text(gpu_document())
+        self.assertEqual(text[: len(GPU_LADDER)], GPU_LADDER)
+        self.assertLessEqual(max(map(len, text.splitlines())), ladder.WIDTH)
+
+    def test_interpreter(self):
+        text = self.text(interpreter_document())
+        lines = text.splitlines()
+        self.assertIn("H200 141 GB", lines[5])
+        self.assertIn("projected", lines[3])
+        tiles = [line.split("  ") for line in lines if line.startswith("  ") and "201 MB" in line]
+        columns = [[cell.strip() for cell in tile if cell.strip()] for tile in tiles]
+        self.assertEqual(
+            columns,
+            [
+                ["coalesced", "550 GB", "550 GB", "201 MB", "84.1 MB", "1,630", "2.50", "–", "1.06", "34.2"],
+                ["128x128x8", "550 GB", "4.36 GB", "201 MB", "1.31 MB", "105,000", "0.0312", "1.50", "1.06", "34.2"],
+            ],
+        )
+        self.assertIn("no measurement", text)
+        self.assertLessEqual(max(map(len, lines)), ladder.WIDTH)
+
+    def test_no_projection(self):
+        document = interpreter_document()
+        for each in document["results"]:
+            del each["projection"]
+        self.assertNotIn("projected", self.text(document))
+
+    def test_nulls(self):
+        document = gpu_document()
+        for each in document["results"]:
+            each.update(time=None, tflops=None, roofline=None, ratio=None)
+            each["intensity"] = each["bound"] = {}
+        text = self.text(document)
+        self.assertRegex(text, r"coalesced +550 GB +550 GB +201 MB +– +– +– +– +– +– +–\n")
+        document["results"][0]["time"] = sample(0.0)
+        document["results"][0]["m"] = 0
+        self.text(document)
+        for each in interpreter_document()["results"]:
+            each["counters"] = {}
+            self.text(make_document("interpreter", [each]))
+
+    def test_colours(self):
+        plain, coloured = self.text(gpu_document()), self.text(gpu_document(), True)
+        self.assertNotIn("\033", plain)
+        self.assertIn("\033[1m01_naive: one thread, one element\033[0m", coloured)
+        self.assertRegex(coloured, "\033\\[2m  swapped.*\033\\[0m")
+        stream = mock.Mock()
+        for is_terminal, environment, expected in (
+            (True, {"TERM": "xterm"}, True),
+            (True, {"TERM": "dumb"}, False),
+            (True, {"TERM": "xterm", "NO_COLOR": "1"}, False),
+            (False, {"TERM": "xterm"}, False),
+        ):
+            stream.isatty.return_value = is_terminal
+            with mock.patch.dict(os.environ, environment, clear=True):
+                self.assertEqual(bool(terminal.wants_colours(stream)), expected)
+
+    def test_lt_only_where_it_is_faster(self):
+        document = make_document("gpu", [gpu_result("01_naive", "a", 1e9, True, 0.01, lt=0.003)])
+        self.assertNotRegex(self.text(document), r"cuBLAS +Lt ")
+
+    def test_one_table_per_setting(self):
+        document = gpu_document()
+        for name, value in (("m", 64), ("in", "f16"), ("layout", "tn"), ("mode", "cold")):
+            document["results"].append({**copy.deepcopy(document["results"][2]), name: value})
+        text = self.text(document)
+        self.assertEqual(text.count("02_tiled: load once, use often\n"), 5)
+        self.assertIn("\n64x4096x4096, f32, nn, hot\n", text)
+        self.assertIn("\n4096x4096x4096, f16 to f32, nn, hot\n", text)
+
+    def test_order_of_files(self):
+        document = gpu_document()
+        document["results"].reverse()
+        self.assertEqual(self.text(document), self.text(gpu_document()))
+
+    def test_step_without_a_lesson(self):
+        document = make_document("gpu", [gpu_result("77_new", "a", 1e9, True, 0.01)])
+        self.assertIn("77_new: –\n", self.text(document))
+
+    def test_program(self):
+        one, two = gpu_document(), gpu_document()
+        one["results"], two["results"] = one["results"][:2], two["results"][2:]
+        files = [self.put("one.json", one), self.put("two.json", two)]
+        out = str(self.root / "ladder.json")
+        process = self.run_script("ladder", *files, "--out", out, env={"LC_ALL": "C"})
+        self.assertEqual((process.returncode, process.stderr), (0, ""))
+        self.assertIn("64x64x8, 4x4 per thread", process.stdout)
+        self.assertNotIn("\033", process.stdout)
+        self.assertEqual(results.load(out), gpu_document())
+        process = self.run_script("ladder", *files, "--json")
+        self.assertEqual(json.loads(process.stdout), gpu_document())
+
+    def test_bad_input(self):
+        good = self.put("good.json", gpu_document())
+        self.assert_refused(self.run_script("ladder"), "required: FILE")
+        self.assert_refused(self.run_script("ladder", good, "--what"), "unrecognized arguments: --what")
+        self.assert_refused(self.run_script("ladder", good, str(self.root / "none")), "cannot read")
+        self.assert_refused(self.run_script("ladder", self.put("empty.json", make_document("gpu", []))), "no results in")
+        process = self.run_script("ladder", good, "--out", str(self.root / "nowhere" / "x.json"))
+        self.assert_refused(process, "cannot write")
+        self.assertIn("coalesced", process.stdout)  # what was measured is shown all the same
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            self.assert_refused(self.run_script("ladder", good, stdout=full), "cannot write to stdout")
+
+
+# --- compare.py ---
+
+
+class Compare(InFolder):
+    def compare(self, old, new, *arguments):
+        return self.run_script("compare", self.put("old.json", old), self.put("new.json", new), *arguments)
+
+    def slower(self, factor):
+        document = gpu_document()
+        for each in document["results"]:
+            each["ratio"] = {name: sample(value["median"] / factor) for name, value in each["ratio"].items()}
+            each["time"] = sample(each["time"]["median"] * factor)
+        return document
+
+    def test_equal(self):
+        for document in (gpu_document(), interpreter_document()):
+            process = self.compare(document, document, "--fail-beyond", "0")
+            self.assertEqual((process.returncode, process.stderr), (0, ""))
+            self.assertIn("0 changes beyond the noise.", process.stdout)
+            self.assertNotIn("warning", process.stdout)
+
+    def test_within_and_beyond_noise(self):
+        # The bands are ±0.4 % each: it is the 1 % that counts.
+        process = self.compare(gpu_document(), self.slower(1.009), "--fail-beyond", "0")
+        self.assertEqual(process.returncode, 0)
+        self.assertIn("4 compared; 0 changes", process.stdout)
+        process = self.compare(gpu_document(), self.slower(1.02))
+        self.assertEqual(process.returncode, 0)
+        self.assertRegex(process.stdout, r"coalesced +% of cublasGemmEx +11\.6 +11\.3 +-1\.96% +±1\.0% +slower")
+        self.assertIn("4 compared; 4 changes", process.stdout)
+        self.assertIn("faster", self.compare(self.slower(1.02), gpu_document()).stdout)
+
+    def test_noise_of_both(self):
+        old, new = gpu_document(), self.slower(1.05)
+        for document, spread in ((old, 0.02), (new, 0.04)):
+            for each in document["results"]:
+                each["ratio"]["cublasGemmEx"] = sample(each["ratio"]["cublasGemmEx"]["median"], spread)
+        self.assertRegex(self.compare(old, new).stdout, r"-4\.76% +±6\.0% +within the noise")
+
+    def test_fail_beyond(self):
+        self.assertEqual(self.compare(gpu_document(), self.slower(1.04), "--fail-beyond", "3").returncode, 1)
+        self.assertEqual(self.compare(gpu_document(), self.slower(1.04), "--fail-beyond", "5").returncode, 0)
+        self.assertEqual(self.compare(self.slower(1.04), gpu_document(), "--fail-beyond", "3").returncode, 1)
+
+    def test_without_cublas(self):
+        new = self.slower(1.05)
+        for each in new["results"]:
+            each["ratio"] = {"cublasGemmEx": None, "cublasLt": None}
+        self.assertRegex(self.compare(gpu_document(), new).stdout, r"coalesced +ms +23\.2 +24\.4 +\+5\.00% +±1\.0% +slower")
+        old = gpu_document()
+        for each in [*old["results"], *new["results"]]:
+            each["time"] = sample(0.0)
+            each["ratio"] = None
+        self.assertIn("0 changes", self.compare(old, new, "--fail-beyond", "0").stdout)
+
+    def test_counters(self):
+        new = interpreter_document()
+        new["results"][1]["counters"][results.GLOBAL_LOAD_SECTORS] *= 2
+        new["results"][1]["counters"]["a new one"] = 3
+        process = self.compare(interpreter_document(), new, "--fail-beyond", "99")
+        self.assertRegex(process.stdout, r"01_naive, coalesced +counters +equal\n")
+        self.assertRegex(process.stdout, r"02_tiled, 128x128x8 +counters +1 differ\n")
+        self.assertRegex(process.stdout, rf"    {results.GLOBAL_LOAD_SECTORS} +32,768 +65,536 +\+100\.00% +differs\n")
+        self.assertRegex(process.stdout, r"    a new one +– +3 +not in both\n")
+        self.assertEqual(process.returncode, 1)
+        new["results"][1]["counters"] = {**interpreter_document()["results"][1]["counters"], results.SHARED_LOAD_CONFLICTS: 0}
+        self.assertEqual(self.compare(new, interpreter_document(), "--fail-beyond", "99").returncode, 1)
+
+    def test_only_in_one(self):
+        new = gpu_document()
+        new["results"][3]["tile"] = "another"
+        new["gpu"]["driver"], new["commit"] = "580.2", None
+        text = self.compare(gpu_document(), new).stdout
+        self.assertIn("old.json: 02_tiled, 64x64x8, 4x4 per thread, 4096x4096x4096, f32, nn, hot\n", text)
+        self.assertIn("new.json: 02_tiled, another, 4096x4096x4096, f32, nn, hot\n", text)
+        self.assertIn("3 compared", text)
+        self.assertIn("warning: the runs differ in driver: 580.1 and 580.2\n", text)
+        self.assertIn("warning: the runs differ in commit: 0123456789ab and –\n", text)
+
+    def test_bad_input(self):
+        self.assert_refused(self.compare(gpu_document(), interpreter_document()), "no result in common")
+        self.assert_refused(self.compare(gpu_document(), "{"), "is damaged")
+        self.assert_refused(self.compare({**gpu_document(), "version": 2}, gpu_document()), "update this checkout")
+        for percent in ("x", "nan", "-1", "inf"):
+            self.assert_refused(self.compare(gpu_document(), gpu_document(), "--fail-beyond", percent), "--fail-beyond")
+
+
+# --- tables.py ---
+
+BEGIN = "<!-- table ladder docs/results/gpu.json -->"
+
+LADDER_TABLE = f"""\
+Above.
+{BEGIN}
+
+| step | idea | TFLOP/s | noise | % of cuBLAS | % of roofline | speed-up |
+| --- | --- | --- | --- | --- | --- | --- |
+| [01 naive](steps/01_naive/README.md) | one thread, one element | 5.92 | ±0.4% | 11.6 | 8.98 | – |
+| [02 tiled](steps/02_tiled/README.md) | load once, use often | 35.2 | ±0.4% | 68.7 | 53.4 | 5.95× |
+
+NVIDIA H200, driver 580.1, 2026-11-21, commit 0123456789ab, 4096×4096×4096, f32, nn, hot: [gpu.json](docs/results/gpu.json)
+
+{tables.END}
+Below.
+"""
+
+
+class Tables(InFolder):
+    def setUp(self):
+        super().setUp()
+        self.put("docs/results/gpu.json", gpu_document())
+        self.put("docs/results/interpreter.json", interpreter_document())
+
+    def run_tables(self, check):
+        """The exit code, and what was printed."""
+        output = io.StringIO()
+        with redirect_stdout(output), redirect_stderr(output):
+            code = tables.run(str(self.root), check)
+        return code, output.getvalue()
+
+    def read(self, name):
+        return (self.root / name).read_text(encoding="utf-8")
+
+    def test_ladder(self):
+        self.put("README.md", f"Above.\n{BEGIN}\nold\n{tables.END}\nBelow.\n")
+        code, output = self.run_tables(True)
+        self.assertEqual(code, 1)
+        self.assertIn(f"README.md:2: {BEGIN}", output)
+        self.assertEqual(self.run_tables(False), (0, f"README.md:2: {BEGIN}\n"))
+        self.assertEqual(self.read("README.md"), LADDER_TABLE)
+        self.assertEqual(self.run_tables(True), (0, ""))
+        self.assertEqual(self.run_tables(False), (0, ""))
+
+    def test_kinds_in_a_lesson(self):
+        kinds = (
+            ("tiles docs/results/gpu.json step=02_tiled dtype=f32", "| 64x64x8, 4x4 per thread | 5.27 | 26.1 ±0.4% | 50.9 | 39.5 |"),
+            (
+                "counts docs/results/interpreter.json step=02_tiled",
+                "| 128x128x8 | 1,048,576 | 32,768 | 0.0312 | 4.00 | 32,768 | 98,304, 1.50 | 1.31 MB | 3.01e-04 |",
+            ),
+            (
+                "counts docs/results/interpreter.json step=01_naive",
+                "| coalesced | 1,048,576 | 2,621,440 | 2.50 | 4.00 | 32,768 | 0 | 84.1 MB | 1.53e-04 |",
+            ),
+            ("bytes docs/results/gpu.json step=02_tiled", "| once per tile: 128x128x8, 8x8 per thread | 4.36 GB | 31.5 | 66.0 |"),
+            ("bytes docs/results/interpreter.json step=01_naive", "| everything once | 201 MB | 683 | 66.0 |"),
+        )
+        self.put("steps/02_tiled/README.md", "".join(f"<!-- table {kind} -->\n{tables.END}\n" for kind, _ in kinds))
+        self.assertEqual(self.run_tables(False)[0], 0)
+        text = self.read("steps/02_tiled/README.md")
+        for _, row in kinds:
+            self.assertIn(row + "\n", text)
+        self.assertIn(": [gpu.json](../../docs/results/gpu.json)\n", text)
+        self.assertEqual(self.run_tables(True), (0, ""))
+        self.put("steps/02_tiled/README.md", text.replace("5.27", "5.26"))
+        self.assertEqual(self.run_tables(True)[0], 1)
+
+    def test_new_results_are_drift(self):
+        self.put("README.md", LADDER_TABLE)
+        document = gpu_document()
+        document["commit"] = "another"
+        self.put("docs/results/gpu.json", document)
+        self.assertEqual(self.run_tables(True)[0], 1)
+
+    def test_options_choose(self):
+        document = gpu_document()
+        document["results"] += [{**each, "m": 64} for each in gpu_document()["results"]]
+        self.put("docs/results/gpu.json", document)
+        self.put("README.md", f"{BEGIN}\n{tables.END}\n")
+        self.assertIn("found: 4096x4096x4096, f32, nn, hot; 64x4096x4096, f32, nn, hot", self.run_tables(False)[1])
+        begin = BEGIN.replace(" -->", " shape=64x4096x4096 mode=hot layout=nn -->")
+        self.put("README.md", f"{begin}\n{tables.END}\n")
+        self.assertEqual(self.run_tables(False)[0], 0)
+        self.assertIn("64×4096×4096", self.read("README.md"))
+
+    def test_broken_markers(self):
+        marker = "<!-- table {} -->\n" + tables.END + "\n"
+        self.put("docs/results/future.json", {**gpu_document(), "version": 2})
+        for text, message in (
+            (f"{BEGIN}\nno end\n", "has no <!-- end of table -->"),
+            (f"{BEGIN}\n{BEGIN}\n{tables.END}\n", "has no <!-- end of table -->"),
+            (f"text\n{tables.END}\n", "broken marker"),
+            (f"{BEGIN}\n<!-- end of table  -->\n", "has no <!-- end of table -->"),
+            (f" {BEGIN}\n{tables.END}\n", "broken marker"),
+            (marker.format("ladder"), "broken marker"),
+            (marker.format("ladder docs/results/gpu.json step"), "broken marker"),
+            (marker.format("stairs docs/results/gpu.json"), "no such kind of table; there are: ladder, tiles, counts, bytes"),
+            (marker.format("ladder docs/results/gpu.json colour=red"), "no such option as colour"),
+            (marker.format("ladder docs/results/gpu.json step=02_tiled"), "leave out step="),
+            (marker.format("tiles docs/results/gpu.json"), "add step=NAME"),
+            (marker.format("tiles docs/results/gpu.json step=99_none"), "found: none"),
+            (marker.format("ladder docs/results/none.json"), "cannot read"),
+            (marker.format("ladder docs/results/future.json"), "update this checkout"),
+            (marker.format("ladder docs/results/interpreter.json"), "needs a file whose backend is gpu"),
+            (marker.format("counts docs/results/gpu.json step=02_tiled"), "needs a file whose backend is interpreter"),
+        ):
+            with self.subTest(message):
+                # Another table, which would change.
+                self.put("steps/01_naive/README.md", f"{BEGIN}\n{tables.END}\n")
+                self.put("README.md", text)
+                for check, expected in ((True, 1), (False, 2)):
+                    code, output = self.run_tables(check)
+                    self.assertEqual(code, expected)
+                    self.assertIn("README.md:", output)
+                    self.assertIn(message, output)
+                self.assertEqual(self.read("README.md"), text)
+                self.assertEqual(self.read("steps/01_naive/README.md"), f"{BEGIN}\n{tables.END}\n")
+
+    def test_text_without_tables_stays(self):
+        text = "A table, <!-- a comment -->, no newline at the end"
+        self.put("README.md", text)
+        self.assertEqual(self.run_tables(False), (0, ""))
+        self.assertEqual(self.read("README.md"), text)
+
+
+if __name__ == "__main__":
+    unittest.main()
