@@ -9,6 +9,7 @@ repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 scratch=$(mktemp -d -t 'course test.XXXXXX')
 trap 'rm -rf "$scratch"' EXIT
 export SCRATCH=$scratch
+unset COURSE_COMMIT
 passed=0 failed=0
 largest_file=unlimited
 python=$(python3 -c 'import sys; print(sys.executable)') # python3 itself may be a script that needs more than PATH

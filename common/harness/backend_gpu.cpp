@@ -38,11 +38,6 @@ const Cublas& cublas() {
   return library;
 }
 
-double matrix_bytes(const Spec& s) {
-  const double m = static_cast<double>(s.m), n = static_cast<double>(s.n), k = static_cast<double>(s.k);
-  return (m * k + k * n) * static_cast<double>(bytes(s.in)) + m * n * static_cast<double>(bytes(s.out));
-}
-
 // How many sets of matrices launches have to take in turn, so that between two uses of a set more than three times the L2 cache
 // is read or written.
 int cold_sets(const Spec& s) {
@@ -215,6 +210,7 @@ void check_affordable(const Spec& s, const Arguments& arguments, const std::vect
   if (needed > 0.95 * static_cast<double>(free_bytes))
     throw BadInput("this problem needs " + with_prefix(needed) + "B of the GPU's memory, " +
                    with_prefix(static_cast<double>(free_bytes)) + "B are free; choose a smaller --shape");
+  check_host_memory(s, 2 * mn * static_cast<double>(bytes(s.out)));  // and cuBLAS's C
 }
 
 std::string measure(const Variant& variant, Problem& problem, const Arguments& arguments, Result& result) {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 
 #include "common/device/device.cuh"
 #include "common/harness/backend.h"
@@ -34,15 +33,6 @@ void set_order(const std::string& order) {
   } else {
     throw bad;
   }
-}
-
-double available_bytes() {
-  std::ifstream meminfo("/proc/meminfo");
-  for (std::string key; meminfo >> key;) {
-    double kilobytes;
-    if (key == "MemAvailable:" && meminfo >> kilobytes) return kilobytes * 1024;
-  }
-  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
 double seconds_of(const Variant& v, const Problem& p) {
@@ -105,18 +95,12 @@ Ceilings this_ceilings(const Arguments&, const Machine&) {
 }
 
 void check_affordable(const Spec& s, const Arguments& arguments, const std::vector<const Variant*>& variants) {
-  const double m = static_cast<double>(s.m), n = static_cast<double>(s.n), k = static_cast<double>(s.k);
-  const double matrices = (m * k + k * n) * static_cast<double>(bytes(s.in)) + m * n * static_cast<double>(bytes(s.out));
-  // Data, twins, patterns; the reference in double precision; racecheck's cells: 40 bytes for each word, and for each byte of words
-  // that are accessed in halves.
-  const double needed = 3 * matrices + 8 * k * n + 16 * m * n + matrices * (s.in == DType::kF32 ? 10 : 50);
-  const double device = static_cast<double>(modelled_gpu().dram_bytes);
+  const double matrices = matrix_bytes(s), device = static_cast<double>(modelled_gpu().dram_bytes);
   if (matrices > 0.95 * device)
     throw BadInput("the matrices need " + with_prefix(matrices) + "B, the modelled GPU has " + with_prefix(device) +
                    "B; choose a smaller --shape");
-  if (needed > available_bytes())
-    throw BadInput("this problem needs about " + with_prefix(needed) + "B of memory, " + with_prefix(available_bytes()) +
-                   "B are available; choose a smaller --shape");
+  // The device's copy, and racecheck's cells: 40 bytes for each word, and for each byte of words that are accessed in halves.
+  check_host_memory(s, matrices * (s.in == DType::kF32 ? 11 : 51));
   if (arguments.force) return;
   double seconds = 0;
   for (const Variant* v : variants) seconds += estimate(*v, s);

@@ -306,6 +306,7 @@ void check_lesson_problem(const Step& step) {
   Problem problem(spec, uniform);
   TestMatrix expected("expected", spec.out, row_major(spec.m, spec.n));
 #ifdef COURSE_ON_GPU
+  expected.poison();
   const Cublas cublas;
   const Operands operands{problem.A.view(), problem.B.view(), expected.view()};
   cublas.gemm_ex(operands, spec.in, spec.out).at(0).launch(operands);

@@ -226,6 +226,7 @@ TEST_CASE("ceilings are kept per GPU and driver") {
 }
 
 TEST_CASE("documents hold no infinity, and say what is missing") {
+  unsetenv("COURSE_COMMIT");
   Machine machine;
   machine.backend = "gpu", machine.gpu = "NVIDIA H200";
   Result r;
@@ -235,7 +236,7 @@ TEST_CASE("documents hold no infinity, and say what is missing") {
   const std::string empty = to_json(machine, kCeilings, {r});
   for (const char* expected : {"\"tflops\": null", "\"time\": null", "\"roofline\": null", "\"cublasGemmEx\": null",
                                "\"commit\": null", "\"cublas\": null", "\"compulsory\": null"})
-    CHECK_MESSAGE(empty.find(expected) != std::string::npos, expected);
+    CHECK_MESSAGE(empty.find(expected) != std::string::npos, std::string(expected));
   CHECK(empty.find("inf") == std::string::npos);
   CHECK(empty.find("nan") == std::string::npos);
 
@@ -245,4 +246,6 @@ TEST_CASE("documents hold no infinity, and say what is missing") {
   CHECK(to_json(machine, kCeilings, {r}).find("\"tflops\": null") != std::string::npos);
   r.time->median = 1e-3;
   CHECK(*r.rate() == doctest::Approx(2.0 * 64 * 64 * 64 / 1e-3));
+  setenv("COURSE_COMMIT", "0123456789ab-dirty", 1);
+  CHECK(to_json(machine, kCeilings, {r}).find("\"commit\": \"0123456789ab-dirty\"") != std::string::npos);
 }

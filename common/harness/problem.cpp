@@ -1,8 +1,13 @@
 #include "common/harness/problem.h"
 
+#include <unistd.h>
+
 #include <cmath>
+#include <fstream>
 #include <numbers>
 #include <random>
+
+#include "common/harness/text.h"
 
 namespace harness {
 namespace {
@@ -33,7 +38,30 @@ TestMatrix filled(const char* name, DType type, const Placement& placement, cons
   return matrix;
 }
 
+double available_bytes() {
+  std::ifstream meminfo("/proc/meminfo");
+  for (std::string key; meminfo >> key;) {
+    double kilobytes;
+    if (key == "MemAvailable:" && meminfo >> kilobytes) return kilobytes * 1024;
+  }
+  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
 }  // namespace
+
+double matrix_bytes(const Spec& s) {
+  const double m = static_cast<double>(s.m), n = static_cast<double>(s.n), k = static_cast<double>(s.k);
+  return (m * k + k * n) * static_cast<double>(bytes(s.in)) + m * n * static_cast<double>(bytes(s.out));
+}
+
+void check_host_memory(const Spec& s, double extra) {
+  // Matrices as they are and as they were fetched, with their patterns; B and the reference in double precision.
+  const double kn = static_cast<double>(s.k) * static_cast<double>(s.n), mn = static_cast<double>(s.m) * static_cast<double>(s.n);
+  const double needed = 2.2 * matrix_bytes(s) + 8 * kn + 16 * mn + extra;
+  if (needed > available_bytes())
+    throw BadInput(s.shape() + " needs about " + with_prefix(needed) + "B of memory, " + with_prefix(available_bytes()) +
+                   "B are available; choose a smaller --shape");
+}
 
 Problem::Problem(const Spec& spec) : Problem(spec, normal_numbers()) {}
 

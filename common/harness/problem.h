@@ -25,6 +25,11 @@ struct Spec {
   double flops() const { return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }
 };
 
+/// Bytes of A, B and C.
+double matrix_bytes(const Spec& spec);
+/// @throws BadInput when the host's memory does not hold a Problem for `spec` and `extra` bytes.
+void check_host_memory(const Spec& spec, double extra = 0);
+
 /// A Spec with its data: A and B random, C NaN, and the reference.
 class Problem {
  public:

@@ -4,18 +4,13 @@
 
 #include <map>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "common/harness/roofline.h"
+#include "common/harness/text.h"
 
 namespace harness {
-
-/// The caller can repair this: the message says how. Programs exit with 2.
-struct BadInput : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 
 /// Times of one launch, in seconds, over the rounds of a measurement.
 struct Sample {

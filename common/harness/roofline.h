@@ -46,7 +46,4 @@ Roofline roofline(const Spec& spec, int tile_m, int tile_n, const Ceilings& ceil
 /// The model in words, one or two sentences. @param rate measured operations per second, if any
 std::string note(const Roofline& roofline, std::optional<double> rate);
 
-/// "1.23 T": three significant digits with the prefix that suits.
-std::string with_prefix(double x);
-
 }  // namespace harness

@@ -97,7 +97,10 @@ def times(value):
 
 
 def plus_minus(value):
-    return NOTHING if value is None else f"±{100 * value:.1f}%"
+    if value is None:
+        return NOTHING
+    percents = max(100 * value, 0.01)  # no clock is better
+    return f"±{percents:.1f}%" if percents >= 0.095 else f"±{percents:.2f}%"
 
 
 # --- tables ---

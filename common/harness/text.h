@@ -1,0 +1,20 @@
+/// @file
+/// Messages: errors that a user can repair, and numbers for people.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace harness {
+
+/// The message says what to do. Programs exit with 2.
+struct BadInput : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Three significant digits, without an exponent: "0.250", "16.0", "1500".
+std::string digits(double x);
+/// "1.23 T": three significant digits with the prefix that suits; a unit can follow.
+std::string with_prefix(double x);
+
+}  // namespace harness
