@@ -141,8 +141,10 @@ Timings time_in_rounds(const std::vector<Contestant>& contestants, const TimingP
   const auto start = Clock::now();
   for (int round = 0; round < plan.max_rounds; ++round) {
     const bool last = round + 1 == plan.max_rounds || (round + 1 >= plan.min_rounds && since(start) > plan.seconds);
-    for (std::size_t i = 0; i < runners.size(); ++i) {
-      const std::size_t who = (i + static_cast<std::size_t>(round)) % runners.size();
+    // Forwards in even rounds, backwards in odd ones, each time beginning with another.
+    const std::size_t n = runners.size(), stride = round % 2 ? n - 1 : 1;
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::size_t who = (static_cast<std::size_t>(round) + i * stride) % n;
       begin.record();
       runners[who].run();
       end.record();

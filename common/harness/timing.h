@@ -33,8 +33,8 @@ struct Timings {
   Ratio ratio(std::size_t contestant, std::size_t other) const;
 };
 
-/// Each contestant is warmed up alike. In each round, each contestant runs once; who comes first changes from round to round, so
-/// that nobody always finds the GPU in the state that one other leaves. A contestant's run is one launch, or, where a launch is
+/// Each contestant is warmed up alike. In each round, each contestant runs once; the order changes from round to round, so that
+/// nobody always finds the GPU in the state that one other leaves. A contestant's run is one launch, or, where a launch is
 /// short against the resolution of events (0.5 us) and the cost of launching, a CUDA graph of many.
 /// @param while_running called once, while the last round is being executed
 Timings time_in_rounds(const std::vector<Contestant>& contestants, const TimingPlan& plan,

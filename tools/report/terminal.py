@@ -19,7 +19,6 @@ class Arguments(argparse.ArgumentParser):
 def run_command(main):
     """Exits with what MAIN returns; with 2 and a line on stderr if it was given something that it cannot use."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # 'course compare ... | head' is no error
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.stdout.reconfigure(errors="replace")  # a terminal without UTF-8
     try:
         code = main()
@@ -27,6 +26,8 @@ def run_command(main):
     except BadFile as error:
         print(f"course: {error}", file=sys.stderr)
         code = 2
+    except KeyboardInterrupt:  # files that were being written have been removed
+        code = 130
     except OSError as error:  # every other file is guarded
         print(f"course: cannot write to stdout: {error.strerror}.", file=sys.stderr)
         code = 2

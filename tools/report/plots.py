@@ -1,0 +1,599 @@
+"""Plots from result files: the ladder, the roofline, TFLOP/s against size. 'tools/plot --help' says more.
+
+The background is transparent, so that a plot fits a light page and a dark one: every colour has a contrast of at least 3 to
+white and to GitHub's dark #0d1117 (the test computes it). Colours never stand alone: markers, hatches and labels differ too.
+The same files give the same bytes, so that a committed plot changes only if its data do.
+"""
+
+import contextlib
+import io
+import math
+import os
+import re
+import statistics
+import sys
+
+import results
+from ladder import by_step, projected
+from terminal import NOTHING, Arguments, rounded, run_command, tera
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+NEEDS_MATPLOTLIB = 69  # the exit code that tells tools/plot to install it
+
+TEXT = "#767b82"  # also axes and cuBLAS
+COLOURS = ("#1a7fc1", "#d55e00", "#008f68", "#b95f90", "#9a7d00")  # Okabe and Ito's, darker where too light for white
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
+FORMATS = ("svg", "png")
+WIDTH = 10  # inches
+
+SETTINGS = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9,
+    "text.color": TEXT,
+    "axes.edgecolor": TEXT,
+    "axes.labelcolor": TEXT,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": TEXT,
+    "ytick.color": TEXT,
+    "grid.color": TEXT,
+    "grid.alpha": 0.25,
+    "hatch.linewidth": 0.8,
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "gemm-course",
+}
+
+
+# --- what is drawn, from results ---
+
+
+def drawable(flops_per_second):
+    """A damaged file's 1e300 has no place on an axis."""
+    return flops_per_second is not None and 0 < flops_per_second < 1e30
+
+
+def rate(result):
+    """FLOP/s, measured or else projected; None if it could not be had."""
+    found = projected(result)
+    if result.get("time"):
+        found = None if result.get("tflops") is None else result["tflops"] * 1e12
+    return found if drawable(found) else None
+
+
+def rates(flops, sample):
+    """The FLOP/s at a sample's 80 % quantile, median and 20 % quantile, in this order; or None."""
+    if not sample or not flops or not all(sample[name] for name in ("q80", "median", "q20")):
+        return None
+    found = tuple(flops / sample[name] for name in ("q80", "median", "q20"))
+    return found if all(map(drawable, found)) else None
+
+
+def baseline_rates(group, name):
+    """Of one shape. Every result brings a baseline of its own, measured in turn with it: the medians of all."""
+    each = [rates(result["flops"], (result.get("baselines") or {}).get(name)) for result in group]
+    each = [three for three in each if three]
+    return tuple(map(statistics.median, zip(*each))) if each else None
+
+
+def kind(result):
+    """What one file of plots is about: everything of a setting but the shape."""
+    return results.setting(result)[3:]
+
+
+def shape(result):
+    return results.setting(result)[:3]
+
+
+def most_telling_shape(group):
+    """The results of the shape with the most steps, and of those the largest; [] if no shape has a rate."""
+    shapes = results.grouped([each for each in group if rate(each)], shape)
+    if not shapes:
+        return []
+    best = max(shapes, key=lambda each: (len({r["step"] for r in shapes[each]}), math.prod(each)))
+    return [each for each in group if shape(each) == best]
+
+
+def first_tiles(group):
+    """Of one shape: from each step to the tile that stands for it."""
+    return {step: tiles[0] for step, tiles in by_step(group).items() if rate(tiles[0])}
+
+
+def squares(group):
+    """From each size with m = n = k to its results."""
+    square = [each for each in group if each["m"] == each["n"] == each["k"] > 0]
+    return dict(sorted(results.grouped(square, lambda each: each["m"]).items()))
+
+
+def projection(group):
+    """The title of the GPU that the rates are projected for, or '' if they are measured."""
+    return ", ".join(sorted({each["projection"]["gpu"] for each in group if not each.get("time") and projected(each)}))
+
+
+# --- words ---
+
+
+def plain(words):
+    """As it is: matplotlib would take what stands between dollars for a formula."""
+    return words.replace("$", r"\$")
+
+
+def shortened(words, length):
+    return words if len(words) <= length else words[: length - 1] + "…"
+
+
+def step_name(step):
+    return shortened(step.replace("_", " ", 1), 24)
+
+
+def describe(group):
+    """'4096x4096x4096, f32, nn, hot'; without the shape if there are several."""
+    words = results.describe(results.setting(group[0]))
+    return ", ".join(words if len({shape(each) for each in group}) == 1 else words[1:])
+
+
+def caption(document, group):
+    gpu, what = document["gpu"], describe(group)
+    if document["backend"] == "gpu":
+        machine = [gpu["name"], f"driver {gpu.get('driver') or NOTHING}", f"CUDA {document.get('cuda') or NOTHING}"]
+        machine.append(f"cuBLAS {document.get('cublas') or NOTHING}")
+    else:
+        machine = [f"projected for {projection(group)} from the interpreter's counters", "no measurement"]
+    made = f"commit {document.get('commit') or NOTHING}, {document['created']}"
+    return "\n".join(plain(shortened(line, 130)) for line in (", ".join(machine), f"{what}; {made}"))
+
+
+def title(what, group):
+    gpu = projection(group)
+    return plain(shortened(f"{what}: projected, not measured, {gpu}" if gpu else f"{what}: {describe(group)}", 90))
+
+
+# --- the canvas ---
+
+
+def spread(places, gap):
+    """Moves labels that want to be at PLACES, from 0 to 1, apart by GAP; their order stays."""
+    gap = min(gap, 1 / max(1, len(places) - 1))
+    order = sorted(range(len(places)), key=lambda each: places[each])
+    moved, lowest = list(places), 0
+    for index in order:
+        moved[index] = max(places[index], lowest)
+        lowest = moved[index] + gap
+    highest = 1
+    for index in reversed(order):
+        moved[index] = min(moved[index], highest)
+        highest = moved[index] - gap
+    return moved
+
+
+class Canvas:
+    """A figure with one pair of axes, a title above and a caption below; all distances in inches."""
+
+    def __init__(self, height, left, right, heading, small_print):
+        from matplotlib.figure import Figure
+
+        self.height = height
+        total = height + 1.85
+        self.figure = Figure(figsize=(WIDTH, total))
+        self.width = WIDTH - left - right
+        self.axes = self.figure.add_axes([left / WIDTH, 0.95 / total, self.width / WIDTH, height / total])
+        self.heading = heading
+        self.figure.text(0.15 / WIDTH, 1 - 0.15 / total, heading, fontsize=12, va="top")
+        self.figure.text(0.15 / WIDTH, 0.1 / total, small_print, fontsize=7.5, va="bottom", linespacing=1.4)
+        self.legend_at = (0.15 / WIDTH, 1 - 0.42 / total)
+
+    def legend(self, handles, columns):
+        self.figure.legend(handles=handles, loc="upper left", bbox_to_anchor=self.legend_at, ncol=columns, borderaxespad=0)
+
+    def name_points(self, points):
+        """POINTS: (x, y, label, colour). The labels stand right of the axes, apart, each tied to its point."""
+        from matplotlib.lines import Line2D
+
+        inverse = self.axes.transAxes.inverted()
+        places = [inverse.transform(self.axes.transData.transform((x, y))) for x, y, _, _ in points]
+        for (_, _, label, colour), (x, y), at in zip(points, places, spread([y for _, y in places], 0.19 / self.height)):
+            inside = {"transform": self.axes.transAxes, "color": colour}
+            self.axes.add_line(Line2D([x, 1, 1.03], [y, y, at], lw=0.6, ls=":", clip_on=False, **inside))
+            self.axes.text(1.035, at, plain(label), va="center", **inside)
+
+    def render(self, extension):
+        """Bytes, the same ones every time."""
+        data = io.BytesIO()
+        metadata = {"Date": None, "Creator": "tools/plot", "Title": self.heading.replace(r"\$", "$")}
+        if extension == "png":
+            metadata = {"Software": None}
+        self.figure.savefig(data, format=extension, dpi=160, transparent=True, metadata=metadata)
+        return data.getvalue()
+
+
+def colour_of(index):
+    return COLOURS[index % len(COLOURS)]
+
+
+# --- the ladder ---
+
+
+def whisker_style():
+    """Seen on a bar, on white and on black: a white line with a border."""
+    from matplotlib.patheffects import withStroke
+
+    border = [withStroke(linewidth=3, foreground=TEXT)]
+    return {"color": "white", "lw": 1, "marker": "|", "ms": 6, "mew": 1, "path_effects": border, "solid_capstyle": "butt"}
+
+
+def bar_style(is_first, is_projected):
+    from matplotlib.colors import to_rgba
+
+    face = to_rgba(COLOURS[0], 1 if is_first else 0.3)
+    if is_projected:
+        return {"facecolor": "none", "edgecolor": COLOURS[0], "hatch": "////" if is_first else "\\\\", "linewidth": 1}
+    return {"facecolor": face, "edgecolor": COLOURS[0], "linewidth": 1}
+
+
+def share_of_cublas(result):
+    for name in results.BASELINES:
+        ratio = results.ratio(result, name)
+        if ratio:
+            return f"{rounded(100 * ratio['median'])} %" + (" of Lt" if name == "cublasLt" else "")
+    return NOTHING
+
+
+def draw_ladder(document, everything):
+    """Or the reason why not, as text."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    group = most_telling_shape(everything)
+    if not group:
+        return "it has neither times nor projections"
+    gpu, steps = projection(group), by_step(group)
+    rows, at = [], 0
+    for tiles in steps.values():
+        for index, each in enumerate(tiles):
+            rows.append((at, each, index == 0))
+            at += 1 if index == 0 else 0.8
+        at += 0.5
+    canvas = Canvas(0.28 * at + 0.2, 3.7, 2.0, title("Ladder", group), caption(document, group))
+    axes = canvas.axes
+    labels, whiskers = [], False
+    beside = {"transform": axes.get_yaxis_transform(), "va": "center", "ha": "right"}
+    for at, each, is_first in rows:
+        axes.barh(at, (rate(each) or 0) * 1e-12, height=0.8 if is_first else 0.6, **bar_style(is_first, gpu))
+        three = None if gpu else rates(each["flops"], each.get("time"))
+        if three:
+            low, _, high = (value * 1e-12 for value in three)
+            axes.plot([low, high], [at, at], **whisker_style())
+            whiskers = True
+        name = f"{step_name(each['step'])}   {each['tile']}" if is_first else each["tile"]
+        labels.append(plain(shortened(name, 50)))
+        axes.text(1.17, at, tera(rate(each)), **beside)
+        if not gpu:
+            axes.text(1.42, at, share_of_cublas(each), **beside)
+    axes.text(1.17, -0.75, "TFLOP/s", weight="bold", **beside)
+    if not gpu:
+        axes.text(1.42, -0.75, "of cuBLAS", weight="bold", **beside)
+
+    handles = [Patch(label="best tile", **bar_style(True, gpu))]
+    if any(not is_first for _, _, is_first in rows):
+        handles.append(Patch(label="other tiles", **bar_style(False, gpu)))
+    if whiskers:
+        handles.append(Line2D([], [], label="20-80 % of the rounds", **whisker_style()))
+    for name, style in zip(results.BASELINES, ("--", ":")):
+        three = baseline_rates(group, name)
+        if three:
+            axes.axvline(three[1] * 1e-12, color=TEXT, ls=style, lw=1.5)
+            handles.append(Line2D([], [], color=TEXT, ls=style, lw=1.5, label=f"{name} {tera(three[1])}"))
+    canvas.legend(handles, 5)
+    axes.set_yticks([at for at, _, _ in rows])
+    axes.set_yticklabels(labels)
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(rows[-1][0] + 0.7, -1.1)
+    axes.set_xlim(left=0)
+    axes.grid(axis="x")
+    axes.set_axisbelow(True)
+    axes.set_xlabel("TFLOP/s, projected" if gpu else "TFLOP/s, median")
+    return canvas
+
+
+# --- the roofline ---
+
+MODEL_STYLES = {  # marker, size, in words
+    "no_reuse": ("v", 8, "bytes if nothing is reused"),
+    "tile_reuse": ("s", 5, "if read once per tile"),
+    "compulsory": ("o", 8, "if moved once: the step"),
+}
+
+
+def roofs(ceilings, type_name, peak):
+    """(FLOP/s, label, is this the peak of the type): the peak, and below it that of the CUDA cores."""
+    found = []
+    if peak:
+        unit = "FMA f32" if type_name == "f32" else f"mma.sync {type_name}"
+        found.append((peak, unit, True))
+    fma = ceilings.get("fma_f32_flops")
+    if type_name != "f32" and fma:
+        found.append((fma, "FMA f32, CUDA cores", False))
+    return found
+
+
+def roof_style(is_peak):
+    return {"color": TEXT, "lw": 2 if is_peak else 1, "ls": "-" if is_peak else "--"}
+
+
+def powers_of_ten(low, high):
+    return [10.0**power for power in range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)]
+
+
+def draw_roofline(document, everything):
+    from matplotlib.lines import Line2D
+
+    group = most_telling_shape(everything)
+    if not group:
+        return "it has neither times nor projections"
+    ceilings, gpu = document["ceilings"], projection(group)
+    steps = {step: each for step, each in first_tiles(group).items() if each["intensity"].get("compulsory")}
+    bandwidth = ceilings.get("copy_bytes_per_second")
+    if not steps or not bandwidth or not group[0].get("peak"):
+        return "it lacks intensities, the copy bandwidth or the peak of the type"
+    found = roofs(ceilings, group[0]["in"], group[0]["peak"])
+    peak = found[0][0]
+    ridge = peak / bandwidth
+
+    once = next(iter(steps.values()))["intensity"]["compulsory"]
+    points = [(once, rate(each), step_name(step), colour_of(index)) for index, (step, each) in enumerate(steps.items())]
+    cublas = []
+    for name, marker in zip(results.BASELINES, "*X"):
+        three = baseline_rates(group, name)
+        if three:
+            cublas.append((once, three[1], name, TEXT, marker))
+    intensities = [each["intensity"].get(model) for each in steps.values() for model in results.MODELS]
+    intensities = [ridge, *filter(None, intensities)]
+    heights = [y for _, y, *_ in points + cublas]
+    left, right = min(intensities) / 2, max(intensities) * 1.8
+    bottom, top = min(heights + [peak / 30]) / 2, max(heights + [each[0] for each in found]) * 2
+
+    canvas = Canvas(max(4.2, 0.2 * len(points + cublas)), 0.8, 2.3, title("Roofline", group), caption(document, group))
+    axes = canvas.axes
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(left, right)
+    axes.set_ylim(bottom, top)
+    axes.grid(which="major")
+    axes.set_axisbelow(True)
+    for height, _, is_peak in found:
+        axes.plot([height / bandwidth, right], [height, height], **roof_style(is_peak))
+    axes.plot([left, ridge], [left * bandwidth, peak], **roof_style(True))
+    axes.plot([ridge, ridge], [bottom, peak], color=TEXT, lw=1, ls="-.")
+    axes.text(ridge, bottom * 1.08, f" ridge: {rounded(ridge)} FLOP/byte", va="bottom")
+
+    for (_, y, _, colour), each in zip(points, steps.values()):
+        marks = [(each["intensity"].get(model), style) for model, style in MODEL_STYLES.items()]
+        marks = [(x, style) for x, style in marks if x]
+        axes.plot([min(x for x, _ in marks), once], [y, y], color=colour, lw=1)
+        for x, (marker, size, _) in marks:
+            face = colour if marker == "o" and not gpu else "none"
+            axes.plot(x, y, marker=marker, ms=size, color=colour, mfc=face, mew=1.4, ls="")
+    for x, y, _, _, marker in cublas:
+        axes.plot(x, y, marker=marker, ms=11 if marker == "*" else 7, color=TEXT, ls="")
+    canvas.name_points([(x, y, f"{name}  {tera(y)}", colour) for x, y, name, colour, *_ in points + cublas])
+
+    handles = []
+    for marker, size, words in MODEL_STYLES.values():
+        face = TEXT if marker == "o" and not gpu else "none"
+        handles.append(Line2D([], [], ls="", marker=marker, ms=size, color=TEXT, mfc=face, mew=1.4, label=words))
+    if cublas:
+        handles.append(Line2D([], [], ls="", marker="*", ms=11, color=TEXT, label="cuBLAS"))
+    for height, label, is_peak in found:
+        words = f"{label}: {tera(height)} TFLOP/s"
+        words = f"copy: {tera(bandwidth)} TB/s; {words} ({ceilings['source']})" if is_peak else words
+        handles.append(Line2D([], [], label=plain(shortened(words, 70)), **roof_style(is_peak)))
+    canvas.legend(handles, 3)
+    axes.set_xlabel("FLOP/byte")
+    axes.set_ylabel("TFLOP/s, projected" if gpu else "TFLOP/s, median")
+    axes.set_xticks(powers_of_ten(left, right))
+    axes.set_xticklabels([f"{each:g}" for each in powers_of_ten(left, right)])
+    axes.set_yticks(powers_of_ten(bottom, top))
+    axes.set_yticklabels([f"{each * 1e-12:g}" for each in powers_of_ten(bottom, top)])
+    return canvas
+
+
+# --- TFLOP/s against size ---
+
+
+def curves(sizes):
+    """From each step and baseline to its points: (size, rate at q80, median, at q20)."""
+    found = {}
+    for size, group in sizes.items():
+        for step, each in first_tiles(group).items():
+            median = rate(each)
+            low, _, high = (rates(each["flops"], each.get("time")) if each.get("time") else None) or (median,) * 3
+            found.setdefault(step, []).append((size, low, median, high))
+    steps = sorted(found)
+    for name in results.BASELINES:
+        for size, group in sizes.items():
+            three = baseline_rates(group, name)
+            if three:
+                found.setdefault(name, []).append((size, *three))
+    return steps, {name: found[name] for name in [*steps, *results.BASELINES] if name in found}
+
+
+def named_sizes(sizes):
+    """Those whose tick gets a label: the roundest first, as long as there is room."""
+    named, apart = [], math.log(max(sizes) / min(sizes)) / 18
+    for size in sorted(sizes, key=lambda each: (each & -each, each), reverse=True):
+        if all(abs(math.log(size / other)) >= apart for other in named):
+            named.append(size)
+    return named
+
+
+def draw_sizes(document, everything):
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+    from matplotlib.ticker import NullFormatter, NullLocator
+
+    group = [each for of_size in squares(everything).values() for each in of_size]
+    steps, lines = curves(squares(everything))
+    sizes = sorted({point[0] for points in lines.values() for point in points})
+    if len(sizes) < 2 or not steps:
+        return "it has fewer than two square sizes with times or projections"
+    gpu = projection(group)
+    heading = title("Size" if gpu else "TFLOP/s against size", group)
+    canvas = Canvas(max(4.2, 0.2 * len(lines)), 0.8, 2.3, heading, caption(document, group))
+    axes = canvas.axes
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(sizes[0] / 1.1, sizes[-1] * 1.1)
+    axes.set_ylim(0, 1.05e-12 * max(point[3] for points in lines.values() for point in points))
+    ends = []
+    for index, (name, points) in enumerate(lines.items()):
+        if name in steps:
+            style = {"color": colour_of(index), "marker": MARKERS[index % len(MARKERS)], "ms": 5}
+            style.update({"ls": ":", "mfc": "none"} if gpu else {"ls": "-"})
+        else:
+            lt = name == "cublasLt"
+            style = {"color": TEXT, "marker": "X" if lt else "*", "ls": ":" if lt else "--", "ms": 6 if lt else 9}
+        x = [point[0] for point in points]
+        low, middle, high = ([point[at] * 1e-12 for point in points] for at in (1, 2, 3))
+        if not gpu:
+            axes.fill_between(x, low, high, color=style["color"], alpha=0.3, lw=0)
+        axes.plot(x, middle, lw=1.5, **style)
+        ends.append((x[-1], middle[-1], f"{step_name(name)}  {rounded(middle[-1])}", style["color"]))
+    canvas.name_points(ends)
+    what = {"ls": ":", "label": "projected, best tile"} if gpu else {"label": "median, best tile"}
+    handles = [Line2D([], [], color=TEXT, **what)]
+    if not gpu:
+        handles.append(Patch(color=TEXT, alpha=0.3, lw=0, label="20-80 % of the rounds"))
+    canvas.legend(handles, 2)
+    named = named_sizes(sizes)
+    axes.set_xticks(sizes)
+    axes.set_xticklabels([str(each) if each in named else "" for each in sizes])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.grid()
+    axes.set_axisbelow(True)
+    axes.set_xlabel("m = n = k")
+    axes.set_ylabel("TFLOP/s, projected" if gpu else "TFLOP/s, median")
+    return canvas
+
+
+PLOTS = {"ladder": draw_ladder, "roofline": draw_roofline, "sizes": draw_sizes}
+
+
+# --- files ---
+
+
+def name_of(plot, kind_of_results):
+    """'ladder-f32-hot': letters, digits and dashes only, whatever the file says."""
+    a, c, layout, mode = kind_of_results
+    parts = [plot, a, *([] if a == c else [c]), *([] if layout == "nn" else [layout]), mode]
+    return "-".join(re.sub(r"[^A-Za-z0-9]+", "_", part) for part in parts)
+
+
+def draw(document):
+    """From names of files, without their extension, to Canvases; and why there are not more."""
+    canvases, reasons = {}, []
+    # Of what was run twice the later one.
+    unique = list({results.identity(each): each for each in document["results"]}.values())
+    for which, group in results.grouped(unique, kind).items():
+        for plot, draw_one in PLOTS.items():
+            drawn = draw_one(document, group)
+            if isinstance(drawn, str):
+                reasons.append(f"no {plot} of {describe(group)}: {drawn}")
+            else:
+                canvases[name_of(plot, which)] = drawn
+    return canvases, reasons
+
+
+def write_all(files):
+    """FILES: from path to bytes. Afterwards all are complete; or BadFile is raised and none has changed."""
+    written, made = {}, []
+    path = ""
+    try:
+        for path, data in files.items():
+            folder, name = os.path.split(os.path.abspath(path))
+            if not os.path.isdir(folder):
+                os.makedirs(folder)
+                made.append(folder)
+            if os.path.exists(path) and not os.path.isfile(path):
+                raise OSError(0, "it is not a regular file")
+            temporary = os.path.join(folder, f".{name}.{os.getpid()}")
+            written[temporary] = path
+            with open(temporary, "xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+        for temporary, path in written.items():
+            os.replace(temporary, path)
+        written, made = {}, []
+    except KeyboardInterrupt:
+        remove_all(written, made)
+        raise
+    except OSError as error:
+        remove_all(written, made)
+        raise results.BadFile(
+            f"cannot write {path}: {error.strerror}. Free some space, make the folder yours, or name another one with --out."
+        ) from None
+
+
+def remove_all(files, folders):
+    for file in files:
+        if os.path.exists(file):
+            os.remove(file)
+    for folder in reversed(folders):
+        with contextlib.suppress(OSError):  # somebody else's files
+            os.rmdir(folder)
+
+
+def prepare_matplotlib():
+    """Without what the reader may have set in a matplotlibrc. Exits if there is no matplotlib."""
+    try:
+        import matplotlib
+        import matplotlib.figure
+    except Exception:  # a NumPy of another version raises more than ImportError
+        sys.exit(NEEDS_MATPLOTLIB)
+    matplotlib.rcdefaults()
+    matplotlib.rcParams.update(SETTINGS)
+
+
+def default_file():
+    path = os.path.join(ROOT, "build", "results", "ladder.json")
+    if not os.path.exists(path):
+        raise results.BadFile(f"there is no {path} yet: make it with 'tools/course run', or name a result file.")
+    return path
+
+
+def main():
+    arguments = Arguments(prog="tools/plot", add_help=False, allow_abbrev=False)
+    arguments.add_argument("files", metavar="FILE", nargs="*")
+    arguments.add_argument("--out", metavar="FOLDER")
+    given = arguments.parse_intermixed_args()
+    if given.out == "":
+        arguments.error("--out is empty")
+    documents = {path: results.load(path) for path in given.files or [default_file()]}
+    prepare_matplotlib()
+
+    chosen, reasons = {}, []  # path without extension: (Canvas, file that it is from)
+    for file, document in documents.items():
+        folder = given.out or os.path.join(os.path.dirname(file), "plots")
+        canvases, why = draw(document)
+        reasons += [f"{file}: {each}" for each in why] or ([] if canvases else [f"{file}: it has no results"])
+        for name, canvas in canvases.items():
+            path = os.path.join(folder, name)
+            if path in chosen:
+                print(f"course: {name} is from {chosen[path][1]}, not from {file}.", file=sys.stderr)
+            else:
+                chosen[path] = (canvas, file)
+    if not chosen:
+        raise results.BadFile(
+            f"nothing to draw: {reasons[0]}."
+            " Measure on a GPU, or project with 'tools/course run --on interpreter --as h200', and draw that."
+        )
+    files = {f"{path}.{each}": canvas.render(each) for path, (canvas, _) in chosen.items() for each in FORMATS}
+    write_all(files)
+    for path in files:
+        print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,0 +1,437 @@
+"""Tests of plots.py and tools/plot. The ones that draw are skipped where there is no matplotlib."""
+
+import contextlib
+import copy
+import errno
+import io
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import unittest
+import unittest.mock
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+
+import plots  # noqa: E402
+import results  # noqa: E402
+
+try:
+    import matplotlib  # noqa: F401
+
+    HAS_MATPLOTLIB = True
+except Exception:  # as in plots.py
+    HAS_MATPLOTLIB = False
+
+draws = unittest.skipUnless(HAS_MATPLOTLIB, "this Python has no matplotlib: apt-get install python3-matplotlib, /usr/bin/python3")
+
+# --- documents ---
+
+CEILINGS = {
+    "source": "measured",
+    "copy_bytes_per_second": 4e12,
+    "fma_f32_flops": 6e13,
+    "mma_f16_flops": 6e14,
+    "mma_bf16_flops": None,
+}
+TILES = (("01_naive", "coalesced", True, 0.1), ("01_naive", "swapped", False, 0.01), ("02_tiled", "8x8 per thread", True, 0.6))
+
+
+def sample(median):
+    return {"median": median, "q20": median * 0.98, "q80": median * 1.03, "rounds": 20, "launches": 1, "graph": False}
+
+
+def a_result(step, tile, first, share, size=1024, **changed):
+    """That runs at SHARE of cuBLAS, which runs at 50 TFLOP/s."""
+    flops, once = 2 * size**3, 12 * size**2
+    seconds = flops / 50e12
+    bytes_moved = {"no_reuse": 8 * size**3, "tile_reuse": 2 * once, "compulsory": once}
+    intensity = {name: flops / value if value else None for name, value in bytes_moved.items()}
+    made = {
+        **{"step": step, "tile": tile, "first": first, "m": size, "n": size, "k": size, "in": "f32", "out": "f32"},
+        **{"layout": "nn", "mode": "hot", "verified": True, "flops": flops, "bytes": bytes_moved, "intensity": intensity},
+        "bound": {name: value and min(6e13, value * 4e12) for name, value in intensity.items()},
+        **{"peak": 6e13, "ridge": 15, "note": "", "time": sample(seconds / share), "tflops": 50 * share, "roofline": share},
+        "baselines": {"cublasGemmEx": sample(seconds), "cublasLt": sample(seconds / 1.02)},
+        "ratio": {name: {"median": share, "q20": share * 0.99, "q80": share * 1.01} for name in results.BASELINES},
+    }
+    return {**made, **changed}
+
+
+def a_document(*found, **changed):
+    made = {
+        **{"schema": results.SCHEMA, "version": 1, "created": "2026-01-02T03:04:05Z", "commit": "0123456789ab"},
+        "backend": "gpu",
+        "gpu": {"name": "NVIDIA H200", "driver": "580.1"},
+        **{"cuda": "13.0", "cublas": "13.1.0", "ceilings": CEILINGS, "results": list(found)},
+    }
+    return {**made, **changed}
+
+
+def ladder(size=1024, **changed):
+    return [a_result(*tile, size=size, **changed) for tile in TILES]
+
+
+def interpreted(projected=True):
+    found = ladder(256, mode="count", tflops=None)
+    for each in found:
+        for name in ("time", "baselines", "ratio", "roofline"):
+            del each[name]
+        if projected:
+            each["projection"] = {"gpu": "NVIDIA H200 141 GB", "flops_per_second": 3e13}
+    return a_document(*found, backend="interpreter", gpu={"name": "NVIDIA H200 141 GB"}, cublas=None)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="plots test ")
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def save(self, document, name="results.json"):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(document if isinstance(document, str) else json.dumps(document))
+        return self.path(name)
+
+    def run_plots(self, *arguments, **more):
+        """In a process of its own, as tools/plot runs it."""
+        command = [sys.executable, "-B", os.path.join(HERE, "plots.py"), *arguments]
+        environment = {**os.environ, "MPLCONFIGDIR": self.path("cache"), **more.pop("env", {})}
+        return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, **more)
+
+    def drawn(self, document, *arguments):
+        """The names of the files, and each SVG as text by its name."""
+        with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as self.messages:
+            with unittest.mock.patch.object(sys, "argv", ["plots.py", self.save(document), *arguments]):
+                self.assertEqual(plots.main(), 0)
+        paths = out.getvalue().splitlines()
+        svgs = {}
+        for path in paths:
+            with open(path, "rb") as file:
+                data = file.read()
+            if path.endswith(".png"):
+                self.assertTrue(data.startswith(b"\x89PNG"))
+            else:
+                svgs[os.path.basename(path)] = data.decode()
+        self.assertEqual(sorted(os.listdir(os.path.dirname(paths[0]))), sorted(map(os.path.basename, paths)))
+        return {os.path.basename(path) for path in paths}, svgs
+
+    def assert_refused(self, run, *words):
+        self.assertEqual(run.returncode, 2, run.stderr)
+        self.assertEqual(run.stdout, "")
+        self.assertRegex(run.stderr, r"\Acourse: [^\n]+\n\Z")
+        for word in words:
+            self.assertIn(word, run.stderr)
+
+
+# --- colours ---
+
+
+def linear(colour):
+    channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    return [each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in channels]
+
+
+def luminance(rgb):
+    return sum(weight * each for weight, each in zip((0.2126, 0.7152, 0.0722), rgb))
+
+
+def contrast(one, other):
+    """As WCAG 2 defines it."""
+    dark, light = sorted(luminance(linear(each)) for each in (one, other))
+    return (light + 0.05) / (dark + 0.05)
+
+
+# What a person without one kind of cone sees, in linear RGB: Machado, Oliveira and Fernandes 2009, severity 1.
+COLOUR_BLIND = {
+    "protan": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    "deutan": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
+}
+
+
+def lab(rgb):
+    matrix = ((0.4124, 0.3576, 0.1805), (0.2126, 0.7152, 0.0722), (0.0193, 0.1192, 0.9505))
+    xyz = [sum(a * b for a, b in zip(row, rgb)) / white for row, white in zip(matrix, (0.9505, 1, 1.089))]
+    x, y, z = (each ** (1 / 3) if each > 0.008856 else 7.787 * each + 16 / 116 for each in xyz)
+    return (116 * y - 16, 500 * (x - y), 200 * (y - z))
+
+
+class Colours(unittest.TestCase):
+    def test_contrast_formula(self):
+        self.assertAlmostEqual(contrast("#000000", "#ffffff"), 21)
+        self.assertAlmostEqual(contrast("#777777", "#ffffff"), 4.48, places=2)
+
+    def test_seen_on_light_and_on_dark_pages(self):
+        for colour in (plots.TEXT, *plots.COLOURS):
+            for page in ("#ffffff", "#0d1117"):
+                self.assertGreaterEqual(contrast(colour, page), 3, f"{colour} on {page}")
+        for page in ("#ffffff", "#0d1117"):
+            self.assertGreaterEqual(contrast(plots.TEXT, page), 4.2)
+
+    def test_neighbours_differ_for_the_colour_blind(self):
+        # Steps next to each other; those further apart have different markers and labels.
+        pairs = zip(plots.COLOURS, plots.COLOURS[1:] + plots.COLOURS[:1])
+        for one, other in pairs:
+            for kind, matrix in COLOUR_BLIND.items():
+                seen = [lab([sum(a * b for a, b in zip(row, linear(each))) for row in matrix]) for each in (one, other)]
+                distance = sum((a - b) ** 2 for a, b in zip(*seen)) ** 0.5
+                self.assertGreater(distance, 15, f"{one} and {other}, {kind}")
+
+    @draws
+    def test_the_figures_use_no_other_colour(self):
+        plots.prepare_matplotlib()
+        document = a_document(*ladder(512), *ladder(1024))
+        for name, canvas in plots.draw(document)[0].items():
+            used = set(re.findall(r"#[0-9a-f]{6}\b", canvas.render("svg").decode()))
+            # White: the inner line of a whisker, which has a border.
+            self.assertLessEqual(used, {plots.TEXT, *plots.COLOURS, "#ffffff"}, name)
+
+
+# --- plots ---
+
+
+@draws
+class Drawing(Case):
+    def test_ladder_and_roofline(self):
+        names, svgs = self.drawn(a_document(*ladder()))
+        expected = {f"{plot}-f32-hot.{each}" for plot in ("ladder", "roofline") for each in ("svg", "png")}
+        self.assertEqual(names, expected)
+        self.assertTrue(os.path.isdir(self.path("plots")))
+        for words in (">01 naive   coalesced<", ">swapped<", ">cublasGemmEx 50.0<", ">cublasLt 51.0<", ">60.0 %<", ">1.00 %<"):
+            self.assertIn(words, svgs["ladder-f32-hot.svg"])
+        for words in ("ridge: 15.0 FLOP/byte", "copy: 4.00 TB/s; FMA f32: 60.0 TFLOP/s (measured)", ">02 tiled  30.0<", "cuBLAS<"):
+            self.assertIn(words, svgs["roofline-f32-hot.svg"])
+        for svg in svgs.values():
+            self.assertIn("NVIDIA H200, driver 580.1, CUDA 13.0, cuBLAS 13.1.0", svg)
+            self.assertIn("1024x1024x1024, f32, nn, hot; commit 0123456789ab, 2026-01-02T03:04:05Z", svg)
+            self.assertIn("sans-serif", svg)
+            self.assertNotIn("projected", svg)
+
+    def test_sizes(self):
+        names, svgs = self.drawn(a_document(*ladder(512), *ladder(1024), *ladder(2048)))
+        self.assertIn("sizes-f32-hot.png", names)
+        for words in (">512<", ">1024<", ">2048<", ">01 naive  5.00<", ">cublasGemmEx  50.0<", "20-80 % of the rounds"):
+            self.assertIn(words, svgs["sizes-f32-hot.svg"])
+        self.assertIn("2048x2048x2048", svgs["ladder-f32-hot.svg"])  # the largest
+
+    def test_a_file_per_type_layout_and_mode(self):
+        kinds = ({}, {"in": "f16"}, {"in": "f16", "out": "f16"}, {"layout": "tn"}, {"mode": "cold"})
+        names, _ = self.drawn(a_document(*(each for kind in kinds for each in ladder(**kind))))
+        suffixes = {name[len("ladder-") : -len(".svg")] for name in names if re.fullmatch(r"ladder-.*\.svg", name)}
+        self.assertEqual(suffixes, {"f32-hot", "f16-f32-hot", "f16-hot", "f32-tn-hot", "f32-cold"})
+
+    def test_projections_are_marked(self):
+        names, svgs = self.drawn(interpreted())
+        self.assertEqual({name for name in names if name.endswith("svg")}, {"ladder-f32-count.svg", "roofline-f32-count.svg"})
+        for svg in svgs.values():
+            self.assertIn("projected, not measured, NVIDIA H200 141 GB", svg)
+            self.assertIn("no measurement", svg)
+            self.assertNotIn("cuBLAS", svg)
+        self.assertIn("<pattern", svgs["ladder-f32-count.svg"])  # hatched
+        self.assertNotIn("of the rounds", svgs["ladder-f32-count.svg"])
+
+    def test_nothing_is_missed_that_could_not_be_had(self):
+        found = ladder()
+        found[0]["baselines"] = {"cublasGemmEx": None}
+        found[0]["ratio"] = {"cublasGemmEx": None, "cublasLt": None}
+        del found[1]["baselines"], found[1]["ratio"]
+        found[2]["baselines"]["cublasLt"] = found[2]["ratio"]["cublasLt"] = None
+        names, svgs = self.drawn(a_document(*found, commit=None, cuda=None, cublas=None, gpu={"name": "NVIDIA H200"}))
+        self.assertEqual(len(names), 4)
+        self.assertIn(">–<", svgs["ladder-f32-hot.svg"])
+        self.assertNotIn("cublasLt", svgs["ladder-f32-hot.svg"])
+        self.assertIn("driver –", svgs["ladder-f32-hot.svg"])
+
+    def test_no_baseline_at_all(self):
+        names, svgs = self.drawn(a_document(*ladder(512, baselines=None, ratio=None), *ladder(baselines=None, ratio=None)))
+        self.assertEqual(len(names), 6)
+        self.assertNotIn("cublasGemmEx", "".join(svgs.values()))
+
+    def test_a_size_of_zero_is_left_out(self):
+        nothing = {"no_reuse": None, "tile_reuse": None, "compulsory": None}
+        zero = ladder(0, tflops=None, roofline=None, intensity=nothing, bound=nothing, time=sample(1e-6), ratio=None)
+        names, svgs = self.drawn(a_document(*zero, *ladder()))
+        self.assertEqual(len(names), 4)
+        self.assertIn("1024x1024x1024", svgs["ladder-f32-hot.svg"])
+        run = self.run_plots(self.save(a_document(*zero)), "--out", self.path("none"))
+        self.assert_refused(run, "0x0x0", "neither times nor projections", "tools/course run")
+        self.assertFalse(os.path.exists(self.path("none")))
+
+    def test_below_the_resolution_of_the_clock(self):
+        found = ladder()
+        found[0].update(time=sample(0), tflops=None)
+        names, svgs = self.drawn(a_document(*found))
+        self.assertEqual(len(names), 4)
+        self.assertNotIn("01 naive", svgs["roofline-f32-hot.svg"])
+
+    def test_values_beyond_any_axis(self):
+        found = ladder()
+        found[0].update(time=sample(1e-299), tflops=1e299)
+        found[1]["baselines"]["cublasGemmEx"] = sample(1e-299)
+        self.assertEqual(len(self.drawn(a_document(*found))[0]), 4)
+
+    def test_without_ceilings_there_is_no_roofline(self):
+        names, _ = self.drawn(a_document(*ladder(), ceilings={"source": "measured"}))
+        self.assertEqual(names, {"ladder-f32-hot.svg", "ladder-f32-hot.png"})
+
+    def test_the_latest_of_what_ran_twice(self):
+        _, svgs = self.drawn(a_document(*ladder(), a_result(*TILES[2][:3], 0.7)))
+        self.assertIn(">70.0 %<", svgs["ladder-f32-hot.svg"])
+        self.assertNotIn(">60.0 %<", svgs["ladder-f32-hot.svg"])
+
+    def test_any_text_is_text(self):
+        found = ladder(mode="../../$x")
+        found[2]["tile"] = r"$\frac{<&>$ 100 % " + 80 * "x"
+        names, svgs = self.drawn(a_document(*found))
+        self.assertIn("ladder-f32-_x.svg", names)
+        self.assertIn(r"$\frac{&lt;&amp;&gt;$", svgs["ladder-f32-_x.svg"])
+
+    def test_ten_steps(self):
+        found = [a_result(f"{step:02}_some_long_name_of_a_step", "a tile", True, 0.9 + step / 1000) for step in range(10)]
+        _, svgs = self.drawn(a_document(*found))
+        labels = re.findall(r'<text [^>]*?(?:translate\(\S+ |y=")([\d.]+)[^>]*>(?:0\d some|cublas)', svgs["roofline-f32-hot.svg"])
+        self.assertEqual(len(labels), 12)
+        heights = sorted(map(float, labels))
+        self.assertGreater(min(b - a for a, b in zip(heights, heights[1:])), 10)  # of letters 9 high
+
+    def test_spread(self):
+        self.assertEqual(plots.spread([], 0.1), [])
+        self.assertEqual(plots.spread([0.5], 0.1), [0.5])
+        self.assertEqual(plots.spread([0.9, 0.1], 0.1), [0.9, 0.1])
+        for places in ([1, 1, 1], [0, 0, 0], [0.5, 0.52, 0.51], [0.5] * 40):
+            moved = plots.spread(places, 0.1)
+            order = sorted(moved)
+            self.assertTrue(-1e-9 <= order[0] and order[-1] <= 1 + 1e-9)
+            self.assertGreater(min(b - a for a, b in zip(order, order[1:])), min(0.1, 1 / 39) - 1e-9)
+
+    def test_labels_of_sizes_keep_apart(self):
+        self.assertEqual(sorted(plots.named_sizes([256, 512, 4095, 4096, 4097])), [256, 512, 4096])
+
+    def test_the_same_input_gives_the_same_bytes(self):
+        file = self.save(a_document(*ladder(512), *ladder(1024)))
+        for out, seed in (("one", "1"), ("two", "2")):
+            run = self.run_plots(file, "--out", self.path(out), env={"PYTHONHASHSEED": seed, "TZ": f"UTC-{seed}"})
+            self.assertEqual(run.returncode, 0, run.stderr)
+        names = sorted(os.listdir(self.path("one")))
+        self.assertEqual(len(names), 6)
+        for name in names:
+            with open(self.path("one", name), "rb") as one, open(self.path("two", name), "rb") as two:
+                self.assertEqual(one.read(), two.read(), name)
+
+    def test_the_readers_matplotlibrc_does_not_matter(self):
+        file = self.save(a_document(*ladder()))
+        self.save("axes.facecolor: ff0000\nsvg.fonttype: path\n", "matplotlibrc")
+        run = self.run_plots(file, "--out", self.path("out"), env={"MATPLOTLIBRC": self.folder})
+        self.assertEqual(run.returncode, 0, run.stderr)
+        with open(self.path("out", "ladder-f32-hot.svg"), encoding="utf-8") as svg:
+            text = svg.read()
+        self.assertIn("swapped</text>", text)
+        self.assertNotIn("#ff0000", text)
+
+
+# --- files ---
+
+
+@draws
+class Files(Case):
+    def test_the_first_of_two_files_with_the_same_plot(self):
+        one, two = self.save(a_document(*ladder())), self.save(a_document(*ladder(512), *ladder(2048)), "sizes.json")
+        run = self.run_plots(one, two)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(len(run.stdout.splitlines()), 6)
+        self.assertIn("ladder-f32-hot is from", run.stderr)
+        with open(self.path("plots", "ladder-f32-hot.svg"), encoding="utf-8") as svg:
+            self.assertIn("1024x1024x1024", svg.read())
+
+    def test_an_older_plot_is_replaced(self):
+        file = self.save(a_document(*ladder()))
+        os.mkdir(self.path("plots"))
+        self.save("old", os.path.join("plots", "ladder-f32-hot.svg"))
+        self.assertEqual(self.run_plots(file).returncode, 0)
+        self.assertGreater(os.path.getsize(self.path("plots", "ladder-f32-hot.svg")), 1000)
+
+    def test_a_full_disk(self):
+        file = self.save(a_document(*ladder()))
+        os.mkdir(self.path("plots"))
+        self.save("old", os.path.join("plots", "roofline-f32-hot.png"))
+        # The largest file that the process may write is smaller than a PNG, larger than matplotlib's cache needs.
+        self.assertEqual(self.run_plots(file, "--out", self.path("fill the cache")).returncode, 0)
+        limit = 21000
+        run = self.run_plots(file, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+        self.assert_refused(run, "cannot write", "File too large", "--out")
+        self.assertEqual(os.listdir(self.path("plots")), ["roofline-f32-hot.png"])
+        with open(self.path("plots", "roofline-f32-hot.png"), encoding="utf-8") as old:
+            self.assertEqual(old.read(), "old")
+
+    def test_no_space_left(self):
+        error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        with unittest.mock.patch("os.fsync", side_effect=[None, error]):
+            with self.assertRaisesRegex(results.BadFile, "cannot write .*two.*No space left"):
+                plots.write_all({self.path("new", "one"): b"1", self.path("new", "two"): b"2"})
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_a_folder_that_cannot_be(self):
+        file = self.save(a_document(*ladder()))
+        self.assert_refused(self.run_plots(file, "--out", self.path("results.json", "below")), "cannot write", "--out")
+        self.assert_refused(self.run_plots(file, "--out", file), "cannot write", "--out")
+        os.makedirs(self.path("plots", "ladder-f32-hot.svg"))
+        self.assert_refused(self.run_plots(file), "ladder-f32-hot.svg", "not a regular file")
+        self.assertEqual(os.listdir(self.path("plots")), ["ladder-f32-hot.svg"])
+
+    @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
+    def test_an_unwritable_folder(self):
+        file = self.save(a_document(*ladder()))
+        os.mkdir(self.path("locked"), 0o555)
+        self.assert_refused(self.run_plots(file, "--out", self.path("locked")), "Permission denied", "--out")
+
+    def test_nothing_to_draw(self):
+        self.assert_refused(self.run_plots(self.save(interpreted(projected=False))), "--as h200")
+        self.assert_refused(self.run_plots(self.save(a_document())), "no results")
+        self.assertFalse(os.path.exists(self.path("plots")))
+
+
+class Refusals(Case):
+    """All before matplotlib is looked for: they need none."""
+
+    def test_bad_arguments(self):
+        for arguments in (["--colour"], ["--out"], ["--out="], ["--ou", "x"]):
+            self.assert_refused(self.run_plots(*arguments))
+
+    def test_bad_files(self):
+        good = a_document(*ladder())
+        later, damaged = copy.deepcopy(good), copy.deepcopy(good)
+        later["version"] = 1000
+        damaged["results"][0]["time"]["median"] = "fast"
+        for content, words in ((later, "newer version"), (damaged, "is damaged"), ("{", "damaged"), ({}, "no result file")):
+            self.assert_refused(self.run_plots(self.save(content)), words)
+        self.assert_refused(self.run_plots(self.path("missing.json")), "cannot read", "missing.json")
+        self.assert_refused(self.run_plots(self.folder), "cannot read")
+        # One of them is enough for none to be drawn.
+        self.assert_refused(self.run_plots(self.save(good, "good.json"), self.path("missing.json")), "missing.json")
+        self.assertFalse(os.path.exists(self.path("plots")))
+
+    def test_without_matplotlib_the_code_asks_for_it(self):
+        os.mkdir(self.path("broken"))
+        self.save("raise AttributeError('of another NumPy')", os.path.join("broken", "matplotlib.py"))
+        file = self.save(a_document(*ladder()))
+        run = self.run_plots(file, env={"PYTHONPATH": self.path("broken")})
+        self.assertEqual((run.returncode, run.stdout, run.stderr), (plots.NEEDS_MATPLOTLIB, "", ""))
+
+    def test_help(self):
+        script = os.path.join(plots.ROOT, "tools", "plot")
+        run = subprocess.run([script, "whatever", "--help"], capture_output=True, text=True, check=False)
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        self.assertTrue(run.stdout.startswith("Usage: tools/plot"))
+        with open(script, encoding="utf-8") as file:
+            self.assertIn(f"NEEDS_MATPLOTLIB={plots.NEEDS_MATPLOTLIB} ", file.read())
+
+
+if __name__ == "__main__":
+    unittest.main()
