@@ -9,8 +9,10 @@
 
 namespace harness {
 
+/// What a timed launch finds in the L2 cache: what the one before left there, or nothing of use.
 enum class Mode { kHot, kCold };
 
+/// A step's command line, checked.
 struct Arguments {
   std::vector<Spec> problems;
   Mode mode = Mode::kHot;

@@ -11,6 +11,7 @@ namespace harness {
 /// Applies the options that concern the backend. @throws BadInput for those that it cannot follow.
 void prepare(const Arguments& arguments);
 
+/// Where this program runs; on the interpreter with the GPU that it models.
 Machine this_machine();
 
 /// Measured on the GPU at hand, or kept from an earlier time in `arguments.ceilings`; datasheet figures on the interpreter.

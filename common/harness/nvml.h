@@ -18,6 +18,7 @@ class Nvml {
   ~Nvml();
   Nvml(const Nvml&) = delete;
 
+  /// "580.65.06"; nothing where NVML does not say.
   std::optional<std::string> driver_version() const;
   /// Clocks, power, temperature and reasons for throttling, as they are now.
   Conditions conditions() const;

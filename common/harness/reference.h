@@ -14,6 +14,7 @@ namespace harness {
 /// C = A · B in double precision, with the sum of magnitudes that bounds the error of any order of summation.
 class Reference {
  public:
+  /// Where it is computed.
   enum class Where { kHost, kDevice };
   /// Computes all elements: on the host over all cores, or with reference_kernel.h on the device.
   Reference(const TestMatrix& A, const TestMatrix& B, Where where);
@@ -30,6 +31,7 @@ class Reference {
   /// allowed. NaN and infinity must be where the reference has them.
   std::string compare(const TestMatrix& C, Sums sums, const std::function<double(double)>& epilogue = {}) const;
 
+  /// Element (row, col) of A · B.
   double sum(std::int64_t row, std::int64_t col) const { return sum_[static_cast<std::size_t>(row * cols_ + col)]; }
   /// Sum of |a · b| over k.
   double magnitude(std::int64_t row, std::int64_t col) const { return magnitude_[static_cast<std::size_t>(row * cols_ + col)]; }

@@ -24,6 +24,7 @@ struct Ratio {
   double median = 0, q20 = 0, q80 = 0;
 };
 
+/// What cuBLAS took for the same problem.
 struct Baseline {
   std::string name;  ///< "cublasGemmEx" or "cublasLt"
   std::optional<Sample> time;
@@ -37,6 +38,7 @@ struct Conditions {
   std::vector<std::string> throttle;
 };
 
+/// What the counters let expect of a GPU: an estimate, no measurement.
 struct Projection {
   std::string gpu;
   double flops_per_second = 0;
@@ -88,6 +90,7 @@ std::optional<double> measured_rate(const std::string& path, const std::string& 
 
 /// Ceilings kept in a file, by GPU and driver. Nothing when there is no such file or it is of another GPU or damaged.
 std::optional<Ceilings> read_ceilings(const std::string& path, const Machine& machine);
+/// Keeps them, as write_file() does.
 void write_ceilings(const std::string& path, const Machine& machine, const Ceilings& ceilings);
 
 }  // namespace harness

@@ -15,6 +15,7 @@ struct Ceilings {
   double copy_bytes = 0;             ///< device memory, bytes read + written
   double fma_f32 = 0;                ///< operations of the CUDA cores' multiply-adds in float
   double mma_f16 = 0, mma_bf16 = 0;  ///< operations of the tensor cores, sums in float
+  /// FLOP/s for inputs of that type, whatever unit the step uses.
   double peak(DType in) const { return in == DType::kF32 ? fma_f32 : in == DType::kF16 ? mma_f16 : mma_bf16; }
 };
 

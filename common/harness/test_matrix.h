@@ -16,7 +16,9 @@ struct Placement {
   std::int64_t rows = 0, cols = 0, row_stride = 0, col_stride = 0;
   std::int64_t offset = 0;
 };
+/// Row stride cols + padding.
 Placement row_major(std::int64_t rows, std::int64_t cols, std::int64_t padding = 0);
+/// Column stride rows + padding.
 Placement column_major(std::int64_t rows, std::int64_t cols, std::int64_t padding = 0);
 
 /// A matrix in device memory and its twin on the host. Bytes that belong to no element, and guard bands on both sides, hold a
@@ -28,10 +30,10 @@ class TestMatrix {
   TestMatrix(TestMatrix&& other) noexcept;
   ~TestMatrix();
 
-  AnyMatrix view() const;
-  DType type() const { return type_; }
-  std::int64_t rows() const { return placement_.rows; }
-  std::int64_t cols() const { return placement_.cols; }
+  AnyMatrix view() const;                                ///< of the data on the device
+  DType type() const { return type_; }                   ///< of the elements
+  std::int64_t rows() const { return placement_.rows; }  ///< as placed
+  std::int64_t cols() const { return placement_.cols; }  ///< as placed
 
   /// Sets every element on the host and copies everything to the device. Elements that share an address get the same value:
   /// the one that `value` gives for the last.
@@ -48,8 +50,8 @@ class TestMatrix {
 
   /// @name The whole allocation in device memory, guard bands included, for copies of it
   /// @{
-  void* allocation() const { return device_; }
-  std::size_t allocated_bytes() const { return bytes_; }
+  void* allocation() const { return device_; }            ///< address of the first guard band
+  std::size_t allocated_bytes() const { return bytes_; }  ///< with both guard bands
   /// The matrix in a copy of the allocation.
   AnyMatrix view_in(void* copy) const;
   /// @}

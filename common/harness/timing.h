@@ -28,6 +28,7 @@ struct Timings {
   std::vector<int> launches;  ///< per round
   std::vector<bool> graph;
 
+  /// Of one contestant, with quantiles over its rounds.
   Sample sample(std::size_t contestant) const;
   /// Of the other contestant's time over this one's, round by round.
   Ratio ratio(std::size_t contestant, std::size_t other) const;
