@@ -164,7 +164,9 @@ double noise(const Sample& s) { return (s.q80 - s.q20) / 2 / s.median; }
 
 }  // namespace
 
-void prepare(const Arguments&) {
+void prepare(const Arguments& arguments) {
+  if (arguments.once && !arguments.json.empty())
+    throw BadInput("--once measures nothing that --json could hold; leave one of them out");
   int count = 0;
   if (const cudaError_t status = cudaGetDeviceCount(&count); status != cudaSuccess || count == 0)
     throw BadInput(std::string("no GPU can be used: ") + cudaGetErrorString(status) +
@@ -187,6 +189,7 @@ Machine this_machine() {
 }
 
 Ceilings this_ceilings(const Arguments& arguments, const Machine& machine) {
+  if (arguments.once) return {};  // a profiler is to see the step's kernels alone
   if (!arguments.ceilings.empty())
     if (const auto kept = read_ceilings(arguments.ceilings, machine)) return *kept;
   const Ceilings measured = measure_ceilings();

@@ -14,6 +14,7 @@ using gemm::Matrix;
 /// Which way the 32 neighbouring threads of a warp lie in C. The arithmetic is the same; the memory system sees another program.
 enum class Mapping { kCoalesced, kSwapped };
 
+/// What a block computes of C, and which thread which element.
 template <Mapping mapping>
 struct Tile {
   static constexpr const char* kName = mapping == Mapping::kCoalesced ? "coalesced" : "swapped";

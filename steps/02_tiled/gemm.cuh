@@ -17,6 +17,7 @@ using device::kVectorWidth;
 using gemm::ceil_div;
 using gemm::Matrix;
 
+/// What a block and a thread compute of C, and what follows from it.
 template <int block_m, int block_n, int block_k, int thread_m, int thread_n>
 struct Tile {
   static constexpr int kBlockM = block_m, kBlockN = block_n, kBlockK = block_k;  // the block's tile of C, and its steps along k

@@ -9,11 +9,13 @@ KIND   ladder: all steps, from a GPU's file
        tiles: the tiles of step=NAME, from a GPU's file
        counts: the counters of step=NAME, from an interpreter's file
        bytes: the three byte models of step=NAME, from any file
+       caches: where ncu saw the reads of step=NAME answered, from a GPU's file and ncu-caches/ beside it
 FILE   a result file, from the repository's root
 OPTION step, dtype, layout, mode, shape (4096x4096x4096): where the file has results of several kinds, which ones
 """
 
 import argparse
+import csv
 import glob
 import os
 import re
@@ -33,10 +35,10 @@ class BadTable(Exception):
 
 
 class Context:
-    """What a table is made from: RESULTS of one shape, type, layout and mode, in DOCUMENT."""
+    """What a table is made from: RESULTS of one shape, type, layout and mode, in DOCUMENT, which FILE holds."""
 
-    def __init__(self, root, folder, document, group):
-        self.root, self.folder, self.document, self.results = root, folder, document, group
+    def __init__(self, root, folder, file, document, group):
+        self.root, self.folder, self.file, self.document, self.results = root, folder, file, document, group
 
     def link(self, path):
         """From the file with the table to PATH, which is relative to the root."""
@@ -124,12 +126,30 @@ def bytes_table(context):
     return markdown(["model", "bytes", "FLOP/byte", "bound, TFLOP/s"], rows)
 
 
+def caches_table(context):
+    first = context.results[0]
+    shape, dtype = OPTIONS["shape"](first), OPTIONS["dtype"](first)
+    path = os.path.join(os.path.dirname(context.file), "ncu-caches", f"{first['step']}-{shape}-{dtype}.csv")
+    try:
+        with open(os.path.join(context.root, path), encoding="utf-8", newline="") as file:
+            launches = list(csv.DictReader(file))
+        rows = []
+        for each, launch in zip(context.results, launches, strict=True):  # the tiles in their order, one launch each
+            sectors = [float(launch[name]) for name in (results.GLOBAL_LOAD_SECTORS, "lts__t_sectors_srcunit_tex_op_read.sum")]
+            of_caches = [size(32 * number) for number in sectors]
+            rows.append([each["tile"], size(each["bytes"]["no_reuse"]), *of_caches, size(float(launch["dram__bytes_read.sum"]))])
+    except (OSError, KeyError, ValueError) as error:
+        raise BadTable(f"{path} does not hold one launch for each tile: {error}; record it with tools/gpu-checks") from None
+    return markdown(["tile", "bytes without reuse", "asked of L1", "read from L2", "read from DRAM"], rows)
+
+
 # Of each kind: what makes it, whether it is about one step, and the backend that its file must be of.
 KINDS = {
     "ladder": (ladder_table, False, "gpu"),
     "tiles": (tiles_table, True, "gpu"),
     "counts": (counts_table, True, "interpreter"),
     "bytes": (bytes_table, True, None),
+    "caches": (caches_table, True, "gpu"),
 }
 OPTIONS = {
     "step": lambda each: each["step"],
@@ -172,7 +192,7 @@ def make_table(root, folder, kind, file, options):
     if len(settings) != 1:
         found = "; ".join(", ".join(results.describe(setting)) for setting in settings) or "none"
         raise BadTable(f"needs results of one shape, dtype, layout and mode; found: {found}")
-    context = Context(root, folder, document, chosen)
+    context = Context(root, folder, file, document, chosen)
     return ["", *make(context), "", source(context, file), ""]
 
 

@@ -636,6 +636,18 @@ class Tables(InFolder):
         self.put("steps/02_tiled/README.md", text.replace("5.27", "5.26"))
         self.assertEqual(self.run_tables(True)[0], 1)
 
+    def test_caches(self):
+        marker = "<!-- table caches docs/results/gpu.json step=01_naive -->"
+        path = "docs/results/ncu-caches/01_naive-4096x4096x4096-f32.csv"
+        header = f"ID,Kernel Name,{results.GLOBAL_LOAD_SECTORS},lts__t_sectors_srcunit_tex_op_read.sum,dram__bytes_read.sum\n"
+        self.put("README.md", f"{marker}\n{tables.END}\n")
+        self.assertRegex(self.run_tables(False)[1], f"{path} does not hold one launch for each tile")
+        self.put(path, header + "0,a,1000000000,100000000,5000000\n")
+        self.assertEqual(self.run_tables(False)[0], 2)  # two tiles
+        self.put(path, header + "0,a,1000000000,100000000,5000000\n1,b,7000000000,200000000,6000000\n")
+        self.assertEqual(self.run_tables(False)[0], 0)
+        self.assertRegex(self.read("README.md"), r"\| coalesced \| \S+ GB \| 32.0 GB \| 3.20 GB \| 5.00 MB \|\n\| swapped ")
+
     def test_new_results_are_drift(self):
         self.put("README.md", LADDER_TABLE)
         document = gpu_document()
