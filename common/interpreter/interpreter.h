@@ -86,8 +86,8 @@ struct Counters {
   struct Global {
     std::uint64_t requests = 0;  ///< instructions that a warp sent to the L1 cache
     std::uint64_t sectors = 0;   ///< 32-byte sectors that they touched
-    std::uint64_t lines = 0;     ///< 128-byte cache lines that they touched: passes through the L1 cache
     std::uint64_t bytes = 0;     ///< bytes that the lanes asked for
+    std::uint64_t lines = 0;     ///< 128-byte cache lines that they touched: passes through the L1 cache
   };
   /// Loads, stores or atomics of shared memory.
   struct Shared {

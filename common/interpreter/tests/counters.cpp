@@ -141,6 +141,27 @@ void check(const GlobalPattern& p) {
   CHECK(text(profile.total.global_load) == expected);
   CHECK(text(profile.total.global_store) == expected);
 }
+// Lines of 128 bytes, which need not be those that the sectors fill.
+template <class T>
+void check_lines(int stride, int offset, std::uint64_t lines) {
+  Buffer<T> in(33 * 40, "in"), out(33 * 40, "out");
+  in.fill(0);
+  const auto profile = profile_of([&] { launch(copy<T>, 3, 32, 0, in.data(), out.data(), stride, offset, kAllLanes); });
+  // Each of the blocks further on by 32 elements.
+  CHECK(profile.total.global_load.lines == lines);
+  CHECK(profile.total.global_store.lines == lines);
+}
+TEST_CASE("global loads and stores: lines") {
+  check_lines<float>(1, 0, 3 * 1);
+  check_lines<float>(1, 1, 3 * 2);
+  check_lines<float>(2, 0, 3 * 2);
+  check_lines<std::uint8_t>(1, 0, 3 * 1);
+  check_lines<double>(1, 0, 3 * 2);
+  check_lines<float4>(1, 0, 3 * 4);
+  check_lines<float4>(1, 4, 3 * 5);
+  check_lines<float>(10, 0, 3 * 10);
+  check_lines<float>(10, 30, 3 * 11);  // ends in the line after
+}
 TEST_CASE("global loads and stores") {
   in_all_orders([] {
     for (const GlobalPattern& p : kGlobalPatterns) switch (p.size) {
