@@ -1,0 +1,125 @@
+// What only a GPU can test of the harness: cuBLAS as a baseline, timing, ceilings.
+#include <doctest/doctest.h>
+
+#include <set>
+
+#include "common/device/device.cuh"
+#include "common/harness/baselines.h"
+#include "common/harness/ceilings.h"
+#include "common/harness/problem.h"
+#include "common/harness/timing.h"
+
+using namespace harness;
+
+namespace {
+
+struct Layout {
+  const char* name;
+  Placement A, B, C;
+};
+
+// 70 x 50 x 90 in every layout that cuBLAS has.
+std::vector<Layout> layouts() {
+  constexpr std::int64_t m = 70, n = 50, k = 90;
+  std::vector<Layout> all;
+  for (const std::int64_t padding : {0, 8, 3})
+    for (const bool ta : {false, true})
+      for (const bool tb : {false, true})
+        for (const bool tc : {false, true})
+          all.push_back({"", ta ? column_major(m, k, padding) : row_major(m, k, padding),
+                         tb ? column_major(k, n, padding) : row_major(k, n, padding),
+                         tc ? column_major(m, n, padding) : row_major(m, n, padding)});
+  all.push_back({"one row", row_major(1, k), row_major(k, n), row_major(1, n)});
+  all.push_back({"one column", row_major(m, k), row_major(k, 1), row_major(m, 1)});
+  all.push_back({"k = 1", row_major(m, 1), row_major(1, n), row_major(m, n)});
+  return all;
+}
+
+double value(std::int64_t r, std::int64_t c) { return static_cast<double>((r * 7 + c * 13) % 11 - 5); }
+
+}  // namespace
+
+TEST_CASE("cuBLAS computes the same in every layout that it has, with each algorithm that it proposes") {
+  const Cublas cublas;
+  const std::pair<DType, DType> types[] = {
+      {DType::kF32, DType::kF32}, {DType::kF16, DType::kF16}, {DType::kF16, DType::kF32}, {DType::kBF16, DType::kBF16}};
+  for (const auto& [in, out] : types)
+    for (const Layout& l : layouts()) {
+      TestMatrix A("A", in, l.A), B("B", in, l.B), C("C", out, l.C);
+      A.fill(value);
+      B.fill(value);
+      const Reference reference(A, B);
+      const Operands operands{A.view(), B.view(), C.view()};
+      std::vector<Cublas::Algorithm> algorithms = cublas.gemm_ex(operands, in, out);
+      CHECK(algorithms.size() == 1);
+      for (const Cublas::Algorithm& a : cublas.lt_candidates(operands, in, out)) algorithms.push_back(a);
+      for (const Cublas::Algorithm& a : algorithms) {
+        C.poison();
+        a.launch(operands);
+        device::synchronize();
+        CHECK(C.fetch() == "");
+        CHECK(reference.compare(C, Reference::Sums::kInParts) == "");
+      }
+    }
+}
+
+TEST_CASE("layouts that cuBLAS does not have give no baseline") {
+  const Cublas cublas;
+  const auto has_none = [&](const Placement& a, const Placement& b, const Placement& c) {
+    TestMatrix A("A", DType::kF32, a), B("B", DType::kF32, b), C("C", DType::kF32, c);
+    const Operands operands{A.view(), B.view(), C.view()};
+    CHECK(cublas.gemm_ex(operands, DType::kF32, DType::kF32).empty());
+    CHECK(cublas.lt_candidates(operands, DType::kF32, DType::kF32).empty());
+  };
+  has_none({8, 8, 16, 2}, row_major(8, 8), row_major(8, 8));    // every second element
+  has_none(row_major(8, 8), {8, 8, 0, 1}, row_major(8, 8));     // one row repeated
+  has_none(row_major(8, 8), row_major(8, 8), {8, 8, -8, 1});    // rows backwards
+  has_none(row_major(0, 8), row_major(8, 8), row_major(0, 8));  // nothing to do
+  has_none(row_major(8, 0), row_major(0, 8), row_major(8, 8));  // nothing to add up
+}
+
+TEST_CASE("rounds: who is slower, by how much; sets in turn; graphs where launches are short") {
+  constexpr std::size_t kSmall = 64 << 20, kLarge = 4 * kSmall;
+  const device::Buffer<unsigned char> memory(kLarge, "memory");
+  const auto fill = [&](std::size_t bytes) { DEVICE_CHECK(cudaMemsetAsync(memory.data(), 0, bytes, device::stream())); };
+  std::multiset<int> sets;
+  TimingPlan plan;
+  plan.sets = 3, plan.min_rounds = 9, plan.max_rounds = 15, plan.seconds = 0.05;
+  int conditions = 0;
+  const Timings t = time_in_rounds({{[&](int set) { fill(kSmall), sets.insert(set); }}, {[&](int) { fill(kLarge); }}, {[&](int) {
+                                      for (int i = 0; i < 50; ++i) fill(kLarge);
+                                    }}},
+                                   plan, [&] { ++conditions; });
+  CHECK(conditions == 1);
+  for (const auto& seconds : t.seconds) {
+    CHECK(seconds.size() >= 9);
+    CHECK(seconds.size() <= 15);
+  }
+  CHECK(t.graph[0]);
+  CHECK(t.launches[0] % 3 == 0);
+  CHECK(!t.graph[2]);
+  CHECK(t.launches[2] == 1);
+  CHECK(t.ratio(0, 1).median > 2);  // what a launch costs by itself makes it less than 4
+  CHECK(t.ratio(0, 1).median < 6);
+  CHECK(t.ratio(1, 2).median > 40);
+  CHECK(t.ratio(1, 2).median < 60);
+  CHECK(t.sample(0).q20 <= t.sample(0).median);
+  CHECK(t.sample(0).median <= t.sample(0).q80);
+  for (const int set : {0, 1, 2}) CHECK(sets.count(set) >= static_cast<std::size_t>(t.launches[0]) / 3);
+  CHECK(sets.count(3) == 0);
+  CHECK(device::stream() == nullptr);  // as it was before
+}
+
+TEST_CASE("ceilings are those of a GPU") {
+  const Ceilings c = measure_ceilings();
+  CHECK(c.copy_bytes > 1e11);
+  CHECK(c.fma_f32 > 1e12);
+  // The tensor cores of every GPU that is supported do more than its CUDA cores.
+  CHECK(c.mma_f16 > 1.5 * c.fma_f32);
+  CHECK(c.mma_bf16 > 1.5 * c.fma_f32);
+  cudaDeviceProp p{};
+  DEVICE_CHECK(cudaGetDeviceProperties(&p, 0));
+  int clock_khz = 0;
+  DEVICE_CHECK(cudaDeviceGetAttribute(&clock_khz, cudaDevAttrClockRate, 0));
+  CHECK(c.fma_f32 < 1.05 * 2 * 128 * p.multiProcessorCount * 1e3 * clock_khz);
+}
