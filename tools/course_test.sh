@@ -256,6 +256,25 @@ test_arguments_reach_the_step() {
   check 'after --, everything is a step' contains "$errors" "no step '--on'"
 }
 
+test_types_that_a_step_has() {
+  local logs=$scratch/course/build/logs
+  echo 'using Inputs = gemm::TypeList<__half, __nv_bfloat16>;' >"$scratch/course/steps/02_tiled/gemm.cuh"
+  echo 'using Inputs = gemm::TypeList<float, __half, __nv_bfloat16>;' >"$scratch/course/steps/01_naive/gemm.cuh"
+  course run --on interpreter
+  check 'all steps, in a type that all have' contains "$(<"$logs/run-02_tiled.log")" '--dtype f16'
+  check 'all steps, in a type that all have' contains "$(<"$logs/run-01_naive.log")" '--dtype f16'
+  course run 1 --on interpreter
+  check 'one that has f32' contains "$output" '--dtype f32'
+  rm "$logs"/run-*
+  course run --dtype f32 --on interpreter
+  check 'f32' equal "$code" 0
+  check 'f32: one has none' contains "$errors" '02_tiled has no kernels for f32: left out.'
+  check 'f32: it is left out' test ! -e "$logs/run-02_tiled.log"
+  check 'f32: the others are there' contains "$(<"$logs/run-01_naive.log")" '--dtype f32'
+  course run 02_tiled --dtype f32 --on interpreter
+  check 'named: it says so itself' contains "$output" '02_tiled --shape 256x256x256 --dtype f32'
+}
+
 test_gpu() {
   local results=$scratch/course/build/results
   stand_in nvidia-smi </dev/null

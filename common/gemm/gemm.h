@@ -14,8 +14,9 @@
 ///     template <class Tile, class In, class Out, class Epilogue>
 ///     void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilogue);
 ///
-/// and `Tiles`, the list of tiles that it ships. Its gemm() starts with check(), so that a bad call throws Refused before anything
-/// is launched. There is no alpha, no beta and no batch: they would be in every kernel and teach nothing new.
+/// with `Inputs`, the list of element types that it takes, `Tiles`, the list of tiles that it ships, and `MoreTiles`, those that
+/// only its lesson compares, built for the first of the types. Its gemm() starts with check(), so that a bad call throws Refused
+/// before anything is launched. There is no alpha, no beta and no batch: they would be in every kernel and teach nothing new.
 #pragma once
 
 #include <cstdint>

@@ -122,8 +122,14 @@ std::string measure(const Variant& variant, Problem& problem, const Arguments& a
   interpreter::Counters total;
   for (const auto& profile : interpreter::profiles()) total += profile.total;
   for (const auto& metric : interpreter::metrics(total)) result.counters[metric.name] = metric.value;
+  // And what ncu has no single name for.
   constexpr double kSectorBytes = 32;
-  result.counters["bytes"] = kSectorBytes * static_cast<double>(total.global_load.sectors);
+  const auto sum = [](auto... counts) { return (static_cast<double>(counts) + ...); };
+  result.counters["bytes"] = kSectorBytes * sum(total.global_load.sectors, total.copy_read.sectors);
+  result.counters["sectors_per_request"] = sum(total.global_load.sectors, total.copy_read.sectors) /
+                                           std::max(1.0, sum(total.global_load.requests, total.copy_read.requests));
+  result.counters["wavefronts"] = sum(total.shared_load.wavefronts, total.matrix_load.wavefronts);
+  result.counters["ideal_wavefronts"] = sum(total.shared_load.ideal_wavefronts, total.matrix_load.ideal_wavefronts);
   if (!arguments.project_to.empty() && problem.spec.flops() > 0)
     result.projection = {std::string(modelled_gpu().title), projected_flops_per_second(problem.spec, total, modelled_gpu())};
   return "";

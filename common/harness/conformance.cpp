@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <functional>
@@ -210,16 +211,17 @@ void check_refusals(const Step& step) {
   }
 }
 
-// CUDA allows 65,535 blocks in y and z, and 2^31 - 1 in x: the second kind of matrix has more rows than 65,535 blocks of 32.
+// CUDA allows 65,535 blocks in y and z, and 2^31 - 1 in x: the last kind of matrix has more tiles below each other than that.
 void check_long_matrices(const Step& step) {
   [[maybe_unused]] bool first = true;
   for (const Variant& v : step.variants) {
-    if (v.in != DType::kF32) continue;
+    if (v.in != step.variants.front().in) continue;
     std::vector<Case> long_cases = {dense(70'000, 32, 2, false, false, 0), dense(32, 70'000, 2, false, false, 0)};
+    const std::int64_t rows = std::max(32, v.tile_m);
 #ifdef COURSE_ON_INTERPRETER
-    if (first)  // millions of threads: once
+    if (first && rows == 32)  // millions of threads: once, and larger tiles on a GPU only
 #endif
-      long_cases.push_back(dense((1 << 21) + 1, 1, 1, false, false, 0));
+      long_cases.push_back(dense(65'536 * rows + 1, 1, 1, false, false, 0));
     first = false;
     for (const Case& c : long_cases) {
       INFO(title(step, v) << ": " << c.name);
@@ -333,7 +335,7 @@ void check_lesson_problem(const Step& step) {
 void check_counters([[maybe_unused]] const Step& step) {
 #ifdef COURSE_ON_INTERPRETER
   const std::vector<std::string> tables = find_ncu_tables(step.name);
-  REQUIRE(tables.size() >= 2);
+  REQUIRE(!tables.empty());
   for (const std::string& path : tables) {
     // <step>-<m>x<n>x<k>-<dtype>.csv
     long long m = 0, n = 0, k = 0;

@@ -17,19 +17,31 @@ gemm::Matrix<T> typed(const AnyMatrix& m) {
   return {static_cast<T*>(m.data), m.rows, m.cols, m.row_stride, m.col_stride};
 }
 
+// The epilogue is tested with one type: it gets floats from all of them.
+template <class First, class... Others>
+First first_of(gemm::TypeList<First, Others...>);
+template <class In>
+constexpr bool is_first_input = std::is_same_v<In, decltype(first_of(this_step_namespace::Inputs{}))>;
+
 template <class Tile, class In, class Out, class Epilogue>
 void run(const AnyMatrix& A, const AnyMatrix& B, const AnyMatrix& C) {
   this_step_namespace::gemm<Tile>(typed<const In>(A), typed<const In>(B), typed<Out>(C), Epilogue{});
 }
 
-// Tiles that are not named are called by their numbers.
+// Tiles that are not named are called by their numbers: s3 has three stages, g8 groups of eight.
 template <class Tile>
 std::string tile_name() {
   if constexpr (requires { Tile::kName; }) {
     return Tile::kName;
   } else {
-    return std::to_string(Tile::kBlockM) + "x" + std::to_string(Tile::kBlockN) + "x" + std::to_string(Tile::kBlockK) + ", " +
-           std::to_string(Tile::kThreadM) + "x" + std::to_string(Tile::kThreadN) + " per thread";
+    const auto product = [](auto... extents) { return ((std::to_string(extents) + "x") + ...); };
+    const auto name = [&](auto... extents) { return product(extents...).substr(0, product(extents...).size() - 1); };
+    std::string text = name(Tile::kBlockM, Tile::kBlockN, Tile::kBlockK);
+    if constexpr (requires { Tile::kThreadM; }) text += ", " + name(Tile::kThreadM, Tile::kThreadN) + " per thread";
+    if constexpr (requires { Tile::kWarpM; }) text += " warp " + name(Tile::kWarpM, Tile::kWarpN);
+    if constexpr (requires { Tile::kNumStages; }) text += " s" + std::to_string(Tile::kNumStages);
+    if constexpr (requires { Tile::kGroupM; }) text += " g" + std::to_string(Tile::kGroupM);
+    return text;
   }
 }
 
@@ -38,23 +50,28 @@ Variant variant() {
   Variant v{tile_name<Tile>(), 1, 1, kDType<In>, kDType<Out>, run<Tile, In, Out, gemm::Identity>, nullptr};
   // A tile that has slices along k is loaded by its block as a whole; without them, each thread loads for itself.
   if constexpr (requires { Tile::kBlockK; }) v.tile_m = Tile::kBlockM, v.tile_n = Tile::kBlockN;
-  if constexpr (std::is_same_v<In, float>) v.gemm_affine = run<Tile, In, Out, Affine>;
+  if constexpr (is_first_input<In> && std::is_same_v<In, Out>) v.gemm_affine = run<Tile, In, Out, Affine>;
   return v;
 }
 
-template <class... Tiles>
-std::vector<Variant> variants(gemm::TypeList<Tiles...>) {
-  return {variant<Tiles, float, float>()...,
-          variant<Tiles, __half, __half>()...,
-          variant<Tiles, __half, float>()...,
-          variant<Tiles, __nv_bfloat16, __nv_bfloat16>()...,
-          variant<Tiles, __nv_bfloat16, float>()...};
+template <class In, class... Tiles, class... MoreTiles>
+void add_variants(std::vector<Variant>& all, gemm::TypeList<Tiles...>, gemm::TypeList<MoreTiles...>) {
+  (all.push_back(variant<Tiles, In, In>()), ...);
+  if constexpr (!std::is_same_v<In, float>) (all.push_back(variant<Tiles, In, float>()), ...);
+  if constexpr (is_first_input<In>) (all.push_back(variant<MoreTiles, In, In>()), ...);
+}
+
+template <class... Inputs>
+std::vector<Variant> variants(gemm::TypeList<Inputs...>) {
+  std::vector<Variant> all;
+  (add_variants<Inputs>(all, this_step_namespace::Tiles{}, this_step_namespace::MoreTiles{}), ...);
+  return all;
 }
 
 }  // namespace
 
 const Step& this_step() {
-  static const Step step{COURSE_STEP_NAME, variants(this_step_namespace::Tiles{})};
+  static const Step step{COURSE_STEP_NAME, variants(this_step_namespace::Inputs{})};
   return step;
 }
 

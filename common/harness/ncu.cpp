@@ -59,6 +59,8 @@ std::vector<std::string> find_ncu_tables(const std::string& prefix) {
 
 std::string differences(const NcuRow& ncu, const std::map<std::string, double>& interpreter) {
   std::ostringstream text;
+  const auto copies = ncu.find("smsp__inst_executed_op_ldgsts.sum");
+  const double dummies = copies == ncu.end() ? 0 : 3 * copies->second;
   for (const auto& [name, counted] : ncu) {
     const auto ours = interpreter.find(name);
     if (ours == interpreter.end()) {
@@ -70,6 +72,7 @@ std::string differences(const NcuRow& ncu, const std::map<std::string, double>& 
                                   ? ncu.at("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum")
                                   : 0;
     const double slack = arbitrated ? 0.1 * wavefronts : 0;
+    if (name == "smsp__inst_executed_op_shared_ld.sum" && ours->second <= counted && counted <= ours->second + dummies) continue;
     if (ours->second > counted || ours->second < counted - slack)
       text << name << ": ncu " << counted << ", interpreter " << ours->second << "; ";
   }

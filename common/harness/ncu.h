@@ -19,7 +19,8 @@ std::vector<NcuRow> read_ncu_table(const std::string& path);
 std::vector<std::string> find_ncu_tables(const std::string& prefix);
 
 /// What differs between what ncu counted and what the interpreter counted, or an empty string. Store wavefronts and conflicts of
-/// the l1tex unit include arbitration, so the interpreter may be up to 10 % below; see docs/interpreter.md.
+/// the l1tex unit include arbitration, so the interpreter may be up to 10 % below; nvcc may put three shared loads that never run
+/// in front of a cp.async, which ncu counts as instructions. See docs/interpreter.md.
 std::string differences(const NcuRow& ncu, const std::map<std::string, double>& interpreter);
 
 }  // namespace harness

@@ -20,10 +20,10 @@ bool one_expression(Pc a, Pc b) {
 bool AccessLog::join(unsigned lane, unsigned last, std::uintptr_t address, unsigned size, Op op, bool shared, bool strong, Pc pc,
                      bool same_block) {
   const std::uint64_t before = entries_[last][lane];
-  const unsigned before_size = size_of(before), piece = before >> 57 & 31;
+  const unsigned before_size = size_of(before), piece = before >> 58 & 31;
   const std::uintptr_t begin = address - before_size;
   // Nothing here depends on the address itself, so that all lanes join the same pieces.
-  if (op == Op::kAtomic || size != piece || before_size + size > 16) return false;
+  if (op > Op::kStore || size != piece || before_size + size > 16) return false;
   if (((before ^ pack(begin, before_size, op, shared, strong, piece)) & ~(kAddressMask | kSameBlock)) != 0) return false;
   const Pc last_pc = before_size == piece ? pcs_[last][lane] : joined_pc_[lane];
   // Checks that the compiler inserted may lie between the pieces, but no loop: its rounds are accesses of their own.

@@ -15,7 +15,15 @@
 
 namespace interpreter {
 
-enum class Op : std::uint8_t { kLoad, kStore, kAtomic };
+enum class Op : std::uint8_t {
+  kLoad,
+  kStore,
+  kAtomic,
+  kMatrixLoad,  ///< ldmatrix: the rows' addresses
+  kCopy,        ///< cp.async: the addresses are those of AsyncCopy records, not of memory
+};
+/// Whether it may change memory when it is executed.
+constexpr bool writes(Op op) { return op == Op::kStore || op == Op::kAtomic; }
 
 /// One memory instruction of one warp.
 struct Request {
@@ -67,12 +75,12 @@ class AccessLog {
   void drain(ControlFlow& flow, std::uint32_t open, Sink&& sink);
 
  private:
-  // An entry: address in bits 0-47, then size (5 bits), op (2), shared (1), strong (1), size of the first piece (5), whether it
+  // An entry: address in bits 0-47, then size (5 bits), op (3), shared (1), strong (1), size of the first piece (5), whether it
   // stands in the same basic block as the one before it (1).
-  static constexpr std::uint64_t kAddressMask = (1ull << 48) - 1, kSameBlock = 1ull << 62;
+  static constexpr std::uint64_t kAddressMask = (1ull << 48) - 1, kSameBlock = 1ull << 63;
   static constexpr std::uint64_t pack(std::uintptr_t address, unsigned size, Op op, bool shared, bool strong, unsigned piece) {
-    return address | std::uint64_t(size) << 48 | std::uint64_t(op) << 53 | std::uint64_t(shared) << 55 |
-           std::uint64_t(strong) << 56 | std::uint64_t(piece) << 57;
+    return address | std::uint64_t(size) << 48 | std::uint64_t(op) << 53 | std::uint64_t(shared) << 56 |
+           std::uint64_t(strong) << 57 | std::uint64_t(piece) << 58;
   }
   static constexpr unsigned size_of(std::uint64_t entry) { return entry >> 48 & 31; }
 
@@ -101,7 +109,7 @@ class AccessLog {
 template <class Sink>
 void AccessLog::emit(Pc pc, std::uint64_t entry, std::uint32_t lanes, unsigned count, std::uint64_t* addresses, Sink&& sink) {
   unsigned size = size_of(entry);
-  const unsigned piece = entry >> 57 & 31;
+  const unsigned piece = entry >> 58 & 31;
   // Joined pieces that make no aligned vector (a float3, say) stay what they were.
   std::uint64_t misaligned = size & (size - 1);
   if (size != piece)
@@ -115,7 +123,7 @@ void AccessLog::emit(Pc pc, std::uint64_t entry, std::uint32_t lanes, unsigned c
     jumps |= addresses[i] ^ (addresses[0] + std::uint64_t(i) * size);
   }
   for (unsigned p = 0; p < pieces; ++p) {
-    sink(Request{pc, static_cast<Op>(entry >> 53 & 3), bool(entry >> 55 & 1), bool(entry >> 56 & 1), size, lanes, count, addresses,
+    sink(Request{pc, static_cast<Op>(entry >> 53 & 7), bool(entry >> 56 & 1), bool(entry >> 57 & 1), size, lanes, count, addresses,
                  differs == 0, jumps == 0});
     for (unsigned i = 0; i < count; ++i) addresses[i] += size;
   }

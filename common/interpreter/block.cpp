@@ -9,6 +9,8 @@
 #include <exception>
 #include <new>
 
+#include "common/interpreter/block_parts.h"
+
 namespace interpreter {
 
 using boost::context::detail::fcontext_t;
@@ -21,7 +23,6 @@ thread_local constinit Block* current_block = nullptr;
 
 namespace {
 
-constexpr std::size_t kPage = 4096;
 // A warp that filled its log so often without ever waiting may be waiting for somebody else: let others run.
 constexpr unsigned kPatience = 1 << 12;
 constexpr unsigned kPollsBeforeYield = 4;
@@ -31,33 +32,6 @@ constexpr std::size_t kStackReserve = 16 * 1024;
 constexpr std::size_t kMaxGuardPages = 24'000;
 std::atomic<std::size_t> guard_pages{0};
 
-// What happened to global memory, shared by all blocks. A stripe's lock guards the cells of some 4 KB ranges.
-struct GlobalShadow {
-  ShadowedRange memory{GlobalMemory::instance().base(), GlobalMemory::kBytes};
-  ShadowedRange variables{interpreter::variables().begin,
-                          static_cast<std::size_t>(interpreter::variables().end - interpreter::variables().begin)};
-  static constexpr std::size_t kStripes = 256;
-  std::mutex locks[kStripes];
-
-  std::mutex& lock_of(std::uintptr_t address) { return locks[address / kPage % kStripes]; }
-};
-GlobalShadow& global_shadow() {
-  static GlobalShadow& shadow = *new GlobalShadow;
-  return shadow;
-}
-
-bool inside(const void* p, const Range& range) { return p >= range.begin && p < range.end; }
-
-std::string at(const Location& l) { return l.file.empty() ? "an unknown line" : l.file + ":" + std::to_string(l.line); }
-
-std::string to_text(uint3 i) { return "(" + std::to_string(i.x) + "," + std::to_string(i.y) + "," + std::to_string(i.z) + ")"; }
-
-std::string hex(unsigned x) {
-  char text[16];
-  std::snprintf(text, sizeof text, "0x%08x", x);
-  return text;
-}
-
 // SplitMix64's: neighbouring numbers become unlike.
 std::uint64_t mix(std::uint64_t x) {
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
@@ -65,47 +39,7 @@ std::uint64_t mix(std::uint64_t x) {
   return x ^ x >> 31;
 }
 
-uint3 unflatten(std::uint64_t linear, dim3 shape) {
-  return {static_cast<unsigned>(linear % shape.x), static_cast<unsigned>(linear / shape.x % shape.y),
-          static_cast<unsigned>(linear / shape.x / shape.y)};
-}
-
-Diagnosis diagnose(Check check, std::string what, std::string expected, const Fiber* fiber, const Location& where,
-                   const Block& block) {
-  Diagnosis d;
-  d.check = check;
-  d.what = std::move(what), d.expected = std::move(expected);
-  d.file = where.file, d.line = where.line;
-  d.kernel = block.launch().kernel_name();
-  d.block = block.index();
-  if (fiber) d.thread = fiber->thread, d.warp = static_cast<int>(fiber->warp), d.lane = static_cast<int>(fiber->lane);
-  return d;
-}
-
 }  // namespace
-
-// ------------------------------------------------------------------------------------------------------------ L1 model
-// What the L2 model needs to see: the sectors that a block's loads miss in the L1 cache. Blocks share an SM's L1 on a GPU; here
-// each has one of its own, without what others left in it.
-struct Block::L1Model {
-  static constexpr unsigned kWays = 4;
-  std::vector<std::uint64_t> tags;
-  std::size_t sets = 0;
-
-  void reset(std::size_t bytes) {
-    sets = std::max<std::size_t>(1, bytes / 32 / kWays);
-    tags.assign(sets * kWays, ~0ull);
-  }
-  bool hit(std::uint64_t sector) {
-    std::uint64_t* set = &tags[(sector * 0x9e3779b97f4a7c15ull >> 20) % sets * kWays];
-    unsigned way = 0;
-    while (way < kWays - 1 && set[way] != sector) ++way;
-    const bool found = set[way] == sector;
-    std::copy_backward(set, set + way, set + way + 1);
-    set[0] = sector;
-    return found;
-  }
-};
 
 // --------------------------------------------------------------------------------------------------------------- block
 Block::Block() {
@@ -176,6 +110,8 @@ void Block::start(std::uint64_t index) {
     fiber.bad_index.reset();
     fiber.stack_limit = stacks_ + i * stack_bytes_ + kPage + kStackReserve;
     fiber.volatile_reads.clear();
+    fiber.copies.clear();
+    fiber.copy_groups = 0;
     // If all stacks began at the same offset in a page, their tops would compete for the same few lines of the L1 cache.
     char* const top = stacks_ + (i + 1) * stack_bytes_ - 192 * i % kPage;
     fiber.context = make_fcontext(top, stack_bytes_ - 2 * kPage, &Block::enter);
@@ -186,6 +122,7 @@ void Block::start(std::uint64_t index) {
     ready_warps_ |= 1u << w;
   }
 
+  forget_copies();
   uninitialised_.reset();
   ++block_serial_;
   static_shared_bytes = 0;
@@ -229,7 +166,8 @@ void Block::run(LaunchState& launch, std::uint64_t index, Yield yield, void* yie
       d.expected = "every thread of a barrier, and every lane of a collective's mask, arrives";
       for (const Fiber& f : fibers_)
         if (f.state == Fiber::State::kInCollective || f.state == Fiber::State::kAtBarrier) {
-          d.file = f.waits_at.file, d.line = f.waits_at.line;
+          const Location where = place_of(f);
+          d.file = where.file, d.line = where.line;
           d.thread = f.thread, d.warp = static_cast<int>(f.warp), d.lane = static_cast<int>(f.lane);
           if (f.state == Fiber::State::kInCollective) break;  // the narrower place is the more telling one
         }
@@ -431,6 +369,14 @@ void Block::exit(Fiber& self) {
 
 // --------------------------------------------------------------------------------------------- barriers and collectives
 void Block::collective(Fiber& fiber, const char* name, unsigned mask, void* argument, Combine combine, Site site) {
+  meet(fiber, name, mask, argument, combine, site, 0);
+}
+
+void Block::instruction_of_warp(Fiber& fiber, const char* name, void* argument, Combine combine, Pc pc) {
+  meet(fiber, name, 0xffffffffu, argument, combine, {}, pc);
+}
+
+void Block::meet(Fiber& fiber, const char* name, unsigned mask, void* argument, Combine combine, Site site, Pc pc) {
   if (fiber.bad_index) report_bad_index(fiber, nullptr);
   Warp& warp = warps_[fiber.warp];
   const std::uint32_t bit = 1u << fiber.lane;
@@ -444,8 +390,15 @@ void Block::collective(Fiber& fiber, const char* name, unsigned mask, void* argu
   while (i < warp.collectives.size() &&
          !(warp.collectives[i].mask == mask && warp.collectives[i].combine == combine && !(warp.collectives[i].arrived & bit)))
     ++i;
-  if (i == warp.collectives.size()) warp.collectives.push_back({mask, 0, name, combine});
+  if (i == warp.collectives.size()) warp.collectives.push_back({mask, 0, name, combine, pc});
   Collective& group = warp.collectives[i];
+  // The compiler may have made several machine instructions of one in the source.
+  if (pc != group.pc) [[unlikely]]
+    if (const Location here = user_location(pc), there = user_location(group.pc); !(here == there))
+      fail(Check::kSynccheck,
+           std::string("divergent ") + name + ": lanes " + hex(group.arrived) + " of the warp execute the one at " + at(there) +
+               ", this lane the one at " + at(here),
+           "all 32 lanes of a warp execute the same " + std::string(name) + " together", &fiber, here);
   group.arrived |= bit;
   warp.arguments[fiber.lane] = argument;
   if ((mask & warp.live & ~group.arrived) == 0) {
@@ -453,7 +406,7 @@ void Block::collective(Fiber& fiber, const char* name, unsigned mask, void* argu
     return;
   }
   fiber.state = Fiber::State::kInCollective;
-  fiber.waits_in = name, fiber.waits_at = site;
+  fiber.waits_in = name, fiber.waits_at = site, fiber.waits_at_pc = pc;
   warp.ready &= ~bit;
   switch_away(fiber);
 }
@@ -462,6 +415,11 @@ void Block::complete(Warp& warp, std::size_t index) {
   const Collective group = warp.collectives[index];
   warp.collectives.erase(warp.collectives.begin() + static_cast<std::ptrdiff_t>(index));
   const unsigned w = static_cast<unsigned>(&warp - warps_.data());
+  if (group.pc && group.arrived != 0xffffffffu)
+    fail(Check::kSynccheck,
+         std::string(group.name) + " by lanes " + hex(group.arrived) + " of the warp alone: the others have exited or do not exist",
+         "all 32 lanes of a warp execute " + std::string(group.name) + " together",
+         &fibers_[w * 32 + static_cast<unsigned>(std::countr_zero(group.arrived))], user_location(group.pc));
   if (group.combine) {
     group.combine(warp.arguments, group.arrived);
   } else {  // __syncwarp: time passes, so what was done before it has to be seen now
@@ -482,7 +440,7 @@ int Block::barrier(Fiber& fiber, Reduction reduction, bool predicate, Site site)
   progress_.fetch_add(1, std::memory_order_relaxed);
   warp.rounds = 0;
   fiber.state = Fiber::State::kAtBarrier;
-  fiber.waits_in = "__syncthreads", fiber.waits_at = site;
+  fiber.waits_in = "__syncthreads", fiber.waits_at = site, fiber.waits_at_pc = 0;
   fiber.predicate = predicate;
   barrier_reduction_ = reduction;
   warp.ready &= ~(1u << fiber.lane);
@@ -527,6 +485,10 @@ void Block::release_barrier() {
   if (launch_->options.l2_model) l2_trace.push_back(kBarrierMark);
 }
 
+Location Block::place_of(const Fiber& fiber) {
+  return fiber.waits_at_pc ? user_location(fiber.waits_at_pc) : Location{fiber.waits_at.file, fiber.waits_at.line};
+}
+
 std::string Block::who_waits_where() const {
   struct Group {
     std::string where;
@@ -543,7 +505,7 @@ std::string Block::who_waits_where() const {
       if (warp.polling >> fiber.lane & 1 && fiber.polled)
         where = fiber.polled_at ? "polls " + describe(fiber.polled) + " at " + at(user_location(fiber.polled_at)) : "sleeps";
     } else {
-      where = std::string("waits in ") + fiber.waits_in + " at " + fiber.waits_at.file + ":" + std::to_string(fiber.waits_at.line);
+      where = std::string("waits in ") + fiber.waits_in + " at " + at(place_of(fiber));
       if (fiber.state == Fiber::State::kInCollective)
         for (const Collective& c : warp.collectives)
           if (c.arrived >> fiber.lane & 1) {
@@ -657,292 +619,6 @@ void Block::atomic(Fiber& fiber, void* address, unsigned size, void* old_value, 
   } else {
     poll(fiber, address, to_pc(return_address));
   }
-}
-
-// --------------------------------------------------------------------------------------------------------------- checks
-void Block::drain(unsigned w, std::uint32_t open) {
-  log_.drain(*flow_, open, [&](const Request& request) { on_request(w, request); });
-}
-
-void Block::on_request(unsigned w, const Request& request) {
-  const Options& options = launch_->options;
-  std::uint64_t sectors[64];
-  unsigned sector_count = 0;
-  if (options.count) counters.count(request, sectors, &sector_count);
-  if (options.initcheck) check_initialised(w, request);
-  if (options.racecheck) check_races(w, request);
-  if (options.l2_model && options.count && !request.shared) trace(request, sectors, sector_count);
-}
-
-void Block::trace(const Request& request, const std::uint64_t* sectors, unsigned count) {
-  for (unsigned i = 0; i < count; ++i) {
-    if (request.op != Op::kLoad)
-      l2_trace.push_back(sectors[i] | kWriteBit);
-    else if (!l1_->hit(sectors[i]))
-      l2_trace.push_back(sectors[i]);
-  }
-}
-
-void Block::check_initialised(unsigned w, const Request& request) {
-  const bool writes = request.op == Op::kStore;  // atomics read what they change
-  unsigned i = 0;
-  for (std::uint32_t rest = request.lanes; rest; rest &= rest - 1, ++i) {
-    const std::uintptr_t address = request.addresses[i];
-    bool initialised = true;
-    if (!request.shared) {
-      const std::uintptr_t offset = address - global_begin_;
-      if (offset >= GlobalMemory::kBytes) return;  // a __device__ variable: initialised by the language
-      if (writes)
-        global_.mark_initialised(offset, request.size);
-      else
-        initialised = global_.granule_initialised(offset) || global_.initialised(offset, request.size);
-    } else {
-      const bool dynamic = address - reinterpret_cast<std::uintptr_t>(arena_) < kArenaBytes;
-      ByteFlags& flags = dynamic ? arena_initialised_ : tls_initialised_;
-      const std::size_t offset = address - reinterpret_cast<std::uintptr_t>(dynamic ? arena_ : tls_begin_);
-      if (writes)
-        flags.set(offset, request.size);
-      else
-        initialised = flags.all(offset, request.size);
-    }
-    if (!initialised && !uninitialised_) {
-      const Fiber& fiber = fibers_[w * 32 + static_cast<unsigned>(std::countr_zero(rest))];
-      const void* p = reinterpret_cast<const void*>(address);
-      uninitialised_ =
-          diagnose(Check::kInitcheck, "read of " + std::to_string(request.size) + " uninitialised bytes of " + describe(p),
-                   "memory is written before it is read", &fiber, user_location(request.pc), *this);
-      uninitialised_->variable = variable_at(p);
-    }
-    if (request.uniform) return;
-  }
-}
-
-void Block::check_races(unsigned w, const Request& request) {
-  const WarpAccess access{w, request.pc, request.size, request.op != Op::kLoad, request.strong};
-  GlobalShadow& global = global_shadow();
-  std::unique_lock<std::mutex> lock;
-  unsigned i = 0;
-  for (std::uint32_t rest = request.lanes; rest; rest &= rest - 1, ++i) {
-    const std::uintptr_t address = request.addresses[i];
-    // One address for all lanes (a broadcast) is one access of them all.
-    const std::uint32_t lanes = request.uniform ? request.lanes : rest & -rest;
-    Race race;
-    if (request.shared) {
-      const bool dynamic = address - reinterpret_cast<std::uintptr_t>(arena_) < kArenaBytes;
-      race = record_access(dynamic ? *arena_shadow_ : *tls_shadow_, clock_, access, address, lanes);
-    } else {
-      ShadowedRange& range = global.memory.contains(address) ? global.memory : global.variables;
-      if (!access.write && read_is_no_news(range, clock_, address, access.size)) {
-        if (request.uniform) return;
-        continue;
-      }
-      std::mutex& mutex = global.lock_of(address);
-      if (lock.mutex() != &mutex) {
-        if (lock) lock.unlock();
-        lock = std::unique_lock(mutex);
-      }
-      race = record_access(range, clock_, access, address, lanes);
-    }
-    if (race.earlier.thread) {
-      if (lock) lock.unlock();
-      const unsigned thread = w * 32 + race.lane, other = thread_of(race.earlier.thread);
-      const std::uint64_t other_block = block_of(race.earlier.thread) & ((1ull << 40) - 1);
-      const bool same_block = block_of(race.earlier.thread) == clock_.block();
-      const void* p = reinterpret_cast<const void*>(race.address);
-      const auto verb = [&](bool wrote, bool atomic) { return atomic ? "accessed atomically" : wrote ? "written" : "read"; };
-      std::string what = "race on " + describe(p) + ": " + verb(race.earlier_wrote, race.earlier.pc & kAtomicPc) + " by thread " +
-                         to_text(unflatten(other, launch_->launch.block));
-      if (!same_block) what += " of block " + to_text(unflatten(other_block, launch_->launch.grid));
-      what += " at " + at(user_location(race.earlier.pc & ~kAtomicPc)) + ", then " + verb(access.write, access.atomic) +
-              " by this thread, with no order between them";
-      fail(Check::kRacecheck, what,
-           !same_block                 ? "a fence and an atomic on both sides, or separate launches, between the two"
-           : other / 32 == thread / 32 ? "__syncwarp() or __syncthreads() between the two"
-                                       : "__syncthreads() between the two",
-           &fibers_[thread], user_location(request.pc), variable_at(p));
-    }
-    if (request.uniform) return;
-  }
-}
-
-// A __shared__ variable. @return whether the access counts as one of shared memory.
-bool Block::touch_static(Fiber& fiber, std::uintptr_t address, unsigned size, Op op, const void* return_address) {
-  const std::size_t offset = address - reinterpret_cast<std::uintptr_t>(tls_begin_);
-  const unsigned index = static_variable_at_[offset];
-  if (index == kGuard) return false;
-  if (index == 0 || offset + size > static_variables_[index - 1].end) {
-    if (launch_->options.memcheck) bad_access(fiber, reinterpret_cast<const void*>(address), size, op, return_address);
-    return false;
-  }
-  StaticVariable& variable = static_variables_[index - 1];
-  if (variable.touched_by == block_serial_) return true;
-  // The first access of this block: the variable begins to exist.
-  variable.touched_by = block_serial_;
-  const SharedVariable& named = shared_variables()[index - 1];
-  std::memset(const_cast<char*>(tls_begin_) + named.offset, 0xff, named.bytes);
-  tls_initialised_.clear(named.offset, named.bytes);
-  if (launch_->options.racecheck)
-    for (std::size_t i = 0; i < named.bytes; i += 4)
-      tls_shadow_->word(reinterpret_cast<std::uintptr_t>(tls_begin_) + named.offset + i) = {};
-  static_shared_bytes += named.bytes;
-  if (static_shared_bytes > kMaxStaticShared || static_shared_bytes + dynamic_bytes_ > launch_->gpu.shared_per_block)
-    fail(Check::kLaunch,
-         std::to_string(static_shared_bytes) + " bytes of __shared__ variables and " + std::to_string(dynamic_bytes_) +
-             " of dynamic shared memory",
-         "at most " + std::to_string(kMaxStaticShared) + " bytes in variables, and " +
-             std::to_string(launch_->gpu.shared_per_block) + " together on " + std::string(launch_->gpu.title),
-         &fiber, user_location(to_pc(return_address)), named.name);
-  return true;
-}
-
-// Neither device memory nor shared memory: local memory, arguments, constants, __device__ variables - or nothing a kernel may
-// touch.
-void Block::observe_elsewhere(Fiber& fiber, const void* p, unsigned size, Op op, const void* return_address) {
-  if (static_cast<std::size_t>(static_cast<const char*>(p) - stacks_) < stack_count_ * stack_bytes_) return;
-  const char* closure = static_cast<const char*>(launch_->launch.closure);
-  if (static_cast<std::size_t>(static_cast<const char*>(p) - closure) < launch_->launch.closure_bytes && op == Op::kLoad) return;
-  if (inside(p, constant_memory())) {
-    if (op != Op::kLoad && launch_->options.memcheck) bad_access(fiber, p, size, op, return_address);
-    return;
-  }
-  if (inside(p, image()) && !inside(p, variables()) && op == Op::kLoad) return;  // the compiler's own constants
-  if (inside(p, variables())) {                                                  // a __device__ variable: global memory
-    const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p);
-    if (address & (size - 1) && launch_->options.memcheck) misaligned(fiber, p, size, op, return_address);
-    const Pc pc = to_pc(return_address);
-    if (log_.append(fiber.lane, address, size, op, false, op == Op::kAtomic, pc, *std::exchange(fiber.path, fiber.path->restart)))
-      log_is_full(fiber, pc);
-    return;
-  }
-  if (launch_->options.memcheck) bad_access(fiber, p, size, op, return_address);
-}
-
-void Block::observe_range(Fiber& fiber, const void* p, std::size_t bytes, Op op, const void* return_address) {
-  // In the widest pieces that fit everywhere, as nvcc's copies would be: of 12 bytes, three times 4, whatever the address.
-  const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p);
-  unsigned size = 16;
-  while (bytes % size || address % size) size /= 2;
-  for (std::size_t done = 0; done < bytes; done += size)
-    observe(fiber, static_cast<const char*>(p) + done, size, op, false, return_address);
-}
-
-// -------------------------------------------------------------------------------------------------------------- reports
-std::string Block::variable_at(const void* p) const {
-  const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p);
-  if (address - global_begin_ < GlobalMemory::kBytes) return global_.nearest(p).label;
-  if (address - reinterpret_cast<std::uintptr_t>(arena_) < kArenaBytes) return "dynamic shared memory";
-  const std::size_t offset = address - reinterpret_cast<std::uintptr_t>(tls_begin_);
-  if (offset < tls_bytes_) {
-    const SharedVariable* best = nullptr;  // the one that holds it, or the last before it
-    for (const SharedVariable& v : shared_variables())
-      if (v.offset <= offset) best = &v;
-    if (best) return best->name;
-  }
-  return "";
-}
-
-std::string Block::describe(const void* p) const {
-  const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p);
-  const std::string name = variable_at(p);
-  const char* begin = nullptr;
-  std::size_t bytes = 0;
-  if (address - global_begin_ < GlobalMemory::kBytes) {
-    const GlobalMemory::Allocation a = global_.nearest(p);
-    if (!a.begin) return "global memory with no allocation";
-    begin = a.begin, bytes = a.bytes;
-  } else if (address - reinterpret_cast<std::uintptr_t>(arena_) < kArenaBytes) {
-    begin = arena_, bytes = dynamic_bytes_;
-  } else if (!name.empty()) {
-    for (const SharedVariable& v : shared_variables())
-      if (v.name == name && v.offset <= address - reinterpret_cast<std::uintptr_t>(tls_begin_))
-        begin = tls_begin_ + v.offset, bytes = v.bytes;
-  }
-  if (!begin) return "address " + std::to_string(address);
-  const std::ptrdiff_t offset = static_cast<const char*>(p) - begin;
-  return name + " (byte " + std::to_string(offset) + " of " + std::to_string(bytes) + ")";
-}
-
-void Block::bad_access(Fiber& fiber, const void* p, unsigned size, Op op, const void* return_address) {
-  const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p);
-  // A vector that straddles the end because it is misaligned.
-  if (address & (size - 1) && address >= kPage) misaligned(fiber, p, size, op, return_address);
-  const std::string access = std::string(op == Op::kLoad    ? "read"
-                                         : op == Op::kStore ? "write"
-                                                            : "atomic") +
-                             " of " + std::to_string(size) + " bytes ";
-  std::string what, expected = "accesses stay inside allocations and variables";
-  if (address - global_begin_ < GlobalMemory::kBytes || address - reinterpret_cast<std::uintptr_t>(arena_) < kArenaBytes ||
-      address - reinterpret_cast<std::uintptr_t>(tls_begin_) < tls_bytes_) {
-    what = access + "out of bounds: " + describe(p);
-  } else if (inside(p, constant_memory())) {
-    what = access + "to __constant__ memory", expected = "kernels only read constants";
-  } else {
-    what = access + (address < 4096 ? "through a null pointer" : "at an address that is not device memory (a host pointer?)");
-    expected = "kernels use device memory only";
-  }
-  fail(Check::kMemcheck, what, expected, &fiber, user_location(to_pc(return_address)), variable_at(p));
-}
-
-void Block::misaligned(Fiber& fiber, const void* p, unsigned size, Op op, const void* return_address) {
-  fail(Check::kMemcheck,
-       std::string("misaligned ") + (op == Op::kLoad ? "read" : "write") + " of " + std::to_string(size) + " bytes: " + describe(p),
-       "an access of n bytes has an address that n divides", &fiber, user_location(to_pc(return_address)), variable_at(p));
-}
-
-void Block::fail(Check check, std::string what, std::string expected, const Fiber* fiber, Location where, std::string variable) {
-  {
-    Diagnosis d = diagnose(check, std::move(what), std::move(expected), fiber, where, *this);
-    d.variable = std::move(variable);
-    report(std::move(d));
-  }
-  leave(Stop::kFailed);  // the fibers are dropped where they stand: kernels own nothing
-}
-
-void Block::report(Diagnosis d) {
-  // What else goes wrong after a read of uninitialised bytes may come from them.
-  launch_->fail(uninitialised_ && d.check != Check::kRacecheck ? *uninitialised_ : std::move(d));
-}
-
-void Block::fail_stack_overflow(Fiber& fiber, Pc pc) {
-  fail(Check::kStackOverflow, "stack overflow",
-       "a thread needs at most Options::stack_bytes of stack; large arrays belong elsewhere", &fiber, user_location(pc));
-}
-
-void Block::index_out_of_bounds(Fiber& fiber, std::int64_t index, const char* array, Location where) {
-  if (fiber.bad_index) report_bad_index(fiber, nullptr);  // nobody asked for the last one's memory: a local array
-  std::string what = "index " + std::to_string(index) + " out of bounds of an array of type " + array;
-  fiber.bad_index.reset(new Fiber::BadIndex{std::move(what), std::move(where)});  // clang 14 has no parentheses for aggregates
-}
-
-void Block::report_bad_index(Fiber& fiber, const void* p) {
-  const auto bad = std::move(fiber.bad_index);
-  // The address is some elements beyond the array's end, or before its begin: the variable is the nearest on the other side.
-  std::string variable;
-  const std::size_t offset = static_cast<std::size_t>(static_cast<const char*>(p) - tls_begin_);
-  if (p && offset < tls_bytes_)
-    for (const SharedVariable& v : shared_variables())
-      if (bad->what.starts_with("index -") ? variable.empty() && v.offset > offset : v.offset + v.bytes <= offset)
-        variable = v.name;
-  fail(Check::kMemcheck, bad->what, "accesses stay inside allocations and variables", &fiber, bad->where,
-       variable.empty() && p ? variable_at(p) : variable);
-}
-
-void Block::fail_misaligned(Fiber& fiber, const void* p, unsigned alignment, Location where) {
-  fail(Check::kMemcheck, "misaligned access: " + describe(p),
-       "the address of this type is a multiple of " + std::to_string(alignment), &fiber, where, variable_at(p));
-}
-
-bool Block::in_guard_page(const void* p) const {
-  const std::size_t offset = static_cast<std::size_t>(static_cast<const char*>(p) - stacks_);
-  return offset < stack_count_ * stack_bytes_ && offset % stack_bytes_ < kPage;
-}
-
-void Block::fail_from_signal(Check check, const char* what, const char* expected, Pc pc) {
-  const Fiber* fiber = std::exchange(current_fiber, nullptr);
-  // An endless loop may be interrupted anywhere, even in what it calls of the interpreter.
-  const Pc where = check == Check::kEndless && fiber->path->pc ? fiber->path->pc : pc + 1;
-  signal_diagnosis_ = diagnose(check, what, expected, fiber, user_location(where), *this);
-  std::longjmp(after_signal_, 1);
 }
 
 }  // namespace interpreter

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <csetjmp>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -55,6 +56,16 @@ struct LaunchState {
   Diagnosis diagnosis;  ///< of the first error; guarded by mutex
 };
 
+/// A cp.async that its thread has not waited for.
+struct AsyncCopy {
+  std::uintptr_t to, from;
+  unsigned size, source_bytes;
+  bool may_fill;  ///< the instruction that takes a number of bytes, even if it is all of them
+  Pc pc;
+  std::uint64_t group;           ///< of the thread, from 0
+  std::uint64_t source_version;  ///< of the bytes that are read, when it was issued
+};
+
 /// A CUDA thread.
 struct Fiber {
   boost::context::detail::fcontext_t context = nullptr;
@@ -69,12 +80,15 @@ struct Fiber {
   };
   std::unique_ptr<BadIndex> bad_index;      ///< seen by -fsanitize=bounds, not yet reported
   Site waits_at;                            ///< while in a collective or at a barrier
+  Pc waits_at_pc = 0;                       ///< instead of waits_at, where it is not 0
   const char* waits_in = nullptr;           ///< name of the collective
   bool predicate = false;                   ///< given to __syncthreads_count and its like
   const void* polled = nullptr;             ///< address of the last atomic or volatile read that brought nothing new
   unsigned polls = 0;                       ///< how often in a row
   Pc polled_at = 0;                         ///< the instruction that does it; 0: unknown
   std::vector<const void*> volatile_reads;  ///< since the last fence or barrier
+  std::vector<AsyncCopy*> copies;           ///< under way, in the order of their issue
+  std::uint64_t copy_groups = 0;            ///< committed so far
 };
 
 /// The fiber whose kernel code the OS thread runs; null in host code and in the interpreter itself, which nobody checks.
@@ -108,6 +122,10 @@ class Block {
   void fence(Fiber& fiber, bool whole_gpu);
   void atomic(Fiber& fiber, void* address, unsigned size, void* old_value, bool (*update)(void*, const void*), const void* context,
               Scope scope, const void* return_address);
+  void cp_async(Fiber& fiber, void* to, const void* from, int size, int source_bytes, bool may_fill, Pc pc);
+  void cp_async_wait(Fiber& fiber, std::uint64_t groups_under_way);
+  void ldmatrix(Fiber& fiber, std::uint32_t* r, const void* row, int count, bool transposed, const void* return_address);
+  void mma(Fiber& fiber, float* d, const std::uint32_t* a, const std::uint32_t* b, bool is_half, Pc pc);
   /// The fiber found nothing new at `address`; after some times others get their turn.
   void poll(Fiber& fiber, const void* address, Pc pc);
   [[noreturn]] void fail_stack_overflow(Fiber& fiber, Pc pc);
@@ -150,6 +168,7 @@ class Block {
     unsigned mask, arrived;
     const char* name;
     Combine combine;
+    Pc pc;  // of an instruction that the whole warp executes; else 0
   };
   struct Warp {
     std::uint32_t existing = 0, live = 0;
@@ -175,9 +194,17 @@ class Block {
   void settle(unsigned warp);
   void rendezvous(Fiber& fiber);
   void exit(Fiber& fiber);
+  void meet(Fiber& fiber, const char* name, unsigned mask, void* argument, Combine combine, Site site, Pc pc);
+  void instruction_of_warp(Fiber& fiber, const char* name, void* argument, Combine combine, Pc pc);
   void complete(Warp& warp, std::size_t collective);
   void release_barrier();
   bool wake_polling();
+
+  // cp.async
+  void require_copyable(Fiber& fiber, const void* to, const void* from, unsigned size, int source_bytes, Pc pc);
+  void on_copies(unsigned warp, const Request& request);
+  void end_copy(Fiber& fiber, const AsyncCopy& copy);
+  void forget_copies();
 
   // checks
   void log_is_full(Fiber& fiber, Pc pc);
@@ -186,12 +213,18 @@ class Block {
   void check_initialised(unsigned warp, const Request& request);
   void report(Diagnosis diagnosis);
   void check_races(unsigned warp, const Request& request);
+  [[noreturn]] void report_race(const Race& race, unsigned warp, bool writes, bool atomic, Pc pc);
+  bool in_shared(std::uintptr_t address) const;
+  ShadowedRange& shadow_of_shared(std::uintptr_t address) {
+    return arena_shadow_->contains(address) ? *arena_shadow_ : *tls_shadow_;
+  }
   void trace(const Request& request, const std::uint64_t* sectors, unsigned count);
   bool touch_static(Fiber& fiber, std::uintptr_t address, unsigned size, Op op, const void* return_address);
   void observe_elsewhere(Fiber& fiber, const void* p, unsigned size, Op op, const void* return_address);
   [[noreturn]] void bad_access(Fiber& fiber, const void* p, unsigned size, Op op, const void* return_address);
   [[noreturn]] void misaligned(Fiber& fiber, const void* p, unsigned size, Op op, const void* return_address);
   [[noreturn]] void report_bad_index(Fiber& fiber, const void* p);
+  static Location place_of(const Fiber& waiting);
   std::string variable_at(const void* p) const;
   std::string describe(const void* p) const;
   void acquire_volatile_reads(Fiber& fiber);
@@ -246,6 +279,8 @@ class Block {
   // The first read of bytes that nothing has written. If they are written before the next barrier, the report is of a race.
   std::optional<Diagnosis> uninitialised_;
   std::unique_ptr<L1Model> l1_;
+  std::deque<AsyncCopy> copies_;         // all that this block has had under way at a time
+  std::vector<AsyncCopy*> free_copies_;  // of these
   std::atomic<std::uint64_t> progress_{0}, changes_{0};
 };
 

@@ -19,12 +19,27 @@ struct Wavefronts {
 };
 Wavefronts wavefronts_of(const Request& request);
 
+/// What a cp.async of one warp costs.
+struct CopyCost {
+  unsigned sectors = 0;  ///< 32-byte sectors that are fetched, some more than once
+  unsigned wavefronts = 0, ideal_wavefronts = 0, conflicts = 0, conflicts_l1 = 0;
+};
+/// @param sources of the lanes that read  @param destinations of all lanes that take part
+/// @param may_fill it is the instruction that can fill with zeros
+CopyCost copy_cost_of(const Request& sources, const Request& destinations, bool may_fill);
+
 /// Counters of one running block, per instruction.
 class CounterTable {
  public:
   CounterTable();
   /// Adds `request`. For global memory, `sectors` (if not null) receives sectors_of(request) and their number.
   void count(const Request& request, std::uint64_t* sectors, unsigned* sector_count);
+  /// Adds a cp.async of one warp. @param sources what it reads  @param destinations what it writes
+  /// @param bytes_read of the sources, all lanes together  @param sectors receives sectors_of(sources) and their number
+  void count_copy(const Request& sources, const Request& destinations, bool may_fill, std::uint64_t bytes_read,
+                  std::uint64_t* sectors, unsigned* sector_count);
+  /// Adds an mma of one warp.
+  void count_mma(Pc pc) { ++of(pc).mma; }
   /// Calls `visit(pc, counters)` for each instruction and empties the table.
   template <class Visit>
   void take(Visit&& visit) {

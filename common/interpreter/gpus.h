@@ -25,6 +25,7 @@ struct Gpu {
   int fma_lanes_per_sm;          ///< multiply-adds in float that one SM does per clock
   double clock_hz;               ///< boost clock of the SMs
   double tensor_flops;           ///< f16 or bf16, sums in float, dense: datasheet
+  double mma_flops;              ///< the same through mma.sync, which Hopper's tensor cores cannot be kept busy with
 
   /// Multiply-adds of the CUDA cores in float, 2 operations each; what datasheets call the FP32 peak.
   constexpr double fma_flops() const { return 2.0 * multiprocessors * fma_lanes_per_sm * clock_hz; }

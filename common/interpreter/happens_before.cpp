@@ -23,6 +23,7 @@ std::mutex published_mutex;
 std::unordered_map<const void*, Published> published;
 std::atomic<bool> anything_published{false};
 std::atomic<std::uint32_t> acquisitions{0};
+constexpr std::uint32_t kEpochMask = (1u << 28) - 1;  // what a cell has room for
 
 void add(Knowledge& to, const Knowledge& from) {
   for (const auto& [block, theirs] : from) {
@@ -91,6 +92,17 @@ void BlockClock::barrier() {
 void BlockClock::warp_barrier(unsigned warp, unsigned mask) {
   WarpClock& clock = warps_[warp];
   const std::uint32_t now = ++time_;
+  // What one of the lanes has learnt through atomics and a fence, all of them know from here on.
+  const auto begin = threads_.lower_bound(warp * 32), end = threads_.lower_bound(warp * 32 + 32);
+  KnowledgePtr learnt;
+  std::uint32_t epoch = 0;
+  for (auto i = begin; i != end; ++i)
+    if (mask >> (i->first % 32) & 1) learnt = merge(learnt, i->second.acquired), epoch = std::max(epoch, i->second.epoch);
+  if (learnt)
+    for (unsigned rest = mask; rest; rest &= rest - 1) {
+      ThreadClock& lane = clock_of(warp * 32 + static_cast<unsigned>(std::countr_zero(rest)));
+      lane.acquired = learnt, lane.epoch = std::max(lane.epoch, epoch);
+    }
   if (mask == 0xffffffffu) {
     clock.all_before = now;
     return;
@@ -239,7 +251,7 @@ void note_read(Cell& cell, const BlockClock& clock, unsigned warp, unsigned lane
   const ThreadId id = clock.id(thread);
   const bool several = (lanes & (lanes - 1)) != 0;
   Stamp& read = cell.read;
-  const std::uint32_t epoch = acquisitions.load(std::memory_order_relaxed) & 0x1fffffff;
+  const std::uint32_t epoch = acquisitions.load(std::memory_order_relaxed) & kEpochMask;
   if (read.thread == 0 || launch_of(read.thread) != clock.launch() || reads_known(cell, clock, thread)) {
     read = {id, clock.time(), pc};
     cell.lanes = lanes;
@@ -263,12 +275,14 @@ Race record_in_cell(Cell& cell, const BlockClock& clock, const WarpAccess& acces
   const auto thread_in = [&](unsigned lane) { return access.warp * 32 + lane; };
 
   const Stamp& write = cell.write;
+  if (cell.copying && launch_of(write.thread) == clock.launch()) [[unlikely]]
+    return {write, true, true, static_cast<unsigned>(std::countr_zero(lanes)), 0};
   const bool write_may_race = write.thread != 0 && !(access.atomic && (write.pc & kAtomicPc)) &&
                               !(block_of(write.thread) == clock.block() && write.time < clock.barrier_time());
   if (write_may_race)
     for (unsigned rest = lanes; rest; rest &= rest - 1) {
       const unsigned lane = static_cast<unsigned>(std::countr_zero(rest));
-      if (!clock.knows(thread_in(lane), write)) return {write, true, lane, 0};
+      if (!clock.knows(thread_in(lane), write)) return {write, true, false, lane, 0};
     }
 
   if (!access.write) {
@@ -284,14 +298,15 @@ Race record_in_cell(Cell& cell, const BlockClock& clock, const WarpAccess& acces
       const unsigned others = cell.lanes & ~(1u << lane);
       if (cell.read_level() == ReadLevel::kLanes && others)
         other.thread = (other.thread & ~ThreadId(31)) | static_cast<unsigned>(std::countr_zero(others));
-      return {other, false, lane, 0};
+      return {other, false, false, lane, 0};
     }
   cell.write = {clock.id(thread_in(last_lane)), clock.time(), pc};
   cell.read.thread = 0;
+  cell.copying = 0;
   if (!access.atomic && (lanes & (lanes - 1))) {
     Stamp first = cell.write;
     first.thread = clock.id(thread_in(static_cast<unsigned>(std::countr_zero(lanes))));
-    return {first, true, last_lane, 0};
+    return {first, true, false, last_lane, 0};
   }
   return {};
 }
@@ -301,7 +316,7 @@ Race record_in_cell(Cell& cell, const BlockClock& clock, const WarpAccess& acces
 bool read_is_no_news(ShadowedRange& range, const BlockClock& clock, std::uintptr_t address, unsigned size) {
   // Other threads may be changing the cell under its lock. Each field is one word and only ever moves away from this state when
   // somebody writes; that somebody then sees this block among the many readers.
-  const std::uint32_t epoch = acquisitions.load(std::memory_order_relaxed) & 0x1fffffff;
+  const std::uint32_t epoch = acquisitions.load(std::memory_order_relaxed) & kEpochMask;
   const auto settled = [&](const Cell& cell) {
     return launch_of(cell.write.thread) != clock.launch() && cell.read_level() == ReadLevel::kBlocks && cell.epoch == epoch &&
            cell.read.thread != 0 && launch_of(cell.read.thread) == clock.launch();
@@ -351,6 +366,55 @@ Race record_access(ShadowedRange& range, const BlockClock& clock, const WarpAcce
     }
   }
   return {};
+}
+
+namespace {
+
+// Calls `visit` for the cells of the bytes.
+template <class Visit>
+void for_each_cell(ShadowedRange& range, std::uintptr_t address, unsigned size, Visit&& visit) {
+  for (std::uintptr_t at = address, end = address + size; at < end;) {
+    const std::uintptr_t word_end = (at & ~std::uintptr_t(3)) + 4;
+    if (!range.word(at).split) {
+      visit(range.word(at));
+      at = word_end;
+    } else {
+      for (; at < std::min(end, word_end); ++at) visit(range.byte(at));
+    }
+  }
+}
+
+}  // namespace
+
+Race begin_copy(ShadowedRange& range, const BlockClock& clock, const WarpAccess& access, std::uintptr_t address, unsigned lane) {
+  const Race race = record_access(range, clock, access, address, 1u << lane);
+  if (!race.earlier.thread) for_each_cell(range, address, access.size, [](Cell& cell) { cell.copying = 1; });
+  return race;
+}
+
+void end_copy(ShadowedRange& range, const BlockClock& clock, unsigned thread, std::uint32_t pc, std::uintptr_t address,
+              unsigned size) {
+  for_each_cell(range, address, size, [&](Cell& cell) {
+    cell.write = {clock.id(thread), clock.time(), pc};
+    cell.copying = 0;
+  });
+}
+
+std::uint64_t version_of(ShadowedRange& range, std::uintptr_t address, unsigned size) {
+  std::uint64_t version = 0;
+  for_each_cell(range, address, size, [&](const Cell& cell) {
+    version = (version ^ cell.write.thread) * 0x9e3779b97f4a7c15ull;
+    version = (version ^ (std::uint64_t(cell.write.time) << 32 | cell.write.pc)) * 0x9e3779b97f4a7c15ull;
+  });
+  return version;
+}
+
+Stamp last_write(ShadowedRange& range, const BlockClock& clock, std::uintptr_t address, unsigned size) {
+  Stamp last;
+  for_each_cell(range, address, size, [&](const Cell& cell) {
+    if (cell.write.thread && launch_of(cell.write.thread) == clock.launch() && cell.write.time >= last.time) last = cell.write;
+  });
+  return last;
 }
 
 }  // namespace interpreter

@@ -9,7 +9,9 @@
 ///   - a fence, then an atomic (or volatile) write, observed by an atomic (or volatile) read, then a fence. A barrier after the
 ///     observing atomic counts as its fence: CUDA's own "last block" reduction in the Programming Guide is written that way. A
 ///     fence of one thread, a barrier, then the atomic of another thread do as well: CUDA's fences are sequentially consistent.
-/// Shuffles, votes, ldmatrix and mma exchange registers and order nothing.
+/// A cp.async writes some time between its issue and the end of its thread's wait for it: accesses before it must be ordered before
+/// the issue, accesses after it must be ordered after the wait, and between the two nobody may touch the bytes, the thread
+/// included. Shuffles, votes, ldmatrix and mma exchange registers and order nothing.
 #pragma once
 
 #include <cstdint>
@@ -100,10 +102,11 @@ enum class ReadLevel : std::uint32_t { kThread, kLanes, kWarps, kBlocks };
 /// The last accesses of one 4-byte word, or of one byte once its word has been accessed in parts.
 struct Cell {
   Stamp write, read;
-  std::uint32_t lanes = 0;       ///< of the read stamp's warp, at ReadLevel::kLanes
-  std::uint32_t level : 2 = 0;   ///< ReadLevel
-  std::uint32_t split : 1 = 0;   ///< of a word's cell: its bytes have cells of their own
-  std::uint32_t epoch : 29 = 0;  ///< launch-wide count of acquisitions at the last read
+  std::uint32_t lanes = 0;        ///< of the read stamp's warp, at ReadLevel::kLanes
+  std::uint32_t level : 2 = 0;    ///< ReadLevel
+  std::uint32_t split : 1 = 0;    ///< of a word's cell: its bytes have cells of their own
+  std::uint32_t copying : 1 = 0;  ///< `write` is the issue of a cp.async that has not been waited for
+  std::uint32_t epoch : 28 = 0;   ///< launch-wide count of acquisitions at the last read
 
   ReadLevel read_level() const { return static_cast<ReadLevel>(level); }
 };
@@ -143,7 +146,8 @@ struct WarpAccess {
 struct Race {
   Stamp earlier;
   bool earlier_wrote = false;
-  unsigned lane = 0;  ///< of this access
+  bool copying = false;  ///< the earlier access is a cp.async that has not been waited for
+  unsigned lane = 0;     ///< of this access
   std::uintptr_t address = 0;
 };
 Race record_access(ShadowedRange& range, const BlockClock& clock, const WarpAccess& access, std::uintptr_t address, unsigned lanes);
@@ -151,6 +155,16 @@ Race record_access(ShadowedRange& range, const BlockClock& clock, const WarpAcce
 /// Atomics are recorded some time before they take place. This is the moment: the thread's is the latest atomic at the address.
 void note_atomic(ShadowedRange& range, const BlockClock& clock, unsigned thread, std::uint32_t pc, std::uintptr_t address,
                  unsigned size);
+
+/// A cp.async of the thread begins to write whole words: the bytes are nobody's until end_copy().
+Race begin_copy(ShadowedRange& range, const BlockClock& clock, const WarpAccess& access, std::uintptr_t address, unsigned lane);
+/// The thread has waited for the cp.async that `pc` issued: it writes the words now.
+void end_copy(ShadowedRange& range, const BlockClock& clock, unsigned thread, std::uint32_t pc, std::uintptr_t address,
+              unsigned size);
+/// Changes when anybody writes the bytes.
+std::uint64_t version_of(ShadowedRange& range, std::uintptr_t address, unsigned size);
+/// The latest write in this launch to one of the bytes; thread == 0 if there is none.
+Stamp last_write(ShadowedRange& range, const BlockClock& clock, std::uintptr_t address, unsigned size);
 
 /// Whether a read of these bytes would change nothing in their cells: many blocks have read them, none has written them. The usual
 /// case for inputs, answered without a lock.

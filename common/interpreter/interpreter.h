@@ -98,6 +98,13 @@ struct Counters {
   };
   Global global_load, global_store, global_atomic;
   Shared shared_load, shared_store, shared_atomic;
+  Global copy_read;   ///< cp.async: what it reads of global memory; no request where no lane reads
+  Shared copy_write;  ///< cp.async: what it writes to shared memory; the wavefronts include those that fetch 16-byte copies
+  /// Wavefronts of copy_write that bank conflicts cost, as ncu's two counters have it: that of the instructions (sm__sass_), that
+  /// of the hardware (l1tex__).
+  std::uint64_t copy_conflicts = 0, copy_conflicts_l1 = 0;
+  Shared matrix_load;     ///< ldmatrix
+  std::uint64_t mma = 0;  ///< mma instructions of a warp
 
   /// Adds every counter.
   Counters& operator+=(const Counters& other);

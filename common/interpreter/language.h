@@ -78,6 +78,17 @@ enum class Scope { kBlock, kGpu };
 void atomic(void* address, unsigned size, void* old_value, bool (*update)(void* value, const void* context), const void* context,
             Scope scope);
 
+// What common/device/ptx.cuh calls. Not inline, so that the return address names the place in the kernel.
+void cp_async(void* shared, const void* global, int size, int source_bytes);
+void cp_async(void* shared, const void* global, int size);  // an instruction of its own: it never fills
+void cp_async_commit_group();
+void cp_async_wait_group(int groups);
+void cp_async_wait_all();
+/// @param r `count` registers  @param row the lane's address; of the first 8 * count lanes
+void ldmatrix(std::uint32_t* r, const void* row, int count, bool transposed);
+/// @param is_half a and b hold __half, else __nv_bfloat16
+void mma_m16n8k16(float* d, const std::uint32_t* a, const std::uint32_t* b, bool is_half);
+
 template <class T, class Update>
 [[gnu::always_inline]] inline T atomic_update(T* address, Update update, Scope scope = Scope::kGpu) {
   T old;

@@ -33,6 +33,11 @@ void add_rows(std::ostringstream& out, const std::string& where, const Counters&
   };
   global("global load", c.global_load), global("global store", c.global_store), global("global atomic", c.global_atomic);
   shared("shared load", c.shared_load), shared("shared store", c.shared_store), shared("shared atomic", c.shared_atomic);
+  global("cp.async read", c.copy_read), shared("cp.async write", c.copy_write), shared("ldmatrix", c.matrix_load);
+  if (c.mma) {
+    std::snprintf(row, sizeof row, "  %-28s %-14s %12llu\n", where.c_str(), "mma", static_cast<unsigned long long>(c.mma));
+    out << row;
+  }
 }
 
 }  // namespace

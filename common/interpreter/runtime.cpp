@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "common/interpreter/block.h"
+#include "common/interpreter/block_parts.h"
 
 namespace interpreter {
 
@@ -20,17 +20,6 @@ dim3 block_dimensions() noexcept { return current_block->launch().launch.block; 
 dim3 grid_dimensions() noexcept { return current_block->launch().launch.grid; }
 unsigned lane_index() noexcept { return current_fiber->lane; }
 void* dynamic_shared() noexcept { return current_block->dynamic_shared(); }
-
-namespace {
-
-// While the interpreter works for a fiber, nothing is observed: its own code may be instrumented, or call memcpy.
-struct Entered {
-  Fiber& fiber = *std::exchange(current_fiber, nullptr);
-  Block& block = *current_block;
-  ~Entered() { current_fiber = &fiber; }
-};
-
-}  // namespace
 
 void warp_collective(const char* name, unsigned mask, void* argument, Combine combine, Site site) {
   const Entered in;

@@ -58,6 +58,8 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
 }
 
 /// What the step ships, the best one first.
+using Inputs = gemm::TypeList<float, __half, __nv_bfloat16>;
 using Tiles = gemm::TypeList<Tile<Mapping::kCoalesced>, Tile<Mapping::kSwapped>>;
+using MoreTiles = gemm::TypeList<>;
 
 }  // namespace step_01_naive

@@ -168,6 +168,8 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
 }
 
 /// What the step ships, the best one first.
+using Inputs = gemm::TypeList<float, __half, __nv_bfloat16>;
 using Tiles = gemm::TypeList<Tile<128, 128, 8, 8, 8>, Tile<64, 64, 8, 4, 4>, Tile<32, 32, 32, 1, 1>>;
+using MoreTiles = gemm::TypeList<>;
 
 }  // namespace step_02_tiled

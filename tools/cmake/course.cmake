@@ -130,5 +130,8 @@ function(course_step name)
   add_executable(${name} ${CMAKE_SOURCE_DIR}/common/harness/main.cpp)
   target_link_libraries(${name} PRIVATE step_${name} step_main)
   course_test(test_${name} ${folder}/test.cpp)
+  if(COURSE_GPU)  # it may include the step's gemm.cuh
+    set_source_files_properties(${folder}/test.cpp PROPERTIES LANGUAGE CUDA)
+  endif()
   target_link_libraries(test_${name} PRIVATE step_${name} conformance)
 endfunction()

@@ -43,6 +43,8 @@ def speed_ups(steps):
 
 
 def sectors_per_request(result, operation="load"):
+    if operation == "load" and results.counter(result, "sectors_per_request") is not None:
+        return results.counter(result, "sectors_per_request") or None  # of all reads, 0 if there are none
     names = {
         "load": (results.GLOBAL_LOAD_SECTORS, results.GLOBAL_LOAD_REQUESTS),
         "store": (results.GLOBAL_STORE_SECTORS, results.GLOBAL_STORE_REQUESTS),
@@ -51,10 +53,13 @@ def sectors_per_request(result, operation="load"):
 
 
 def wavefronts_of_ideal(result):
-    """1 if no access to shared memory waits for another; None if there is none."""
-    wavefronts = results.counter(result, results.SHARED_LOAD_WAVEFRONTS)
-    conflicts = results.counter(result, results.SHARED_LOAD_CONFLICTS)
-    return None if wavefronts is None or conflicts is None else results.quotient(wavefronts, wavefronts - conflicts)
+    """1 if no read of shared memory waits for another; None if there is none."""
+    wavefronts, ideal = results.counter(result, "wavefronts"), results.counter(result, "ideal_wavefronts")
+    if ideal is None:
+        wavefronts = results.counter(result, results.SHARED_LOAD_WAVEFRONTS)
+        conflicts = results.counter(result, results.SHARED_LOAD_CONFLICTS)
+        ideal = None if wavefronts is None or conflicts is None else wavefronts - conflicts
+    return None if ideal is None else results.quotient(wavefronts, ideal)
 
 
 def projected(result):

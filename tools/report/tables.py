@@ -8,6 +8,7 @@ A table stands between two lines of their own:
 KIND   ladder: all steps, from a GPU's file
        tiles: the tiles of step=NAME, from a GPU's file
        counts: the counters of step=NAME, from an interpreter's file
+       fragments: the counters of step=NAME's cp.async, ldmatrix and mma, from an interpreter's file
        bytes: the three byte models of step=NAME, from any file
        caches: where ncu saw the reads of step=NAME answered, from a GPU's file and ncu-caches/ beside it
 FILE   a result file, from the repository's root
@@ -113,6 +114,35 @@ def counts_table(context):
     return markdown(header, rows)
 
 
+def fragments_table(context):
+    rows = []
+    for each in context.results:
+        copies, matrices, wavefronts, mma = (
+            results.counter(each, name)
+            for name in (
+                "smsp__inst_executed_op_ldgsts.sum",
+                "smsp__inst_executed_op_ldsm.sum",
+                "sm__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldsm.sum",
+                "sm__inst_executed_pipe_tensor_op_hmma.sum",
+            )
+        )
+        rows.append(
+            [
+                each["tile"],
+                count(copies),
+                rounded(ladder.sectors_per_request(each)),
+                count(matrices),
+                count(wavefronts),
+                rounded(ladder.wavefronts_of_ideal(each)),
+                count(mma),
+                size(results.counter(each, "bytes")),
+                rounded(results.quotient(results.counter(each, "bytes"), each["bytes"]["tile_reuse"])),
+            ]
+        )
+    header = ["tile", "cp.async", "sectors per request", "ldmatrix", "its wavefronts", "wavefronts, of ideal", "mma"]
+    return markdown([*header, "bytes", "of bytes per tile"], rows)
+
+
 def bytes_table(context):
     def row(label, each, model):
         intensity, bound = each["intensity"].get(model), each["bound"].get(model)
@@ -148,6 +178,7 @@ KINDS = {
     "ladder": (ladder_table, False, "gpu"),
     "tiles": (tiles_table, True, "gpu"),
     "counts": (counts_table, True, "interpreter"),
+    "fragments": (fragments_table, True, "interpreter"),
     "bytes": (bytes_table, True, None),
     "caches": (caches_table, True, "gpu"),
 }

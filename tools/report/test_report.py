@@ -648,6 +648,23 @@ class Tables(InFolder):
         self.assertEqual(self.run_tables(False)[0], 0)
         self.assertRegex(self.read("README.md"), r"\| coalesced \| \S+ GB \| 32.0 GB \| 3.20 GB \| 5.00 MB \|\n\| swapped ")
 
+    def test_fragments(self):
+        document = interpreter_document()
+        document["results"][0]["counters"] |= {
+            "smsp__inst_executed_op_ldgsts.sum": 1024,
+            "smsp__inst_executed_op_ldsm.sum": 2048,
+            "sm__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldsm.sum": 16384,
+            "sm__inst_executed_pipe_tensor_op_hmma.sum": 8192,
+            "sectors_per_request": 16.0,
+            "wavefronts": 17000,
+            "ideal_wavefronts": 8500,
+        }
+        self.put("docs/results/interpreter.json", document)
+        step = document["results"][0]["step"]
+        self.put("README.md", f"<!-- table fragments docs/results/interpreter.json step={step} -->\n{tables.END}\n")
+        self.assertEqual(self.run_tables(False)[0], 0)
+        self.assertIn("| 1,024 | 16.0 | 2,048 | 16,384 | 2.00 | 8,192 |", self.read("README.md"))
+
     def test_new_results_are_drift(self):
         self.put("README.md", LADDER_TABLE)
         document = gpu_document()
@@ -677,7 +694,7 @@ class Tables(InFolder):
             (f" {BEGIN}\n{tables.END}\n", "broken marker"),
             (marker.format("ladder"), "broken marker"),
             (marker.format("ladder docs/results/gpu.json step"), "broken marker"),
-            (marker.format("stairs docs/results/gpu.json"), "no such kind of table; there are: ladder, tiles, counts, bytes"),
+            (marker.format("stairs docs/results/gpu.json"), "no such kind of table; there are: ladder, tiles, counts, fragments, bytes"),
             (marker.format("ladder docs/results/gpu.json colour=red"), "no such option as colour"),
             (marker.format("ladder docs/results/gpu.json step=02_tiled"), "leave out step="),
             (marker.format("tiles docs/results/gpu.json"), "add step=NAME"),

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/device/device.cuh"
+#include "common/device/ptx.cuh"
 #include "common/interpreter/interpreter.h"
 #include "common/interpreter/tests/orders.h"
 
@@ -569,6 +570,188 @@ TEST_CASE("counters can be switched off") {
   const auto profile = profile_of([&] { launch(read_modify_write, 1, 32, 0, data.data()); });
   CHECK(profile.lines.empty());
   CHECK(text(profile.total) == text(Counters{}));
+}
+
+// ----------------------------------------------------------------------------------------------- cp.async, ldmatrix, mma
+struct CopyPattern {
+  const char* what;
+  int size;           // bytes per lane
+  int row, from_row;  // lanes per row of a tile, and the bytes from one row to the next in global memory ...
+  int to_row;         // ... and in shared memory
+  bool swizzle;       // 16-byte piece i of row r lies at i ^ r % 8
+  unsigned lanes;     // that read something; the others fill with zeros
+  int source_bytes;   // of each
+  std::uint64_t sectors, wavefronts, ideal, conflicts;
+};
+const CopyPattern kCopyPatterns[] = {
+    {"contiguous", 4, 32, 0, 0, false, kAllLanes, 4, 4, 1, 1, 0},
+    {"contiguous", 8, 32, 0, 0, false, kAllLanes, 8, 8, 2, 2, 0},
+    {"contiguous", 16, 32, 0, 0, false, kAllLanes, 16, 16, 8, 8, 0},
+    {"four rows of 128 bytes", 16, 8, 1024, 128, false, kAllLanes, 16, 16, 8, 8, 0},
+    {"four rows of 128 bytes, swizzled", 16, 8, 1024, 128, true, kAllLanes, 16, 16, 8, 8, 0},
+    {"four rows of 128 bytes, padded", 16, 8, 1024, 144, false, kAllLanes, 16, 4 + 8 + 4 + 8, 4 + 1 + 3 + 2 + 4, 8, 0},
+    {"eight rows of 64 bytes", 16, 4, 1024, 64, false, kAllLanes, 16, 16, 16, 8, 4},
+    {"a column of 16 bytes, written to a row", 16, 1, 128, 16, false, kAllLanes, 16, 32, 64, 8, 28},
+    {"a row, written to a column of 16 bytes", 16, 1, 16, 128, false, kAllLanes, 16, 32, 64, 8, 28},
+    {"a row, written to a swizzled column", 16, 1, 16, 128, true, kAllLanes, 16, 32, 36, 8, 0},
+    {"a row, written to a column", 4, 1, 4, 128, false, kAllLanes, 4, 4, 32, 1, 31},
+    {"half a row, then zeros", 16, 32, 0, 0, false, 0x0000ffffu, 16, 8, 6, 6, 0},
+    {"half of each lane's bytes", 16, 32, 0, 0, false, kAllLanes, 8, 16, 8, 8, 0},
+    {"nothing but zeros", 16, 32, 0, 0, false, kAllLanes, 0, 0, 4, 4, 0},
+    {"nothing but zeros", 4, 32, 0, 0, false, kAllLanes, 0, 0, 1, 1, 0},
+};
+
+template <int kSize>
+__global__ void copies(CopyPattern p, const unsigned char* in, float* out) {
+  auto* s = device::dynamic_smem<unsigned char>();
+  const int lane = threadIdx.x % 32, row = lane / p.row, column = lane % p.row * kSize;
+  unsigned char* to = s + row * p.to_row + (p.swizzle ? column ^ row % 8 * 16 : column);
+  const unsigned char* from = in + row * p.from_row + column;
+  const int bytes = p.lanes >> lane & 1 ? p.source_bytes : 0;
+  if constexpr (kSize == 4)
+    device::cp_async_ca_4(to, from, bytes);  // COUNT copies of 4
+  else if constexpr (kSize == 8)
+    device::cp_async_ca_8(to, from, bytes);  // COUNT copies of 8
+  else
+    device::cp_async_cg_16(to, from, bytes);  // COUNT copies of 16
+  device::cp_async_commit_group();
+  device::cp_async_wait_group<0>();
+  __syncthreads();
+  out[threadIdx.x] = *reinterpret_cast<const float*>(to);
+}
+TEST_CASE("copies in the background") {
+  Buffer<unsigned char> in(32 * 1024, "in");
+  Buffer<float> out(32, "out");
+  in.fill(0);
+  for (const CopyPattern& p : kCopyPatterns) {
+    INFO(std::string(p.what), ", ", p.size, " bytes");
+    const auto kernel = p.size == 4 ? copies<4> : p.size == 8 ? copies<8> : copies<16>;
+    const auto profile = profile_of([&] { launch(kernel, 1, 32, 8192, p, in.data(), out.data()); });
+    const Counters c = at_line(profile, "copies of " + std::to_string(p.size));
+    std::uint64_t readers = 0;
+    for (int lane = 0; lane < 32; ++lane) readers += p.source_bytes && p.lanes >> lane & 1;
+    CHECK(text(c.copy_read) == global(readers != 0, p.sectors, readers * static_cast<unsigned>(p.source_bytes)));
+    CHECK(text(c.copy_write) == shared(1, p.wavefronts, p.ideal, 32u * static_cast<unsigned>(p.size)));
+    CHECK(c.copy_conflicts == p.conflicts);
+    CHECK(text(profile.total.global_load) == global(0, 0, 0));
+    CHECK(text(profile.total.shared_store) == shared(0, 0, 0, 0));
+  }
+}
+TEST_CASE("lines of the copies that several warps make") {
+  Buffer<unsigned char> in(32 * 1024, "in");
+  Buffer<float> out(128, "out");
+  in.fill(0);
+  const WithOptions unchecked([](auto& o) { o.racecheck = false; });  // all warps copy to the same place
+  const auto profile = profile_of([&] { launch(copies<16>, 3, 128, 8192, kCopyPatterns[4], in.data(), out.data()); });
+  const Counters c = at_line(profile, "copies of 16");
+  CHECK(text(c.copy_read) == global(12, 12 * 16, 12 * 512));
+  CHECK(c.copy_read.lines == 12 * 4);
+  CHECK(text(c.copy_write) == shared(12, 12 * 8, 12 * 8, 12 * 512));
+}
+
+template <int kCount>
+__global__ void matrices(int row_bytes, bool swizzle, unsigned* out) {
+  auto* s = device::dynamic_smem<unsigned char>();
+  for (unsigned i = threadIdx.x; i < 8192; i += blockDim.x) s[i] = 0;
+  __syncthreads();
+  const int row = threadIdx.x % 8, matrix = threadIdx.x / 8;  // side by side
+  const void* address = s + row * row_bytes + (swizzle ? matrix ^ row : matrix) * 16;
+  uint32_t r[kCount];
+  if constexpr (kCount == 4)
+    device::ldmatrix_x4(r, address);  // COUNT ldmatrix x4
+  else if constexpr (kCount == 2)
+    device::ldmatrix_x2_trans(r, address);  // COUNT ldmatrix x2
+  else
+    device::ldmatrix_x1(r, address);  // COUNT ldmatrix x1
+  out[threadIdx.x] = r[kCount - 1];
+}
+TEST_CASE("matrices from shared memory: swizzled against unswizzled") {
+  Buffer<unsigned> out(32, "out");
+  struct {
+    int row_bytes;
+    bool swizzle;
+    std::uint64_t of_ideal;
+  } const rows[] = {{16, false, 1}, {64, false, 4}, {80, false, 1}, {128, false, 8}, {128, true, 1}, {144, false, 1}};
+  for (const auto& r : rows) {
+    INFO("rows of ", r.row_bytes, " bytes", r.swizzle ? ", swizzled" : "");
+    const auto counted = [&](auto kernel, const char* line) {
+      const auto profile = profile_of([&] { launch(kernel, 1, 32, 8192, r.row_bytes, r.swizzle, out.data()); });
+      CHECK(text(profile.total.shared_load) == shared(0, 0, 0, 0));
+      return text(at_line(profile, line).matrix_load);
+    };
+    CHECK(counted(matrices<4>, "ldmatrix x4") == shared(1, 4 * r.of_ideal, 4, 512));
+    CHECK(counted(matrices<2>, "ldmatrix x2") == shared(1, 2 * r.of_ideal, 2, 256));
+    CHECK(counted(matrices<1>, "ldmatrix x1") == shared(1, r.of_ideal, 1, 128));
+  }
+}
+
+template <class T>
+__global__ void products(int rounds, float* out) {
+  float d[4] = {}, e[4] = {};
+  const uint32_t a[4] = {}, b[2] = {};
+  device::mma_m16n8k16<T>(d, a, b);                                   // COUNT one mma
+  for (int i = 0; i < rounds; ++i) device::mma_m16n8k16<T>(e, a, b);  // COUNT some mma
+  if (threadIdx.x / 32 % 2 == 0) device::mma_m16n8k16<T>(d, a, b);    // COUNT every second warp's mma
+  out[blockIdx.x * blockDim.x + threadIdx.x] = d[0] + e[1];
+}
+TEST_CASE("products of matrices") {
+  Buffer<float> out(256, "out");
+  for (const bool is_half : {true, false}) {
+    const auto profile =
+        profile_of([&] { launch(is_half ? products<__half> : products<__nv_bfloat16>, 2, 128, 0, 5, out.data()); });
+    CHECK(at_line(profile, "one mma").mma == 8);
+    CHECK(at_line(profile, "some mma").mma == 40);
+    CHECK(at_line(profile, "every second warp's mma").mma == 4);
+    CHECK(profile.total.mma == 52);
+  }
+}
+
+TEST_CASE("copies, matrices and products: ncu's names, and the table for people") {
+  interpreter::clear_profiles();
+  Buffer<unsigned char> in(32 * 1024, "in");
+  Buffer<float> out(256, "out");
+  Buffer<unsigned> words(32, "words");
+  in.fill(0);
+  launch(copies<16>, 1, 32, 8192, kCopyPatterns[7], in.data(), out.data());
+  launch(matrices<4>, 1, 32, 8192, 64, false, words.data());
+  launch(products<__half>, 1, 32, 0, 5, out.data());
+  Counters total;
+  for (const KernelProfile& profile : interpreter::profiles()) total += profile.total;
+  const auto metric = [&](const std::string& name) {
+    for (const auto& m : interpreter::metrics(total))
+      if (m.name == name) return m.value;
+    return -1.0;
+  };
+  CHECK(metric("smsp__inst_executed_op_ldgsts.sum") == 1);
+  CHECK(metric("sm__sass_l1tex_t_requests_pipe_lsu_mem_global_op_ldgsts.sum") == 1);
+  CHECK(metric("sm__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts.sum") == 32);
+  CHECK(metric("sm__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum") == 64);
+  CHECK(metric("sm__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum") == 28);
+  CHECK(metric("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum") == 0);
+  CHECK(metric("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum") == 1);  // ncu's global loads include cp.async
+  CHECK(metric("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum") == 32);
+  CHECK(metric("smsp__inst_executed_op_ldsm.sum") == 1);
+  CHECK(metric("sm__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldsm.sum") == 16);
+  CHECK(metric("sm__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldsm.sum") == 12);
+  CHECK(metric("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum") == 4 + 16);  // and its shared loads include ldmatrix
+  CHECK(metric("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum") == 3 + 12);
+  CHECK(metric("sm__inst_executed_pipe_tensor_op_hmma.sum") == 7);
+
+  std::string table;
+  for (const KernelProfile& profile : interpreter::profiles()) table += to_text(profile);
+  const auto has_row = [&](const std::string& line, const char* what, const char* amount) {
+    const std::string where = "tests/counters.cpp:" + std::to_string(line_of(line));
+    for (std::size_t at = table.find(where); at != std::string::npos; at = table.find(where, at + 1)) {
+      const std::string row = table.substr(at, table.find('\n', at) - at);
+      if (row.find(what) != std::string::npos && row.find(amount) != std::string::npos) return true;
+    }
+    return false;
+  };
+  INFO(table);
+  CHECK(has_row("copies of 16", "cp.async read", " 32 sectors"));
+  CHECK(has_row("copies of 16", "cp.async write", " 64 wavefronts    8.00 of ideal"));
+  CHECK(has_row("ldmatrix x4", "ldmatrix", " 16 wavefronts    4.00 of ideal"));
+  CHECK(has_row("some mma", "mma", " 5"));
 }
 
 // ----------------------------------------------------------------------------------------------------------- L2 model

@@ -1,0 +1,236 @@
+// Prints as JSON what the figures of the lessons show, from the steps' own functions; tools/figures draws it.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "steps/03_tensor_core/gemm.cuh"
+#include "steps/04_pipelined_num_stages/gemm.cuh"
+#include "steps/05_l2_swizzle/gemm.cuh"
+
+namespace {
+
+// --- JSON ---
+
+std::string json(std::int64_t number) { return std::to_string(number); }
+std::string json(const char* text) { return '"' + std::string(text) + '"'; }
+std::string joined(const std::vector<std::string>& parts, const char* brackets) {
+  std::string all(1, brackets[0]);
+  for (std::size_t i = 0; i < parts.size(); ++i) all += (i ? ", " : "") + parts[i];
+  return all + brackets[1];
+}
+std::string list(const std::vector<std::string>& parts) { return joined(parts, "[]"); }
+std::string object(const std::vector<std::string>& members) { return joined(members, "{}"); }
+template <class T>
+std::string member(const char* name, const T& value) {
+  if constexpr (std::is_same_v<T, std::string>)
+    return json(name) + ": " + value;
+  else
+    return json(name) + ": " + json(value);
+}
+
+// --- 03: where mma.sync wants its operands, and which places of shared memory ldmatrix reads ---
+
+struct Holder {
+  int lane, reg, half;  // half: which 16 bits of the register; of C always 0
+};
+
+// As common/device/ptx.cuh documents mma_m16n8k16(). No function of the course says it: it is in the hardware.
+template <int kRows, int kCols, class PlaceOf>
+std::string fragment(int registers, int halves, const PlaceOf& place_of) {
+  std::array<std::array<Holder, kCols>, kRows> held;
+  for (auto& row : held) row.fill({-1, 0, 0});
+  for (int lane = 0; lane < 32; ++lane)
+    for (int reg = 0; reg < registers; ++reg)
+      for (int half = 0; half < halves; ++half) {
+        const auto [row, col] = place_of(lane / 4, lane % 4, reg, half);
+        Holder& holder = held.at(static_cast<std::size_t>(row)).at(static_cast<std::size_t>(col));
+        if (holder.lane >= 0) throw std::logic_error("two lanes hold the same element");
+        holder = {lane, reg, half};
+      }
+  std::vector<std::string> rows;
+  for (const auto& row : held) {
+    std::vector<std::string> cells;
+    for (const Holder& each : row) cells.push_back(list({json(each.lane), json(each.reg), json(each.half)}));
+    rows.push_back(list(cells));
+  }
+  return list(rows);
+}
+
+std::string fragments() {
+  struct Place {
+    int row, col;
+  };
+  const auto a = [](int g, int t, int reg, int half) { return Place{g + reg % 2 * 8, 2 * t + half + reg / 2 * 8}; };
+  const auto b = [](int g, int t, int reg, int half) { return Place{2 * t + half + reg * 8, g}; };
+  const auto c = [](int g, int t, int reg, int) { return Place{g + reg / 2 * 8, 2 * t + reg % 2}; };
+  return object(
+      {member("a", fragment<16, 16>(4, 2, a)), member("b", fragment<16, 8>(2, 2, b)), member("c", fragment<16, 8>(4, 1, c))});
+}
+
+// Places of the chunks of eight rows, in elements, and per chunk in how many wavefronts eight lanes read it from the eight rows.
+template <class PlaceOf>
+std::string chunk_places(int chunks, const PlaceOf& place_of) {
+  std::vector<std::string> places, wavefronts;
+  for (int row = 0; row < 8; ++row) {
+    std::vector<std::string> of_row;
+    for (int chunk = 0; chunk < chunks; ++chunk) of_row.push_back(json(place_of(row, chunk)));
+    places.push_back(list(of_row));
+  }
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    std::array<int, 8> readers{};  // of four banks, 16 bytes, each; all lanes read different addresses
+    for (int row = 0; row < 8; ++row) ++readers[static_cast<std::size_t>(place_of(row, chunk) / 8 % 8)];
+    wavefronts.push_back(json(*std::max_element(readers.begin(), readers.end())));
+  }
+  return object({member("places", list(places)), member("wavefronts", list(wavefronts))});
+}
+
+template <int kRow>
+std::string swizzle() {
+  const auto row_major = [](int row, int chunk) { return row * kRow + chunk * 8; };
+  return object({member("row", kRow), member("row_major", chunk_places(kRow / 8, row_major)),
+                 member("swizzled", chunk_places(kRow / 8, step_03_tensor_core::swizzled<kRow>))});
+}
+
+// --- 04: when what happens in the ring ---
+
+namespace pipeline {
+
+// A clock for the main loop: multiplying a slice takes a tick; a copy lands kCopyTicks after its start, however many are under way.
+constexpr std::int64_t kTiles = 6, kCopyTicks = 8;
+
+struct Recorder {
+  struct Copy {
+    std::int64_t tile, stage, lands;
+  };
+  std::int64_t now = 0, copied = 0;
+  std::vector<Copy> groups;            // tile < 0: an empty one
+  std::vector<std::int64_t> in_stage;  // the tile that each stage holds
+  std::vector<std::string> copies, waits, multiplications, steps_of_tile;
+  int stage_of_set[2] = {};
+};
+Recorder* recorder = nullptr;
+
+// What the loop calls. These hide the GPU's.
+struct device {
+  template <int kGroups>
+  static void cp_async_wait_group() {
+    const std::int64_t start = recorder->now;
+    const std::size_t groups = recorder->groups.size();
+    for (std::size_t i = 0; i + kGroups < groups; ++i) recorder->now = std::max(recorder->now, recorder->groups[i].lands);
+    recorder->waits.push_back(object({member("start", start), member("end", recorder->now), member("groups", kGroups)}));
+  }
+};
+void __syncthreads() {}
+
+template <class Tile>
+std::string timeline() {
+  constexpr int kFragment = step_04_pipelined_num_stages::kFragment;
+  Recorder r;
+  recorder = &r;
+  r.in_stage.assign(Tile::kNumStages, -1);
+  const struct { std::int64_t cols; } A{kTiles * Tile::kBlockK};
+
+  const auto copy = [&](int stage, std::int64_t k_left) {
+    const bool empty = k_left <= 0;
+    r.groups.push_back({empty ? -1 : r.copied, stage, empty ? 0 : r.now + kCopyTicks});
+    if (empty) return;
+    r.copies.push_back(
+        object({member("tile", r.copied), member("stage", stage), member("start", r.now), member("end", r.now + kCopyTicks)}));
+    r.in_stage.at(static_cast<std::size_t>(stage)) = r.copied++;
+  };
+  const auto step_of_tile = [&](const char* what, int set, int slice) {
+    if (r.multiplications.size() < Tile::kBlockK / kFragment)
+      r.steps_of_tile.push_back(object({member("what", json(what)), member("set", set), member("slice", slice)}));
+  };
+  const auto load = [&](int set, int stage, int slice) {
+    for (const Recorder::Copy& each : r.groups)
+      if (each.tile >= 0 && each.stage == stage && each.lands > r.now) throw std::logic_error("a tile is read before it is there");
+    step_of_tile("load", set, slice);
+    r.stage_of_set[set] = stage;
+  };
+  const auto multiply = [&](int set) {
+    const int stage = r.stage_of_set[set];
+    step_of_tile("multiply", set, static_cast<int>(r.multiplications.size()) % (Tile::kBlockK / kFragment));
+    r.multiplications.push_back(object({member("tile", r.in_stage.at(static_cast<std::size_t>(stage))), member("stage", stage),
+                                        member("start", r.now), member("end", r.now + 1)}));
+    ++r.now;
+  };
+
+  // The main loop of steps/04_pipelined_num_stages/gemm.cuh, word for word; tools/figures compares them.
+  // clang-format off
+  constexpr int kAhead = Tile::kNumStages - 1, kSlices = Tile::kBlockK / kFragment;
+  int64_t k_to_copy = A.cols;
+  for (int i = 0; i < kAhead; ++i, k_to_copy -= Tile::kBlockK) copy(i, k_to_copy);
+  int stage = 0, free_stage = kAhead;
+  for (int64_t k_left = A.cols; k_left > 0; k_left -= Tile::kBlockK, k_to_copy -= Tile::kBlockK) {
+    if (kAhead == 0) copy(stage, k_to_copy);
+    device::cp_async_wait_group<(kAhead > 0 ? kAhead - 1 : 0)>();
+    __syncthreads();  // `stage` is complete before anybody reads it; everybody has read `free_stage` before it is overwritten
+    if (kAhead > 0) copy(free_stage, k_to_copy);
+    load(0, stage, 0);
+#pragma unroll
+    for (int slice = 0; slice < kSlices; ++slice) {
+      if (slice + 1 < kSlices) load((slice + 1) % 2, stage, slice + 1);
+      multiply(slice % 2);
+    }
+    if (kAhead == 0) __syncthreads();  // the only stage is overwritten at once
+    stage = stage + 1 < Tile::kNumStages ? stage + 1 : 0;
+    free_stage = free_stage + 1 < Tile::kNumStages ? free_stage + 1 : 0;
+  }
+  // clang-format on
+
+  const auto empty = std::count_if(r.groups.begin(), r.groups.end(), [](const auto& each) { return each.tile < 0; });
+  return object({member("stages", Tile::kNumStages), member("ticks", r.now), member("slices", kSlices),
+                 member("copy_ticks", kCopyTicks), member("empty_groups", static_cast<std::int64_t>(empty)),
+                 member("copies", list(r.copies)), member("waits", list(r.waits)),
+                 member("multiplications", list(r.multiplications)), member("steps_of_tile", list(r.steps_of_tile))});
+}
+
+template <int kNumStages>
+using Tile = step_04_pipelined_num_stages::Tile<128, 128, 64, 64, 64, kNumStages>;
+
+}  // namespace pipeline
+
+// --- 05: which tile which block computes ---
+
+template <int kGroupM>
+std::string order(std::int64_t tiles_m, std::int64_t tiles_n, std::int64_t tiles_k, std::int64_t first) {
+  std::vector<std::string> tiles;
+  std::set<std::int64_t> rows, cols;  // of tiles that the first blocks need, each counted once
+  for (std::int64_t block = 0; block < tiles_m * tiles_n; ++block) {
+    const auto tile = step_05_l2_swizzle::tile_of_block<kGroupM>(block, tiles_m, tiles_n);
+    tiles.push_back(list({json(tile.m), json(tile.n)}));
+    if (block < first) rows.insert(tile.m), cols.insert(tile.n);
+  }
+  const auto loads = static_cast<std::int64_t>(rows.size() + cols.size()) * tiles_k;
+  return object({member("group_m", kGroupM), member("tiles_m", tiles_m), member("tiles_n", tiles_n), member("tiles_k", tiles_k),
+                 member("first", first), member("loads", loads), member("tiles", list(tiles))});
+}
+
+void print() {
+  using pipeline::Tile, pipeline::timeline;
+  std::cout << object({member("fragments", fragments()), member("swizzle", list({swizzle<64>(), swizzle<128>()})),
+                       member("pipeline", list({timeline<Tile<1>>(), timeline<Tile<2>>(), timeline<Tile<3>>()})),
+                       member("order",
+                              list({order<1>(9, 9, 9, 9), order<3>(9, 9, 9, 9), order<8>(9, 9, 9, 9), order<4>(10, 6, 9, 0)}))})
+            << std::endl;
+  if (!std::cout) throw std::runtime_error("cannot write to stdout");
+}
+
+}  // namespace
+
+int main() try {
+  print();
+  return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "figures: %s\n", error.what());
+  return 1;
+}

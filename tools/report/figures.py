@@ -1,0 +1,458 @@
+"""Draws the figures of the lessons: which lane holds what, the swizzle, the pipeline, the order of the blocks.
+
+What they show comes from bin/figures (steps/figures.cpp), which asks the steps' own functions; what is computed here is only where
+things stand on the page. As plots.py's, the figures suit light pages and dark ones, and the same code gives the same bytes.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from xml.sax.saxutils import escape
+
+from plots import COLOURS, ROOT, TEXT, write_all
+from results import BadFile
+from terminal import Arguments, run_command
+
+HELP = """\
+Usage: tools/figures [--check] [--program PROGRAM]
+
+Draws the figures of the lessons, steps/*/*.svg, from what the code says, and prints the path of every file that changed.
+
+  --check             change nothing, name the figures that are not what the code says now
+  --program PROGRAM   the built program that asks the code   [build/interpreter/bin/figures, else build/gpu/bin/figures]
+  --help              show this
+
+Exit code: 0 all are current (now), 1 with --check: some are not; steps/figures.cpp has another main loop than step 04,
+2 the program is missing or fails, refused input."""
+
+PROGRAMS = ("build/interpreter/bin/figures", "build/gpu/bin/figures")
+KERNEL, COPY_OF_LOOP = "steps/04_pipelined_num_stages/gemm.cuh", "steps/figures.cpp"
+LOOP_BEGINS, LOOP_ENDS = "  // clang-format off\n", "  // clang-format on\n"
+
+ON_COLOUR = "#ffffff"  # text on a filled shape, whatever the page
+BLUE, ORANGE, GREEN, PINK, _ = COLOURS
+TINT = 0.16  # opacity of fills with TEXT on them
+
+
+# --- SVG ---
+
+
+def number(value):
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+class Svg:
+    def __init__(self, title, description):
+        self.title, self.description, self.parts = title, description, []
+
+    def add(self, tag, content=None, **attributes):
+        """Underscores in the names of ATTRIBUTES stand for dashes; numbers are rounded to 1/100 pixel."""
+        words = "".join(
+            f' {name.rstrip("_").replace("_", "-")}="{escape(value) if isinstance(value, str) else number(value)}"'
+            for name, value in attributes.items()
+            if value is not None
+        )
+        self.parts.append(f"<{tag}{words}/>" if content is None else f"<{tag}{words}>{escape(content)}</{tag}>")
+
+    def box(self, x, y, width, height, colour, filled=None, line=1.0, **more):
+        """FILLED: opacity of the fill; None: empty."""
+        fill = {"fill": "none"} if filled is None else {"fill": colour, "fill_opacity": filled}
+        self.add("rect", x=x, y=y, width=width, height=height, **fill, stroke=colour, stroke_width=line, **more)
+
+    def line(self, x1, y1, x2, y2, colour=TEXT, width=1.0, dashes=None, opacity=None):
+        self.add("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=colour, stroke_width=width, stroke_dasharray=dashes, opacity=opacity)
+
+    def text(self, x, y, words, anchor="middle", size=None, bold=False, colour=None):
+        """Y is the middle of the line."""
+        size = size or 11
+        self.add(
+            "text",
+            words,
+            x=x,
+            y=y + 0.35 * size,
+            text_anchor=None if anchor == "start" else anchor,
+            font_size=None if size == 11 else size,
+            font_weight="bold" if bold else None,
+            fill=colour,
+        )
+
+    def render(self, width, height):
+        head = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{number(width)}" height="{number(height)}"'
+            f' viewBox="0 0 {number(width)} {number(height)}" role="img" aria-labelledby="title desc"'
+            f' font-family="DejaVu Sans, Verdana, sans-serif" font-size="11" fill="{TEXT}">'
+        )
+        names = [f'<title id="title">{escape(self.title)}</title>', f'<desc id="desc">{escape(self.description)}</desc>']
+        return "\n".join([head, *names, *self.parts, "</svg>", ""]).encode()
+
+
+# --- 03: fragments ---
+
+SHOWN_LANE = 13
+
+
+def draw_fragments(data):
+    def shown(name):
+        places = ((row, col) for row, holders in enumerate(data[name]) for col, each in enumerate(holders) if each[0] == SHOWN_LANE)
+        return f"of {name.upper()} " + ", ".join(map(str, places))
+
+    svg = Svg(
+        "Which lane holds which element of A, B and C in mma.sync m16n8k16",
+        "Three grids: A of 16 x 16, B of 16 x 8 and C of 16 x 8 elements. Four neighbouring lanes share a row of A and of C, and a"
+        f" column of B. Lane {SHOWN_LANE} holds {'; '.join(map(shown, 'abc'))}.",
+    )
+    cell, top, left, gap = 22, 62, 36, 58
+    x = left
+    for name, title, register, down, across in (
+        ("a", "A, 16 × 16", "a", "m", "k"),
+        ("b", "B, 16 × 8", "b", "k", "n"),
+        ("c", "C, 16 × 8", "d", "m", "n"),
+    ):
+        grid = data[name]
+        rows, cols = len(grid), len(grid[0])
+        svg.text(x + cols * cell / 2, 16, title, bold=True, size=13)
+        svg.text(x - 18, top - 12, f"{down} \\ {across}", size=9)
+        for col in range(cols):
+            svg.text(x + (col + 0.5) * cell, top - 12, str(col), size=9)
+        for row in range(rows):
+            svg.text(x - 12, top + (row + 0.5) * cell, str(row), size=9)
+        seen = set()
+        for row in range(rows):
+            for col in range(cols):
+                lane, reg, _ = grid[row][col]
+                if (lane, reg) in seen:
+                    continue
+                seen.add((lane, reg))
+                places = [(r, c) for r in range(rows) for c in range(cols) if grid[r][c][:2] == [lane, reg]]
+                height = (1 + places[-1][0] - row) * cell
+                width = (1 + places[-1][1] - col) * cell
+                filled = lane == SHOWN_LANE
+                at = (x + col * cell, top + row * cell)
+                svg.box(*at, width, height, COLOURS[lane % 4], filled=1 if filled else TINT, line=0.8)
+                middle = (at[0] + width / 2, at[1] + height / 2)
+                if filled:
+                    svg.text(*middle, f"{register}[{reg}]", size=9 if width > cell else 8, bold=True, colour=ON_COLOUR)
+                else:
+                    svg.text(*middle, str(lane), size=9)
+        for row in range(0, rows + 1, 8):
+            svg.line(x, top + row * cell, x + cols * cell, top + row * cell, width=2)
+        for col in range(0, cols + 1, 8):
+            svg.line(x + col * cell, top, x + col * cell, top + rows * cell, width=2)
+        x += cols * cell + gap
+    bottom = top + 16 * cell
+    svg.text(left + 16 * cell + gap / 2 - 6, top + 8 * cell, "×", size=18)
+    svg.text(left + 24 * cell + gap * 1.5 - 6, top + 8 * cell, "→", size=18)
+    for index, words in enumerate(
+        (
+            f"Numbers are lanes, colours lane % 4: four lanes share a row of A and of C, and a column of B. Filled: all that lane"
+            f" {SHOWN_LANE} holds.",
+            "A register a[i] or b[i] holds two neighbours of 16 bits, the first in its lower half; a register d[i] holds a float.",
+            "ldmatrix.x4 loads four matrices of 8 × 8, between thick lines: all of A in the order of a[i], or two such B side by side.",
+            "For matrix i, lane 8i + r gives the address of row r, 16 bytes as they lie in shared memory.",
+        )
+    ):
+        svg.text(left, bottom + 22 + 17 * index, words, anchor="start")
+    return svg.render(x - gap + 16, bottom + 22 + 17 * 4)
+
+
+# --- 03: swizzle ---
+
+READ_CHUNK = 2
+
+
+def draw_swizzle(data):
+    described = []
+    svg = Svg("Chunks of a tile in shared memory, row-major and swizzled", "")
+    left, width, gap, height = 62, 336, 62, 20
+    top = 0
+    for each in data:
+        chunks = each["row"] // 8
+        cell = width / chunks
+        for side, (kind, title) in enumerate((("row_major", "row by row"), ("swizzled", "swizzled"))):
+            x0, y0 = left + side * (width + gap), top + 56
+            layout = each[kind]
+            waves = layout["wavefronts"][READ_CHUNK]
+            svg.text(x0, top + 16, f"rows of {each['row']} elements, {title}", anchor="start", bold=True, size=12)
+            svg.text(x0 - 8, y0 - 11, "bank", anchor="end", size=9)
+            for column in range(chunks):
+                svg.text(x0 + (column + 0.5) * cell, y0 - 11, str(column % 8 * 4), size=9)
+            banks = set()
+            for row, places in enumerate(layout["places"]):
+                svg.text(x0 - 8, y0 + (row + 0.5) * height, f"row {row}", anchor="end", size=9)
+                for chunk, place in enumerate(places):
+                    # Rows lie below each other, so that a column of the figure is a group of four banks.
+                    x, y = x0 + place % each["row"] // 8 * cell, y0 + place // each["row"] * height
+                    read = chunk == READ_CHUNK
+                    if read:
+                        banks.add(place // 8 % 8)
+                    svg.box(x, y, cell, height, ORANGE if read else BLUE, filled=1 if read else TINT / 2, line=0.8)
+                    svg.text(
+                        x + cell / 2, y + height / 2, str(chunk), size=10, bold=read, colour=ON_COLOUR if read else None
+                    )
+            for column in range(8, chunks, 8):  # a row longer than all banks together
+                svg.line(x0 + column * cell, y0 - 18, x0 + column * cell, y0 + 8 * height, width=2)
+            where = "the same 4 banks" if len(banks) == 1 else f"{len(banks)} groups of 4 banks"
+            times = "1 wavefront" if waves == 1 else f"{waves} wavefronts"
+            svg.text(x0, y0 + 8 * height + 15, f"chunk {READ_CHUNK} of eight rows: {where}", anchor="start")
+            svg.text(x0 + width, y0 + 8 * height + 15, times, anchor="end", bold=True)
+            described.append(f"{each['row']} elements per row, {title}: chunk {READ_CHUNK} of eight rows lies in {where}, {times}.")
+        top += 56 + 8 * height + 40
+    svg.description = (
+        "Grids of eight rows; a column is four banks of shared memory, 16 bytes, a number the chunk of 8 elements that lies there. "
+        + " ".join(described)
+    )
+    words = "Numbers are chunks of 8 elements, 16 bytes; a column is four banks, named after the first of them."
+    svg.text(left, top + 4, words, anchor="start")
+    words = f"Filled: what eight lanes of ldmatrix read for one matrix, here chunk {READ_CHUNK} of each row."
+    svg.text(left, top + 21, words, anchor="start")
+    return svg.render(left + 2 * width + gap + 16, top + 36)
+
+
+# --- 04: pipeline ---
+
+
+def tiles_multiplied(pipeline):
+    """From the slices' multiplications: (tile, stage, start, end), in this order."""
+    tiles = []
+    for each in pipeline["multiplications"]:
+        if tiles and tiles[-1][0] == each["tile"] and tiles[-1][3] == each["start"]:
+            tiles[-1][3] = each["end"]
+        else:
+            tiles.append([each["tile"], each["stage"], each["start"], each["end"]])
+    return tiles
+
+
+def draw_pipeline(data):
+    svg = Svg("When tiles are copied and multiplied, with 1, 2 and 3 stages", "")
+    left, tick, row, column_width = 74, 10, 22, 130
+    slices = data[0]["slices"]
+    y, described = 8, []
+    width = left + max(5 * column_width, *(each["ticks"] * tick for each in data)) + 84
+
+    def bar(start, end, at, colour, words, filled):
+        svg.box(left + start * tick, at + 2, (end - start) * tick, row - 4, colour, filled=filled)
+        middle = left + (start + end) / 2 * tick
+        svg.text(middle, at + row / 2, words, size=10, bold=filled == 1, colour=ON_COLOUR if filled == 1 else None)
+
+    # Legend
+    svg.box(left, y, 34, 14, BLUE, filled=TINT)
+    svg.text(left + 42, y + 7, "copied: from cp.async until it is there", anchor="start")
+    svg.box(left + 292, y, 34, 14, ORANGE, filled=1)
+    svg.text(left + 334, y + 7, "multiplied", anchor="start")
+    svg.line(left + 422, y + 7, left + 456, y + 7, BLUE, 2, "2 3")
+    svg.text(left + 464, y + 7, "there, not yet multiplied", anchor="start")
+    words = f"Numbers are tiles. Multiplying one takes 1; here a copy takes {data[0]['copy_ticks'] / slices:g}."
+    svg.text(left, y + 27, words, anchor="start")
+    y += 50
+    for each in data:
+        units = f"{each['ticks'] / slices:g}"
+        svg.text(left, y + 8, f"kNumStages = {each['stages']}", anchor="start", bold=True, size=12)
+        words = f"cp_async_wait_group<{each['waits'][0]['groups']}>"
+        if each["empty_groups"]:
+            words += f", empty groups at the end: {each['empty_groups']}"
+        svg.text(left + 128, y + 8, words, anchor="start", size=10)
+        y += 20
+        multiplied = tiles_multiplied(each)
+        starts = {tile: start for tile, _, start, _ in multiplied}
+        for stage in range(each["stages"]):
+            at = y + stage * row
+            svg.text(left - 8, at + row / 2, f"stage {stage}", anchor="end")
+            svg.line(left, at + row, left + each["ticks"] * tick, at + row, width=0.5, opacity=0.5)
+        for copy in each["copies"]:
+            at = y + copy["stage"] * row
+            bar(copy["start"], copy["end"], at, BLUE, str(copy["tile"]), TINT)
+            if starts[copy["tile"]] > copy["end"]:
+                middle = at + row / 2
+                svg.line(left + copy["end"] * tick, middle, left + starts[copy["tile"]] * tick, middle, BLUE, 2, "2 3")
+        for tile, stage, start, end in multiplied:
+            bar(start, end, y + stage * row, ORANGE, str(tile), 1)
+        y += each["stages"] * row
+        svg.text(left - 8, y + row / 2, "waiting", anchor="end")
+        waiting = 0
+        for wait in each["waits"]:
+            if wait["end"] > wait["start"]:
+                waiting += wait["end"] - wait["start"]
+                svg.line(left + wait["start"] * tick, y + row / 2, left + wait["end"] * tick, y + row / 2, TEXT, 6)
+        end = left + each["ticks"] * tick
+        svg.line(end, y - each["stages"] * row, end, y + row, width=1.5)
+        svg.text(end + 8, y + row / 2, f"takes {units}", anchor="start", bold=True, size=12)
+        stages = "1 stage" if each["stages"] == 1 else f"{each['stages']} stages"
+        described.append(
+            f"{stages}: {len(multiplied)} tiles take {units} times as long as multiplying one, {waiting / slices:g} of that waiting."
+        )
+        y += row + 16
+
+    # Inside a tile. A load shares its column with the next multiplication, unless that needs what it loads.
+    done = 0
+    words = "One level down, in registers: two sets of fragments, while one tile is multiplied"
+    svg.text(left, y + 8, words, anchor="start", bold=True, size=12)
+    y += 20
+    for index in range(2):
+        svg.text(left - 8, y + (index + 0.5) * row, f"set {index}", anchor="end")
+    for step in data[0]["steps_of_tile"]:
+        loads = step["what"] == "load"
+        column = done + (0 if loads and step["slice"] == done else 1)
+        start = (column * column_width) / tick
+        words = f"ldmatrix, slice {step['slice']}" if loads else f"mma, slice {step['slice']}"
+        bar(start, start + column_width / tick, y + step["set"] * row, BLUE if loads else ORANGE, words, TINT if loads else 1)
+        done += not loads
+    y += 2 * row
+    svg.description = (
+        "Timelines, a row per stage of shared memory, as the main loop's calls give them if a copy takes"
+        f" {data[0]['copy_ticks'] / slices:g} times as long as multiplying a tile. {' '.join(described)} Within a tile, the"
+        " fragments of the next slice are loaded while those of this slice are multiplied."
+    )
+    return svg.render(width, y + 14)
+
+
+# --- 05: order ---
+
+
+def draw_order(data):
+    svg = Svg("The order of the blocks over C, row by row and in groups", "")
+    cell, left, top, gap = 22, 34, 54, 40
+    x, described = left, []
+    lowest = max(each["tiles_m"] for each in data) * cell + top
+    for each in data:
+        tiles, first, group = each["tiles"], each["first"], each["group_m"]
+        width = each["tiles_n"] * cell
+        name = "row by row (kGroupM = 1)" if group == 1 else f"kGroupM = {group}"
+        svg.text(x, 14, name, anchor="start", bold=True, size=12)
+        for block, (m, n) in enumerate(tiles):
+            at = (x + n * cell, top + m * cell, cell, cell)
+            if not first:
+                svg.box(*at, COLOURS[m // group % 3], filled=TINT, line=0.5)
+            elif block < first:
+                svg.box(*at, BLUE, filled=TINT, line=0.8)
+            else:
+                svg.box(*at, TEXT, line=0.3)
+        # The path runs right of the numbers and below them, but for its jumps.
+        points = [(x + (n + 0.82) * cell, top + (m + 0.75) * cell) for m, n in tiles]
+        svg.add("circle", cx=points[0][0], cy=points[0][1], r=2.6, fill=ORANGE)
+        for (start, to), (one, other) in zip(zip(points, points[1:]), zip(tiles, tiles[1:])):
+            if abs(one[0] - other[0]) + abs(one[1] - other[1]) == 1:
+                svg.line(*start, *to, ORANGE, 1.4)
+            else:
+                svg.line(*start, *to, ORANGE, 0.8, "3 2", 0.6)
+        for block, (m, n) in enumerate(tiles):
+            svg.text(x + n * cell + 2.5, top + m * cell + 6.5, str(block), anchor="start", size=8.5, bold=block < first)
+        for m in range(group, each["tiles_m"], group) if group > 1 else ():
+            svg.line(x - 4, top + m * cell, x + width + 4, top + m * cell, width=2)
+        rows, cols = ({tile[axis] for tile in tiles[:first]} for axis in (0, 1))
+        if first:
+            for m in rows:
+                svg.box(x - 13, top + m * cell + 2, 7, cell - 4, GREEN, filled=1)
+            for n in cols:
+                svg.box(x + n * cell + 2, top - 13, cell - 4, 7, PINK, filled=1)
+            svg.text(x - 20, top + cell / 2, "A", size=10, bold=True, colour=GREEN)
+            svg.text(x - 9.5, top - 9.5, "B", size=10, bold=True, colour=PINK)
+            caption = f"loads {each['loads']} blocks"
+            needed = [f"{len(some)} {word}{'s' * (len(some) > 1)}" for some, word in ((rows, "row"), (cols, "column"))]
+            sums = f"({' + '.join(needed)}) × {each['tiles_k']}"
+            described.append(
+                f"{name}: the first {first} need {needed[0]} of A and {needed[1]} of B, {each['loads']} blocks of these."
+            )
+        else:
+            last = each["tiles_m"] % group or group
+            last = f"{last} row{'s' * (last > 1)}"
+            caption, sums = f"{each['tiles_m']} × {each['tiles_n']} tiles", f"last group: {last}"
+            described.append(f"{name} on {each['tiles_m']} x {each['tiles_n']} tiles: the last group has {last}.")
+        svg.text(x, lowest + 16, caption, anchor="start", bold=True, size=12)
+        svg.text(x, lowest + 33, sums, anchor="start")
+        x += width + gap
+    svg.description = (
+        "Grids of C's tiles with the numbers of the blocks that compute them, and the path through them. " + " ".join(described)
+    )
+    words = f"Numbers are blockIdx.x: blocks start about in this order. Blue: the first {data[0]['first']}."
+    svg.text(left, lowest + 58, words, anchor="start")
+    words = f"What they load: the rows of A and the columns of B that are marked beside them, of {data[0]['tiles_k']} blocks each."
+    svg.text(left, lowest + 75, words, anchor="start")
+    return svg.render(x - gap + 14, lowest + 90)
+
+
+# --- files ---
+
+FIGURES = {
+    "steps/03_tensor_core/fragments.svg": ("fragments", draw_fragments),
+    "steps/03_tensor_core/swizzle.svg": ("swizzle", draw_swizzle),
+    "steps/04_pipelined_num_stages/pipeline.svg": ("pipeline", draw_pipeline),
+    "steps/05_l2_swizzle/order.svg": ("order", draw_order),
+}
+
+
+def read(root, path):
+    try:
+        with open(os.path.join(root, path), encoding="utf-8") as file:
+            return file.read()
+    except OSError as error:
+        raise BadFile(f"cannot read {path}: {error.strerror}.") from None
+
+
+def same_loop(root):
+    """Whether steps/figures.cpp still runs the kernel's main loop."""
+    copy = read(root, COPY_OF_LOOP)
+    _, begin, rest = copy.partition(LOOP_BEGINS)
+    loop, end, _ = rest.partition(LOOP_ENDS)
+    return bool(begin and end and loop.strip()) and loop in read(root, KERNEL)
+
+
+def find_program(root):
+    for path in PROGRAMS:
+        if os.path.exists(os.path.join(root, path)):
+            return os.path.join(root, path)
+    raise BadFile(f"there is no {' and no '.join(PROGRAMS)} yet: build it with 'tools/course test'.")
+
+
+def ask(program):
+    """What the code says."""
+    try:
+        done = subprocess.run([program], stdout=subprocess.PIPE, check=True)
+        return json.loads(done.stdout)
+    except (OSError, subprocess.CalledProcessError, ValueError) as error:
+        raise BadFile(f"{program} does not say what to draw: {error}. Build it again with 'tools/course test'.") from None
+
+
+def draw(data):
+    """From path to bytes."""
+    return {path: draw_one(data[name]) for path, (name, draw_one) in FIGURES.items()}
+
+
+def current(path, content):
+    try:
+        with open(path, "rb") as file:
+            return file.read() == content
+    except OSError:
+        return False
+
+
+def main():
+    arguments = Arguments(prog="tools/figures", add_help=False, allow_abbrev=False)
+    arguments.add_argument("--check", action="store_true")
+    arguments.add_argument("--program")
+    arguments.add_argument("-h", "--help", action="store_true")
+    given = arguments.parse_args()
+    if given.help:
+        print(HELP)
+        return 0
+    if not same_loop(ROOT):
+        print(
+            f"course: the main loop in {COPY_OF_LOOP} is not that of {KERNEL} any more: copy it from there, build, and run"
+            " 'tools/figures'.",
+            file=sys.stderr,
+        )
+        return 1
+    drawn = draw(ask(given.program or find_program(ROOT)))
+    old = {path: content for path, content in drawn.items() if not current(os.path.join(ROOT, path), content)}
+    if given.check:
+        for path in old:
+            print(f"course: {path} is not what the code says now: run 'tools/figures' and look at it.", file=sys.stderr)
+        return 1 if old else 0
+    write_all({os.path.join(ROOT, path): content for path, content in old.items()})
+    for path in old:
+        print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    run_command(main)
