@@ -7,3 +7,7 @@ TEST_CASE("step 04_pipelined_num_stages: the unit test of the lessons") { harnes
 TEST_CASE("step 04_pipelined_num_stages: the interpreter counts what ncu counted") {
   harness::check_counters(harness::this_step());
 }
+
+TEST_CASE("step 04_pipelined_num_stages: the projection to an H200") {
+  harness::check_projection(harness::this_step(), harness::DType::kF16, 0.22);
+}
