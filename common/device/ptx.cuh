@@ -28,6 +28,7 @@ __device__ __forceinline__ void cp_async_cg_16(void* shared, const void* global)
   interpreter::cp_async(shared, global, 16);
 #endif
 }
+/// The same with `source_bytes`, by another machine instruction.
 __device__ __forceinline__ void cp_async_cg_16(void* shared, const void* global, int source_bytes) {
 #ifdef __CUDACC__
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(detail::shared_address(shared)), "l"(global), "r"(source_bytes)
@@ -44,6 +45,7 @@ __device__ __forceinline__ void cp_async_ca_8(void* shared, const void* global) 
   interpreter::cp_async(shared, global, 8);
 #endif
 }
+/// The same with `source_bytes`, by another machine instruction.
 __device__ __forceinline__ void cp_async_ca_8(void* shared, const void* global, int source_bytes) {
 #ifdef __CUDACC__
   asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(detail::shared_address(shared)), "l"(global), "r"(source_bytes)
@@ -60,6 +62,7 @@ __device__ __forceinline__ void cp_async_ca_4(void* shared, const void* global) 
   interpreter::cp_async(shared, global, 4);
 #endif
 }
+/// The same with `source_bytes`, by another machine instruction.
 __device__ __forceinline__ void cp_async_ca_4(void* shared, const void* global, int source_bytes) {
 #ifdef __CUDACC__
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(detail::shared_address(shared)), "l"(global), "r"(source_bytes)
@@ -100,6 +103,7 @@ __device__ __forceinline__ void cp_async_wait_all() {
 /// gets elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4, the first in the lower half of a register; with _trans, of column l / 4.
 /// x1 uses the addresses of lanes 0 to 7 only, x2 those of 0 to 15.
 /// @{
+/// Four matrices.
 __device__ __forceinline__ void ldmatrix_x4(uint32_t (&r)[4], const void* row) {
 #ifdef __CUDACC__
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -110,6 +114,7 @@ __device__ __forceinline__ void ldmatrix_x4(uint32_t (&r)[4], const void* row) {
   interpreter::ldmatrix(r, row, 4, false);
 #endif
 }
+/// Four matrices, transposed.
 __device__ __forceinline__ void ldmatrix_x4_trans(uint32_t (&r)[4], const void* row) {
 #ifdef __CUDACC__
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -120,6 +125,7 @@ __device__ __forceinline__ void ldmatrix_x4_trans(uint32_t (&r)[4], const void* 
   interpreter::ldmatrix(r, row, 4, true);
 #endif
 }
+/// Two matrices.
 __device__ __forceinline__ void ldmatrix_x2(uint32_t (&r)[2], const void* row) {
 #ifdef __CUDACC__
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
@@ -130,6 +136,7 @@ __device__ __forceinline__ void ldmatrix_x2(uint32_t (&r)[2], const void* row) {
   interpreter::ldmatrix(r, row, 2, false);
 #endif
 }
+/// Two matrices, transposed.
 __device__ __forceinline__ void ldmatrix_x2_trans(uint32_t (&r)[2], const void* row) {
 #ifdef __CUDACC__
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
@@ -140,6 +147,7 @@ __device__ __forceinline__ void ldmatrix_x2_trans(uint32_t (&r)[2], const void* 
   interpreter::ldmatrix(r, row, 2, true);
 #endif
 }
+/// One matrix.
 __device__ __forceinline__ void ldmatrix_x1(uint32_t (&r)[1], const void* row) {
 #ifdef __CUDACC__
   asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r[0]) : "r"(detail::shared_address(row)) : "memory");
@@ -147,6 +155,7 @@ __device__ __forceinline__ void ldmatrix_x1(uint32_t (&r)[1], const void* row) {
   interpreter::ldmatrix(r, row, 1, false);
 #endif
 }
+/// One matrix, transposed.
 __device__ __forceinline__ void ldmatrix_x1_trans(uint32_t (&r)[1], const void* row) {
 #ifdef __CUDACC__
   asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];"

@@ -57,8 +57,8 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
   device::launch(gemm_kernel<Tile, In, Out, Epilogue>, gemm::grid_size(tiles), Tile::kThreads, 0, A, B, C, epilogue);
 }
 
-/// What the step ships, the best one first.
 using Inputs = gemm::TypeList<float, __half, __nv_bfloat16>;
+/// What the step ships, the best one first.
 using Tiles = gemm::TypeList<Tile<Mapping::kCoalesced>, Tile<Mapping::kSwapped>>;
 using MoreTiles = gemm::TypeList<>;
 

@@ -167,8 +167,8 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
   if (!a_along_k && !b_along_k) launch.template operator()<kMN, kMN>();
 }
 
-/// What the step ships, the best one first.
 using Inputs = gemm::TypeList<float, __half, __nv_bfloat16>;
+/// What the step ships, the best one first.
 using Tiles = gemm::TypeList<Tile<128, 128, 8, 8, 8>, Tile<64, 64, 8, 4, 4>, Tile<32, 32, 32, 1, 1>>;
 using MoreTiles = gemm::TypeList<>;
 

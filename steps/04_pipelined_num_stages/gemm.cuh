@@ -9,7 +9,6 @@
 #pragma once
 
 #include "common/device/chunk_access.cuh"
-#include "common/device/ptx.cuh"
 #include "common/device/store_fragments.cuh"
 #include "common/gemm/gemm.h"
 
@@ -19,7 +18,7 @@ using device::kChunk;
 using gemm::ceil_div;
 using gemm::Matrix;
 
-constexpr int kFragment = 16;  // rows and columns that one ldmatrix.x4 brings
+constexpr int kFragment = 16;  ///< rows and columns that one ldmatrix.x4 brings
 
 /// What a block and a warp compute of C, and what follows from it.
 template <int block_m, int block_n, int block_k, int warp_m, int warp_n, int num_stages>
@@ -114,6 +113,7 @@ struct Operand {
   int offset[kOffsets];          // in a tile; computed once, because the instruction's address cannot hold an XOR
 };
 
+/// One block, one kBlockM x kBlockN tile of C. `c_chunks`: the rows of C are aligned chunks.
 template <class Tile, Contiguous a_contiguous, Contiguous b_contiguous, class In, class Out, class Epilogue>
 __global__ __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm) void gemm_kernel(Matrix<const In> A, Matrix<const In> B,
                                                                                   Matrix<Out> C, bool c_chunks, Epilogue epilogue) {
