@@ -103,6 +103,7 @@ __device__ __forceinline__ void cp_async_wait_all() {
 /// gets elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4, the first in the lower half of a register; with _trans, of column l / 4.
 /// x1 uses the addresses of lanes 0 to 7 only, x2 those of 0 to 15.
 /// @{
+
 /// Four matrices.
 __device__ __forceinline__ void ldmatrix_x4(uint32_t (&r)[4], const void* row) {
 #ifdef __CUDACC__
