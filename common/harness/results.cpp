@@ -130,7 +130,9 @@ Machine this_host() {
   m.cores = static_cast<int>(std::thread::hardware_concurrency());
   utsname system{};
   uname(&system);
-  m.os = std::string(system.sysname) + " " + system.release;
+  // What follows the version is the distribution's business.
+  const std::string release = system.release;
+  m.os = std::string(system.sysname) + " " + release.substr(0, release.find('-'));
   std::ifstream cpuinfo("/proc/cpuinfo");
   for (std::string line; std::getline(cpuinfo, line);)
     if (line.starts_with("model name") && line.find(": ") != std::string::npos) {
