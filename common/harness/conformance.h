@@ -2,6 +2,8 @@
 /// What every step must be able to do, as doctest checks: one suite for all steps, tiles, types and backends.
 #pragma once
 
+#include <cstddef>
+
 #include "common/harness/step.h"
 
 namespace harness {
@@ -14,7 +16,8 @@ void check_conformance(const Step& step);
 void check_lesson_problem(const Step& step);
 
 /// Compares the interpreter's counters with each table that ncu recorded of this step. On a GPU, does nothing.
-void check_counters(const Step& step);
+/// @param tables how many there must be, so that none is lost unseen
+void check_counters(const Step& step, std::size_t tables);
 
 /// Projects what the interpreter counts of each tile at 256 x 256 x 256 to an H200, and compares with what was measured there at
 /// 4096 x 4096 x 4096. On a GPU, does nothing.
