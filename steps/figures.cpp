@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "steps/03_tensor_core/gemm.cuh"
@@ -110,16 +111,21 @@ struct Recorder {
   struct Copy {
     std::int64_t tile, stage, lands;
   };
+  struct Fragments {
+    std::int64_t tile, stage;
+  };
   std::int64_t now = 0, copied = 0;
+  Copy next_group{-1, 0, 0};
   std::vector<Copy> groups;            // tile < 0: an empty one
   std::vector<std::int64_t> in_stage;  // the tile that each stage holds
+  Fragments in_set[2] = {};
   std::vector<std::string> copies, waits, multiplications, steps_of_tile;
-  int stage_of_set[2] = {};
 };
 Recorder* recorder = nullptr;
 
 // What the loop calls. These hide the GPU's.
 struct device {
+  static void cp_async_commit_group() { recorder->groups.push_back(std::exchange(recorder->next_group, {-1, 0, 0})); }
   template <int kGroups>
   static void cp_async_wait_group() {
     const std::int64_t start = recorder->now;
@@ -138,10 +144,8 @@ std::string timeline() {
   r.in_stage.assign(Tile::kNumStages, -1);
   const struct { std::int64_t cols; } A{kTiles * Tile::kBlockK};
 
-  const auto copy = [&](int stage, std::int64_t k_left) {
-    const bool empty = k_left <= 0;
-    r.groups.push_back({empty ? -1 : r.copied, stage, empty ? 0 : r.now + kCopyTicks});
-    if (empty) return;
+  const auto copy = [&](int stage, std::int64_t) {
+    r.next_group = {r.copied, stage, r.now + kCopyTicks};
     r.copies.push_back(
         object({member("tile", r.copied), member("stage", stage), member("start", r.now), member("end", r.now + kCopyTicks)}));
     r.in_stage.at(static_cast<std::size_t>(stage)) = r.copied++;
@@ -154,36 +158,44 @@ std::string timeline() {
     for (const Recorder::Copy& each : r.groups)
       if (each.tile >= 0 && each.stage == stage && each.lands > r.now) throw std::logic_error("a tile is read before it is there");
     step_of_tile("load", set, slice);
-    r.stage_of_set[set] = stage;
+    r.in_set[set] = {r.in_stage.at(static_cast<std::size_t>(stage)), stage};
   };
   const auto multiply = [&](int set) {
-    const int stage = r.stage_of_set[set];
     step_of_tile("multiply", set, static_cast<int>(r.multiplications.size()) % (Tile::kBlockK / kFragment));
-    r.multiplications.push_back(object({member("tile", r.in_stage.at(static_cast<std::size_t>(stage))), member("stage", stage),
+    r.multiplications.push_back(object({member("tile", r.in_set[set].tile), member("stage", r.in_set[set].stage),
                                         member("start", r.now), member("end", r.now + 1)}));
     ++r.now;
   };
 
   // The main loop of steps/04_pipelined_num_stages/gemm.cuh, word for word; tools/figures compares them.
   // clang-format off
-  constexpr int kAhead = Tile::kNumStages - 1, kSlices = Tile::kBlockK / kFragment;
-  int64_t k_to_copy = A.cols;
-  for (int i = 0; i < kAhead; ++i, k_to_copy -= Tile::kBlockK) copy(i, k_to_copy);
-  int stage = 0, free_stage = kAhead;
-  for (int64_t k_left = A.cols; k_left > 0; k_left -= Tile::kBlockK, k_to_copy -= Tile::kBlockK) {
-    if (kAhead == 0) copy(stage, k_to_copy);
-    device::cp_async_wait_group<(kAhead > 0 ? kAhead - 1 : 0)>();
-    __syncthreads();  // `stage` is complete before anybody reads it; everybody has read `free_stage` before it is overwritten
-    if (kAhead > 0) copy(free_stage, k_to_copy);
-    load(0, stage, 0);
+  constexpr int kStages = Tile::kNumStages, kSlices = Tile::kBlockK / kFragment;
+  const auto refill = [&](int stage, int64_t k_left) {
+    if (k_left > kStages * Tile::kBlockK) copy(stage, k_left - kStages * Tile::kBlockK);
+    device::cp_async_commit_group();  // past the end of k an empty one, so that counting groups still counts tiles
+  };
+  for (int i = 0; i < kStages; ++i, device::cp_async_commit_group()) copy(i, A.cols - i * Tile::kBlockK);  // zeros past the end
+  device::cp_async_wait_group<kStages - 1>();
+  __syncthreads();  // the first stage is complete before anybody reads it
+  load(0, 0, 0);
+  int stage = 0;
+  for (int64_t k_left = A.cols; k_left > 0; k_left -= Tile::kBlockK) {
+    const int next_stage = stage + 1 < kStages ? stage + 1 : 0;
 #pragma unroll
-    for (int slice = 0; slice < kSlices; ++slice) {
-      if (slice + 1 < kSlices) load((slice + 1) % 2, stage, slice + 1);
+    for (int slice = 0; slice + 1 < kSlices; ++slice) {
+      load((slice + 1) % 2, stage, slice + 1);
       multiply(slice % 2);
     }
-    if (kAhead == 0) __syncthreads();  // the only stage is overwritten at once
-    stage = stage + 1 < Tile::kNumStages ? stage + 1 : 0;
-    free_stage = free_stage + 1 < Tile::kNumStages ? free_stage + 1 : 0;
+    if (kStages == 1) {
+      __syncthreads();  // everybody has read the only stage before it is overwritten
+      refill(stage, k_left);
+    }
+    device::cp_async_wait_group<(kStages > 1 ? kStages - 2 : 0)>();
+    __syncthreads();  // `next_stage` is complete before anybody reads it; everybody has read `stage` before it is overwritten
+    load(0, next_stage, 0);  // after the last tile for nothing: a branch would cost more
+    multiply(1);
+    if (kStages > 1) refill(stage, k_left);
+    stage = next_stage;
   }
   // clang-format on
 

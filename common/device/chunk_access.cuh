@@ -5,6 +5,7 @@
 #pragma once
 
 #include "common/device/ptx.cuh"
+#include "common/gemm/matrix.h"
 
 namespace device {
 
@@ -16,6 +17,30 @@ inline constexpr int kChunk = 16 / sizeof(T);  ///< elements of a chunk
 template <class T>
 bool chunks_aligned(const T* data, std::int64_t stride, std::int64_t pitch) {
   return stride == 1 && pitch % kChunk<T> == 0 && reinterpret_cast<std::uintptr_t>(data) % 16 == 0;
+}
+
+/// Which index of an operand has neighbours next to each other in memory: k, or the other one (m of A, n of B), or neither of them
+/// in aligned chunks (see chunks_aligned()).
+enum class Contiguous { kK, kMN, kNeither };
+
+/// @param x the operand, k along its columns
+template <class T>
+Contiguous contiguous(const gemm::Matrix<T>& x) {
+  if (chunks_aligned(x.data, x.col_stride, x.row_stride)) return Contiguous::kK;
+  return chunks_aligned(x.data, x.row_stride, x.col_stride) ? Contiguous::kMN : Contiguous::kNeither;
+}
+
+/// Turns the strides of A (m x k) and B (k x n) into template arguments: calls f.operator()<a, b>(), where both are kNeither if one
+/// is.
+template <class T, class F>
+void with_contiguous(const gemm::Matrix<T>& A, const gemm::Matrix<T>& B, const F& f) {
+  using enum Contiguous;
+  const Contiguous a = contiguous(A), b = contiguous(B.transposed());
+  if (a == kK && b == kK) return f.template operator()<kK, kK>();
+  if (a == kK && b == kMN) return f.template operator()<kK, kMN>();
+  if (a == kMN && b == kK) return f.template operator()<kMN, kK>();
+  if (a == kMN && b == kMN) return f.template operator()<kMN, kMN>();
+  f.template operator()<kNeither, kNeither>();
 }
 
 /// Copies the first `count` of p[0], p[stride], ... to `shared`, and zeros for the rest of the chunk; count may be <= 0 or >

@@ -52,6 +52,18 @@ inline cudaStream_t& stream() {
   return current;
 }
 
+/// How a kernel was started.
+struct LaunchConfiguration {
+  const void* kernel = nullptr;
+  dim3 grid, block;
+  std::size_t shared_bytes = 0;  ///< dynamic
+};
+/// Of the last launch(): for a harness that wants to know what a step's launcher chose.
+inline LaunchConfiguration& last_launch() {
+  static LaunchConfiguration last;
+  return last;
+}
+
 /// Starts `kernel` with `shared_bytes` of dynamic shared memory on stream().
 /// @throws Error when CUDA refuses the configuration. What goes wrong while the kernel runs shows at the next synchronize().
 template <class... Parameters, class... Arguments>
@@ -62,6 +74,7 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
   cudaLaunchConfig_t config{};
   config.gridDim = grid, config.blockDim = block, config.dynamicSmemBytes = shared_bytes, config.stream = stream();
   DEVICE_CHECK(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(std::forward<Arguments>(arguments))...));
+  last_launch() = {reinterpret_cast<const void*>(kernel), grid, block, shared_bytes};
 }
 
 /// Waits for all launches. @throws Error for what went wrong in them.

@@ -43,9 +43,10 @@ __device__ __forceinline__ void store_fragments(const float (&d)[kRows16][kCols8
 #pragma unroll
     for (int q = lane; q < 16 * kRowChunks; q += 32) {
       const int r = q / kRowChunks, c = q % kRowChunks * kChunk<Out>;
-      const uint4 chunk = *reinterpret_cast<const uint4*>(shared + r * kPitch + c);
       const std::int64_t to_row = row + 16 * i + r, to_col = col + c;
-      if (to_row < C.rows) store_chunk(C.at(to_row, to_col), C.col_stride, C.cols - to_col, chunks, chunk);
+      if (to_row < C.rows && to_col < C.cols)
+        store_chunk(C.at(to_row, to_col), C.col_stride, C.cols - to_col, chunks,
+                    *reinterpret_cast<const uint4*>(shared + r * kPitch + c));
     }
     __syncwarp();  // everybody has read the rows before they are overwritten
   }

@@ -116,6 +116,19 @@ void check_baseline(const Competitor& c, const Problem& p, TestMatrix& C) {
   if (!wrong.empty()) throw device::Error(std::string(c.name) + " computed something else: " + wrong);
 }
 
+Launch describe(const device::LaunchConfiguration& c) {
+  cudaFuncAttributes attributes{};
+  DEVICE_CHECK(cudaFuncGetAttributes(&attributes, c.kernel));
+  Launch l;
+  l.blocks = double(c.grid.x) * c.grid.y * c.grid.z;
+  l.threads = static_cast<int>(c.block.x * c.block.y * c.block.z);
+  l.registers = attributes.numRegs;
+  l.shared_bytes = static_cast<double>(attributes.sharedSizeBytes + c.shared_bytes);
+  l.local_bytes = static_cast<double>(attributes.localSizeBytes);
+  DEVICE_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&l.blocks_per_sm, c.kernel, l.threads, c.shared_bytes));
+  return l;
+}
+
 void time_against_baselines(const Variant& variant, Problem& problem, const Arguments& arguments, Result& result) {
   result.baselines = {{"cublasGemmEx", {}, {}, 1}, {"cublasLt", {}, {}, 1}};
   result.mode = arguments.mode == Mode::kHot ? "hot" : "cold";
@@ -137,8 +150,10 @@ void time_against_baselines(const Variant& variant, Problem& problem, const Argu
     contestants.push_back({[&](int set) { c.algorithm.launch(buffers.baselines(set)); }});
   }
 
+  const device::LaunchConfiguration launch = device::last_launch();  // of the step: it was verified just before
   const Timings timings = time_in_rounds(contestants, plan, [&] { result.conditions = nvml().conditions(); });
   result.time = timings.sample(0);
+  result.launch = describe(launch);
   for (std::size_t i = 0; i < found.size(); ++i)
     for (Baseline& b : result.baselines)
       if (b.name == found[i].name)

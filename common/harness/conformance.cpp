@@ -362,7 +362,7 @@ void check_counters([[maybe_unused]] const Step& step, [[maybe_unused]] std::siz
 
 void check_projection([[maybe_unused]] const Step& step, [[maybe_unused]] DType type, [[maybe_unused]] double error) {
 #ifdef COURSE_ON_INTERPRETER
-  const Spec counted{256, 256, 256, type, type}, large{4096, 4096, 4096, type, type};
+  const Spec counted{256, 256, 1024, type, type}, large{4096, 4096, 4096, type, type};
   const std::string file = "docs/results/h200/ladder-" + std::string(name(type)) + ".json";
   Problem problem(counted);
   for (const Variant& v : step.variants) {

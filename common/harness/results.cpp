@@ -101,6 +101,13 @@ ordered_json json(const Result& r) {
                        {"power_limit", number(c->power_limit)},
                        {"temperature", number(c->temperature)},
                        {"throttle", c->throttle}};
+  if (const auto& l = r.launch)
+    j["launch"] = {{"blocks", whole(l->blocks)},
+                   {"threads", l->threads},
+                   {"registers", l->registers},
+                   {"shared_bytes", whole(l->shared_bytes)},
+                   {"local_bytes", whole(l->local_bytes)},
+                   {"blocks_per_sm", l->blocks_per_sm}};
   return j;
 }
 

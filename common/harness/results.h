@@ -38,6 +38,15 @@ struct Conditions {
   std::vector<std::string> throttle;
 };
 
+/// How the step launched its kernel, and what a thread and a block of it take.
+struct Launch {
+  double blocks = 0;
+  int threads = 0, registers = 0;  ///< of a block, of a thread
+  int blocks_per_sm = 0;           ///< that fit at the same time
+  double shared_bytes = 0;         ///< of a block, static and dynamic
+  double local_bytes = 0;          ///< of a thread: what did not fit into registers
+};
+
 /// What the counters let expect of a GPU: an estimate, no measurement.
 struct Projection {
   std::string gpu;
@@ -55,6 +64,7 @@ struct Result {
   std::optional<Sample> time;
   std::vector<Baseline> baselines;
   std::optional<Conditions> conditions;
+  std::optional<Launch> launch;
   // On the interpreter:
   std::map<std::string, double> counters;
   std::optional<double> seconds;

@@ -130,7 +130,7 @@ void Block::on_copies(unsigned w, const Request& request) {
     std::uint64_t sectors[64];
     unsigned sector_count = 0;
     counters.count_copy(sources, destinations, may_fill, bytes_read, sectors, &sector_count);
-    if (options.l2_model) trace(sources, sectors, sector_count);
+    if (options.l2_model) trace(sources, sectors, sector_count, request.size < 16);
   }
 
   GlobalShadow& global = global_shadow();

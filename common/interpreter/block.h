@@ -218,7 +218,7 @@ class Block {
   ShadowedRange& shadow_of_shared(std::uintptr_t address) {
     return arena_shadow_->contains(address) ? *arena_shadow_ : *tls_shadow_;
   }
-  void trace(const Request& request, const std::uint64_t* sectors, unsigned count);
+  void trace(const Request& request, const std::uint64_t* sectors, unsigned count, bool through_l1);
   bool touch_static(Fiber& fiber, std::uintptr_t address, unsigned size, Op op, const void* return_address);
   void observe_elsewhere(Fiber& fiber, const void* p, unsigned size, Op op, const void* return_address);
   [[noreturn]] void bad_access(Fiber& fiber, const void* p, unsigned size, Op op, const void* return_address);

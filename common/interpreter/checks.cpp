@@ -29,15 +29,17 @@ void Block::on_request(unsigned w, const Request& request) {
   if (options.count) counters.count(request, sectors, &sector_count);
   if (options.initcheck) check_initialised(w, request);
   if (options.racecheck) check_races(w, request);
-  if (options.l2_model && options.count && !request.shared) trace(request, sectors, sector_count);
+  if (options.l2_model && options.count && !request.shared) trace(request, sectors, sector_count, true);
 }
 
-void Block::trace(const Request& request, const std::uint64_t* sectors, unsigned count) {
+void Block::trace(const Request& request, const std::uint64_t* sectors, unsigned count, bool through_l1) {
   for (unsigned i = 0; i < count; ++i) {
+    // Counted from the memory's begin, which the system puts anywhere: so that the model gives the same each time.
+    const std::uint64_t sector = (sectors[i] - global_begin_ / 32) & ~kWriteBit;
     if (writes(request.op))
-      l2_trace.push_back(sectors[i] | kWriteBit);
-    else if (!l1_->hit(sectors[i]))
-      l2_trace.push_back(sectors[i]);
+      l2_trace.push_back(sector | kWriteBit);
+    else if (!through_l1 || !l1_->hit(sector))
+      l2_trace.push_back(sector);
   }
 }
 

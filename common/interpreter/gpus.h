@@ -20,6 +20,8 @@ struct Gpu {
   std::size_t shared_per_block;  ///< static + dynamic shared memory that one block may have (opt-in limit)
   std::size_t l1_per_sm;         ///< unified L1 cache and shared memory
   std::size_t l2_bytes;          ///< L2 cache
+  unsigned l2_parts;             ///< parts of it, each next to its share of the SMs
+  unsigned coalescers;           ///< clusters of SMs (GPCs) whose reads of the same sector are merged before the L2 cache; 0: none
   std::size_t dram_bytes;        ///< device memory
   double dram_bytes_per_second;  ///< datasheet bandwidth
   int fma_lanes_per_sm;          ///< multiply-adds in float that one SM does per clock

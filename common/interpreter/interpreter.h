@@ -118,11 +118,17 @@ struct Metric {
 /// `counters` under the names that `ncu --metrics` takes.
 std::vector<Metric> metrics(const Counters& counters);
 
-/// The L2 model's result, in 32-byte sectors.
+/// The L2 model's result, in 32-byte sectors unless said otherwise.
 struct L2Result {
-  std::uint64_t reads = 0, read_hits = 0, writes = 0;
-  std::uint64_t dram_read_bytes = 0, dram_write_bytes = 0;
-  /// Share of the reads that hit, 0 to 1; 0 without reads.
+  std::uint64_t requested = 0;  ///< what the L1 caches read (l1tex__m_xbar2l1tex_read_sectors)
+  std::uint64_t reads = 0;      ///< what of it is left to read once the same reads are merged (lts__t_sectors_srcunit_tex_op_read)
+  std::uint64_t read_hits = 0;  ///< of `reads` (..._lookup_hit)
+  std::uint64_t fabric_reads = 0;     ///< what one part of the L2 cache reads of another (lts__t_sectors_srcunit_ltcfabric_op_read)
+  std::uint64_t writes = 0;           ///< lts__t_sectors_srcunit_tex_op_write
+  std::uint64_t dram_read_bytes = 0;  ///< dram__bytes_read
+  std::uint64_t dram_write_bytes = 0;  ///< dram__bytes_write
+  std::uint64_t dirty_bytes = 0;       ///< what is still to be written to DRAM when the kernel ends
+  /// Share of `reads` that hit, 0 to 1; 0 without reads.
   double hit_rate() const { return reads ? double(read_hits) / double(reads) : 0; }
 };
 

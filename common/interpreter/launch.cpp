@@ -202,13 +202,15 @@ class PooledThread {
 class Run {
  public:
   Run(LaunchState& state, unsigned workers, std::uint64_t resident_limit)
-      : state_(state), workers_(workers), resident_limit_(resident_limit), l2_(state.gpu) {}
+      : state_(state), workers_(workers), resident_limit_(resident_limit) {
+    if (state.options.l2_model) l2_.emplace(state.gpu);
+  }
 
   void execute();
 
   std::map<Pc, Counters> counters;
   std::size_t static_shared_bytes = 0;
-  L2Result l2() const { return l2_.result(); }
+  L2Result l2() const { return l2_ ? l2_->result() : L2Result(); }
 
  private:
   // A resident block, or a place for one.
@@ -249,7 +251,7 @@ class Run {
   std::uint64_t changes_of_ended_ = 0;
 
   // the L2 model sees blocks in launch order, as many at a time as the GPU holds
-  L2Model l2_;
+  std::optional<L2Model> l2_;
   std::map<std::uint64_t, std::vector<std::uint64_t>> traces_;
   std::uint64_t replayed_ = 0;
 };
@@ -361,7 +363,7 @@ void Run::wait_for_others(Slot& slot) {
 void Run::collect(Block& block, std::uint64_t index) {
   std::lock_guard lock(mutex_);
   static_shared_bytes = std::max(static_shared_bytes, block.static_shared_bytes);
-  if (!state_.options.l2_model) return;
+  if (!l2_) return;
   traces_[index] = std::move(block.l2_trace);
   block.l2_trace = {};
   const std::uint64_t wave = std::min(resident_limit_, state_.blocks - replayed_);
@@ -371,7 +373,7 @@ void Run::collect(Block& block, std::uint64_t index) {
   for (std::uint64_t b = replayed_; b < replayed_ + wave; ++b) together.push_back(std::move(traces_[b]));
   traces_.erase(traces_.begin(), traces_.lower_bound(replayed_ + wave));
   replayed_ += wave;
-  l2_.replay(together);
+  l2_->replay(together);
 }
 
 // A thread that is stuck in a loop without memory accesses never comes back to the interpreter: it gets a signal.
@@ -494,7 +496,7 @@ void run(const Launch& launch) {
   raw.profile.static_shared_bytes = blocks.static_shared_bytes;
   for (const auto& [pc, c] : blocks.counters) raw.profile.total += c;
   raw.counters = std::move(blocks.counters);
-  if (state.options.l2_model) raw.profile.l2 = blocks.l2();
+  raw.profile.l2 = blocks.l2();
   raw.profile.steps = state.steps;
   raw.profile.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   history().raw.push_back(std::move(raw));

@@ -80,10 +80,14 @@ std::string to_text(const KernelProfile& p) {
   }
   add_rows(out, "total", p.total);
   if (p.l2.reads) {
-    char row[200];
-    std::snprintf(row, sizeof row, "  L2 model: %llu sectors read, hit rate %.1f %%, DRAM %.2f MB read, %.2f MB written\n",
-                  static_cast<unsigned long long>(p.l2.reads), 100 * p.l2.hit_rate(), double(p.l2.dram_read_bytes) / 1e6,
-                  double(p.l2.dram_write_bytes) / 1e6);
+    char row[300];
+    const auto count = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
+    std::snprintf(
+        row, sizeof row,
+        "  L2 model: %llu sectors asked for, %llu read (lts__t_sectors_srcunit_tex_op_read), hit rate %.1f %%, %llu through the "
+        "fabric; DRAM %.2f MB read, %.2f MB written, %.2f MB left to write\n",
+        count(p.l2.requested), count(p.l2.reads), 100 * p.l2.hit_rate(), count(p.l2.fabric_reads),
+        double(p.l2.dram_read_bytes) / 1e6, double(p.l2.dram_write_bytes) / 1e6, double(p.l2.dirty_bytes) / 1e6);
     out << row;
   }
   return out.str();

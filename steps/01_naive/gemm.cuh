@@ -8,8 +8,7 @@
 
 namespace step_01_naive {
 
-using gemm::ceil_div;
-using gemm::Matrix;
+using gemm::ceil_div, gemm::Matrix;
 
 /// Which way the 32 neighbouring threads of a warp lie in C. The arithmetic is the same; the memory system sees another program.
 enum class Mapping { kCoalesced, kSwapped };

@@ -14,8 +14,7 @@
 namespace step_02_tiled {
 
 using device::kVectorWidth;
-using gemm::ceil_div;
-using gemm::Matrix;
+using gemm::ceil_div, gemm::Matrix;
 
 /// What a block and a thread compute of C, and what follows from it.
 template <int block_m, int block_n, int block_k, int thread_m, int thread_n>

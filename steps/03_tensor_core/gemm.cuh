@@ -15,9 +15,8 @@
 
 namespace step_03_tensor_core {
 
-using device::kChunk;
-using gemm::ceil_div;
-using gemm::Matrix;
+using device::Contiguous, device::kChunk;
+using gemm::ceil_div, gemm::Matrix;
 
 constexpr int kFragment = 16;  ///< rows and columns that one ldmatrix.x4 brings
 
@@ -36,10 +35,6 @@ struct Tile {
   static_assert(kWarpM % kFragment == 0 && kWarpN % kFragment == 0 && kBlockK % kFragment == 0, "warps multiply whole fragments");
   static_assert(kWarpsM * kWarpM == kBlockM && kWarpsN * kWarpN == kBlockN, "warps must tile the block");
 };
-
-/// Which index of an operand has neighbours next to each other in memory: k, or the other one (m of A, n of B), or neither of them
-/// in aligned chunks.
-enum class Contiguous { kK, kMN, kNeither };
 
 /// Place of a chunk in a tile whose rows have kRow elements. Eight lanes of ldmatrix read the same chunk of eight rows: were these
 /// below each other, all would want the same banks. XOR puts them into different ones, and no memory is lost.
@@ -65,11 +60,12 @@ struct Operand {
         first(threadIdx.x % kRowChunks * kChunk<In>),
         row_stride(kAlongMN ? g.col_stride : g.row_stride),
         k_stride(g.col_stride) {
-    // Rows beyond the operand's last are the last one again, for nobody stores what comes of them. Slices beyond k must be zero.
+    // Rows beyond the operand's last are another row again, for nobody stores what comes of them. Slices beyond k must be zero.
     const int count = static_cast<int>(min(g.rows - mn_0, static_cast<int64_t>(kBlockMN)));
-    valid = kAlongMN ? max(0, min(count - first, kChunk<In>)) : count - 1 - min(row, count - 1);
-    source = kAlongMN ? g.at(mn_0 + (valid ? first : 0), row) : g.at(mn_0 + min(row, count - 1), first);
-    whole = kChunks && valid >= (kAlongMN ? kChunk<In> : kRows - kStep);
+    const bool outside = first >= count;
+    valid = kAlongMN ? (outside ? kChunk<In> : min(count - first, kChunk<In>)) : count - 1 - min(row, count - 1);
+    source = kAlongMN ? g.at(mn_0 + (outside ? 0 : first), row) : g.at(mn_0 + min(row, count - 1), first);
+    whole = kChunks && (kAlongMN ? valid == kChunk<In> : count == kBlockMN);
 
     // Fragments are four matrices of 8 x 8, in the order in which mma.sync wants them: A's go down m first, B's along k.
     const int lane = threadIdx.x % 32, mn_half = kIsB ? lane / 16 : lane / 8 % 2, k_half = kIsB ? lane / 8 % 2 : lane / 16;
@@ -82,13 +78,17 @@ struct Operand {
   /// Starts copying the next tile to s; k_left slices of the operand are left.
   __device__ __forceinline__ void copy(In* s, int64_t k_left) {
     In* const to = s + swizzled<kRow>(row, first / kChunk<In>);
-    if (whole && k_left >= Tile::kBlockK) {
+    const bool k_whole = kChunks && k_left >= Tile::kBlockK;
+    if (k_whole && whole) {
       const In* from = source;
 #pragma unroll
       for (int i = 0; i < kRows; i += kStep, from += kStep * row_stride) device::cp_async_cg_16(to + i * kRow, from);
+    } else if (k_whole && !kAlongMN) {
+#pragma unroll 4  // not all: as straight code, nvcc would give it to every block, switched off by predicates
+      for (int i = 0; i < kRows; i += kStep) device::cp_async_cg_16(to + i * kRow, source + min(i, valid) * row_stride);
     } else {
       const int slices = static_cast<int>(min(k_left, static_cast<int64_t>(Tile::kBlockK)));
-#pragma unroll(kChunks ? kRows / kStep : 1)
+#pragma unroll 1
       for (int i = 0; i < kRows; i += kStep)
         device::copy_chunk(to + i * kRow, source + (kAlongMN ? i : min(i, valid)) * row_stride, k_stride,
                            kAlongMN ? (row + i < slices ? valid : 0) : slices - first, kChunks);
@@ -105,8 +105,8 @@ struct Operand {
   }
 
   int row, first;                // of this thread's first chunk in a tile: row, and element in the row
-  int valid;                     // rows after it that exist; if rows run along mn, elements of the chunk that do
-  bool whole;                    // all of this thread's chunks exist, but for k
+  int valid;                     // rows after it that exist; if rows run along mn, elements of the chunk to copy
+  bool whole;                    // all that this thread copies exists, but for k
   int64_t row_stride, k_stride;  // of the operand, in elements
   const In* source;              // this thread's first chunk of the next tile
   int offset[kOffsets];          // in a tile; computed once, because the instruction's address cannot hold an XOR
@@ -173,20 +173,10 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
   if (tiles == 0) return;
 
   // Strides become a layout once, here: a kernel for each pair of transpositions, and one for all that has no aligned chunks.
-  const auto launch = [&]<Contiguous a, Contiguous b>() {
+  device::with_contiguous(A, B, [&]<Contiguous a, Contiguous b>() {
     device::launch(gemm_kernel<Tile, a, b, In, Out, Epilogue>, gemm::grid_size(tiles), Tile::kThreads, Tile::kSharedBytes, A, B, C,
                    device::chunks_aligned(C.data, C.col_stride, C.row_stride), epilogue);
-  };
-  using enum Contiguous;
-  const bool a_k = device::chunks_aligned(A.data, A.col_stride, A.row_stride),
-             a_m = device::chunks_aligned(A.data, A.row_stride, A.col_stride);
-  const bool b_k = device::chunks_aligned(B.data, B.row_stride, B.col_stride),
-             b_n = device::chunks_aligned(B.data, B.col_stride, B.row_stride);
-  if (a_k && b_k) return launch.template operator()<kK, kK>();
-  if (a_k && b_n) return launch.template operator()<kK, kMN>();
-  if (a_m && b_k) return launch.template operator()<kMN, kK>();
-  if (a_m && b_n) return launch.template operator()<kMN, kMN>();
-  launch.template operator()<kNeither, kNeither>();
+  });
 }
 
 using Inputs = gemm::TypeList<__half, __nv_bfloat16>;

@@ -2,10 +2,9 @@
 /// Step 04: prefetch. Tiles are copied while others are multiplied, fragments are loaded while others are multiplied.
 ///
 /// Changes since 03:
-/// - Shared memory holds a ring of kNumStages stages, and copies run kNumStages - 1 tiles ahead. Their groups tell which have
-/// landed.
-/// - One barrier per tile instead of two: it says both that a stage is complete and that the one before it is free.
-/// - Two sets of fragments in registers: the next slice's are loaded before this slice's are multiplied.
+/// - Shared memory holds a ring of kNumStages stages. As soon as one has been read it is refilled, kNumStages tiles ahead.
+/// - One barrier per tile instead of two: it says both that the next stage is complete and that this one is free.
+/// - Two sets of fragments in registers: the next slice's are loaded before this slice's are multiplied, across tiles too.
 #pragma once
 
 #include "common/device/chunk_access.cuh"
@@ -14,9 +13,8 @@
 
 namespace step_04_pipelined_num_stages {
 
-using device::kChunk;
-using gemm::ceil_div;
-using gemm::Matrix;
+using device::Contiguous, device::kChunk;
+using gemm::ceil_div, gemm::Matrix;
 
 constexpr int kFragment = 16;  ///< rows and columns that one ldmatrix.x4 brings
 
@@ -35,12 +33,9 @@ struct Tile {
   static_assert(kNumStages >= 1 && kSharedBytes <= 227 * 1024, "no GPU has more shared memory for a block");
   static_assert(kThreads / 32 * device::kStoreFragmentsElements<kWarpN> * 4 <= kSharedBytes, "the epilogue uses the tiles' memory");
   static_assert(kWarpM % kFragment == 0 && kWarpN % kFragment == 0 && kBlockK % kFragment == 0, "warps multiply whole fragments");
+  static_assert(kBlockK % (2 * kFragment) == 0, "two sets of fragments take turns");
   static_assert(kWarpsM * kWarpM == kBlockM && kWarpsN * kWarpN == kBlockN, "warps must tile the block");
 };
-
-/// Which index of an operand has neighbours next to each other in memory: k, or the other one (m of A, n of B), or neither of them
-/// in aligned chunks.
-enum class Contiguous { kK, kMN, kNeither };
 
 /// Place of a chunk in a tile whose rows have kRow elements. Eight lanes of ldmatrix read the same chunk of eight rows: were these
 /// below each other, all would want the same banks. XOR puts them into different ones, and no memory is lost.
@@ -66,11 +61,12 @@ struct Operand {
         first(threadIdx.x % kRowChunks * kChunk<In>),
         row_stride(kAlongMN ? g.col_stride : g.row_stride),
         k_stride(g.col_stride) {
-    // Rows beyond the operand's last are the last one again, for nobody stores what comes of them. Slices beyond k must be zero.
+    // Rows beyond the operand's last are another row again, for nobody stores what comes of them. Slices beyond k must be zero.
     const int count = static_cast<int>(min(g.rows - mn_0, static_cast<int64_t>(kBlockMN)));
-    valid = kAlongMN ? max(0, min(count - first, kChunk<In>)) : count - 1 - min(row, count - 1);
-    source = kAlongMN ? g.at(mn_0 + (valid ? first : 0), row) : g.at(mn_0 + min(row, count - 1), first);
-    whole = kChunks && valid >= (kAlongMN ? kChunk<In> : kRows - kStep);
+    const bool outside = first >= count;
+    valid = kAlongMN ? (outside ? kChunk<In> : min(count - first, kChunk<In>)) : count - 1 - min(row, count - 1);
+    source = kAlongMN ? g.at(mn_0 + (outside ? 0 : first), row) : g.at(mn_0 + min(row, count - 1), first);
+    whole = kChunks && (kAlongMN ? valid == kChunk<In> : count == kBlockMN);
 
     // Fragments are four matrices of 8 x 8, in the order in which mma.sync wants them: A's go down m first, B's along k.
     const int lane = threadIdx.x % 32, mn_half = kIsB ? lane / 16 : lane / 8 % 2, k_half = kIsB ? lane / 8 % 2 : lane / 16;
@@ -83,13 +79,17 @@ struct Operand {
   /// Starts copying the next tile to s; k_left slices of the operand are left.
   __device__ __forceinline__ void copy(In* s, int64_t k_left) {
     In* const to = s + swizzled<kRow>(row, first / kChunk<In>);
-    if (whole && k_left >= Tile::kBlockK) {
+    const bool k_whole = kChunks && k_left >= Tile::kBlockK;
+    if (k_whole && whole) {
       const In* from = source;
 #pragma unroll
       for (int i = 0; i < kRows; i += kStep, from += kStep * row_stride) device::cp_async_cg_16(to + i * kRow, from);
+    } else if (k_whole && !kAlongMN) {
+#pragma unroll 4  // not all: as straight code, nvcc would give it to every block, switched off by predicates
+      for (int i = 0; i < kRows; i += kStep) device::cp_async_cg_16(to + i * kRow, source + min(i, valid) * row_stride);
     } else {
       const int slices = static_cast<int>(min(k_left, static_cast<int64_t>(Tile::kBlockK)));
-#pragma unroll(kChunks ? kRows / kStep : 1)
+#pragma unroll 1
       for (int i = 0; i < kRows; i += kStep)
         device::copy_chunk(to + i * kRow, source + (kAlongMN ? i : min(i, valid)) * row_stride, k_stride,
                            kAlongMN ? (row + i < slices ? valid : 0) : slices - first, kChunks);
@@ -106,8 +106,8 @@ struct Operand {
   }
 
   int row, first;                // of this thread's first chunk in a tile: row, and element in the row
-  int valid;                     // rows after it that exist; if rows run along mn, elements of the chunk that do
-  bool whole;                    // all of this thread's chunks exist, but for k
+  int valid;                     // rows after it that exist; if rows run along mn, elements of the chunk to copy
+  bool whole;                    // all that this thread copies exists, but for k
   int64_t row_stride, k_stride;  // of the operand, in elements
   const In* source;              // this thread's first chunk of the next tile
   int offset[kOffsets];          // in a tile; computed once, because the instruction's address cannot hold an XOR
@@ -133,11 +133,8 @@ __global__ __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm) void gemm_kerne
   float rC[kFragmentsM][2 * kFragmentsN][4] = {};  // mma.sync has 8 columns: two of them for each fragment of B
   uint32_t rA[2][kFragmentsM][4], rB[2][kFragmentsN][4];
   const auto copy = [&](int stage, int64_t k_left) {
-    if (k_left > 0) {
-      gA.copy(sA + stage * Tile::kStageElements, k_left);
-      gB.copy(sB + stage * Tile::kStageElements, k_left);
-    }
-    device::cp_async_commit_group();  // past the end of k an empty one, so that counting groups still counts tiles
+    gA.copy(sA + stage * Tile::kStageElements, k_left);
+    gB.copy(sB + stage * Tile::kStageElements, k_left);
   };
   const auto load = [&](int set, int stage, int slice) {
 #pragma unroll
@@ -153,24 +150,33 @@ __global__ __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm) void gemm_kerne
         device::mma_m16n8k16<In>(rC[i][j], rA[set][i], {rB[set][j / 2][j % 2 * 2], rB[set][j / 2][j % 2 * 2 + 1]});
   };
 
-  constexpr int kAhead = Tile::kNumStages - 1, kSlices = Tile::kBlockK / kFragment;
-  int64_t k_to_copy = A.cols;
-  for (int i = 0; i < kAhead; ++i, k_to_copy -= Tile::kBlockK) copy(i, k_to_copy);
-  int stage = 0, free_stage = kAhead;
-  for (int64_t k_left = A.cols; k_left > 0; k_left -= Tile::kBlockK, k_to_copy -= Tile::kBlockK) {
-    if (kAhead == 0) copy(stage, k_to_copy);
-    device::cp_async_wait_group<(kAhead > 0 ? kAhead - 1 : 0)>();
-    __syncthreads();  // `stage` is complete before anybody reads it; everybody has read `free_stage` before it is overwritten
-    if (kAhead > 0) copy(free_stage, k_to_copy);
-    load(0, stage, 0);
+  constexpr int kStages = Tile::kNumStages, kSlices = Tile::kBlockK / kFragment;
+  const auto refill = [&](int stage, int64_t k_left) {
+    if (k_left > kStages * Tile::kBlockK) copy(stage, k_left - kStages * Tile::kBlockK);
+    device::cp_async_commit_group();  // past the end of k an empty one, so that counting groups still counts tiles
+  };
+  for (int i = 0; i < kStages; ++i, device::cp_async_commit_group()) copy(i, A.cols - i * Tile::kBlockK);  // zeros past the end
+  device::cp_async_wait_group<kStages - 1>();
+  __syncthreads();  // the first stage is complete before anybody reads it
+  load(0, 0, 0);
+  int stage = 0;
+  for (int64_t k_left = A.cols; k_left > 0; k_left -= Tile::kBlockK) {
+    const int next_stage = stage + 1 < kStages ? stage + 1 : 0;
 #pragma unroll
-    for (int slice = 0; slice < kSlices; ++slice) {
-      if (slice + 1 < kSlices) load((slice + 1) % 2, stage, slice + 1);
+    for (int slice = 0; slice + 1 < kSlices; ++slice) {
+      load((slice + 1) % 2, stage, slice + 1);
       multiply(slice % 2);
     }
-    if (kAhead == 0) __syncthreads();  // the only stage is overwritten at once
-    stage = stage + 1 < Tile::kNumStages ? stage + 1 : 0;
-    free_stage = free_stage + 1 < Tile::kNumStages ? free_stage + 1 : 0;
+    if (kStages == 1) {
+      __syncthreads();  // everybody has read the only stage before it is overwritten
+      refill(stage, k_left);
+    }
+    device::cp_async_wait_group<(kStages > 1 ? kStages - 2 : 0)>();
+    __syncthreads();  // `next_stage` is complete before anybody reads it; everybody has read `stage` before it is overwritten
+    load(0, next_stage, 0);  // after the last tile for nothing: a branch would cost more
+    multiply(1);
+    if (kStages > 1) refill(stage, k_left);
+    stage = next_stage;
   }
   __syncthreads();  // everybody has read the last stage before the epilogue overwrites it
 
@@ -186,20 +192,10 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
   if (tiles == 0) return;
 
   // Strides become a layout once, here: a kernel for each pair of transpositions, and one for all that has no aligned chunks.
-  const auto launch = [&]<Contiguous a, Contiguous b>() {
+  device::with_contiguous(A, B, [&]<Contiguous a, Contiguous b>() {
     device::launch(gemm_kernel<Tile, a, b, In, Out, Epilogue>, gemm::grid_size(tiles), Tile::kThreads, Tile::kSharedBytes, A, B, C,
                    device::chunks_aligned(C.data, C.col_stride, C.row_stride), epilogue);
-  };
-  using enum Contiguous;
-  const bool a_k = device::chunks_aligned(A.data, A.col_stride, A.row_stride),
-             a_m = device::chunks_aligned(A.data, A.row_stride, A.col_stride);
-  const bool b_k = device::chunks_aligned(B.data, B.row_stride, B.col_stride),
-             b_n = device::chunks_aligned(B.data, B.col_stride, B.row_stride);
-  if (a_k && b_k) return launch.template operator()<kK, kK>();
-  if (a_k && b_n) return launch.template operator()<kK, kMN>();
-  if (a_m && b_k) return launch.template operator()<kMN, kK>();
-  if (a_m && b_n) return launch.template operator()<kMN, kMN>();
-  launch.template operator()<kNeither, kNeither>();
+  });
 }
 
 using Inputs = gemm::TypeList<__half, __nv_bfloat16>;

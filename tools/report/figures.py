@@ -213,7 +213,7 @@ def draw_swizzle(data):
 
 
 def tiles_multiplied(pipeline):
-    """From the slices' multiplications: (tile, stage, start, end), in this order."""
+    """From the slices' multiplications: (tile, stage, start, end), in this order; a tile is in parts if it was waited in between."""
     tiles = []
     for each in pipeline["multiplications"]:
         if tiles and tiles[-1][0] == each["tile"] and tiles[-1][3] == each["start"]:
@@ -248,13 +248,13 @@ def draw_pipeline(data):
     for each in data:
         units = f"{each['ticks'] / slices:g}"
         svg.text(left, y + 8, f"kNumStages = {each['stages']}", anchor="start", bold=True, size=12)
-        words = f"cp_async_wait_group<{each['waits'][0]['groups']}>"
+        words = f"cp_async_wait_group<{each['waits'][-1]['groups']}>"
         if each["empty_groups"]:
             words += f", empty groups at the end: {each['empty_groups']}"
         svg.text(left + 128, y + 8, words, anchor="start", size=10)
         y += 20
         multiplied = tiles_multiplied(each)
-        starts = {tile: start for tile, _, start, _ in multiplied}
+        starts = {tile: start for tile, _, start, _ in reversed(multiplied)}
         for stage in range(each["stages"]):
             at = y + stage * row
             svg.text(left - 8, at + row / 2, f"stage {stage}", anchor="end")
@@ -279,7 +279,7 @@ def draw_pipeline(data):
         svg.text(end + 8, y + row / 2, f"takes {units}", anchor="start", bold=True, size=12)
         stages = "1 stage" if each["stages"] == 1 else f"{each['stages']} stages"
         described.append(
-            f"{stages}: {len(multiplied)} tiles take {units} times as long as multiplying one, {waiting / slices:g} of that waiting."
+            f"{stages}: {len(starts)} tiles take {units} times as long as multiplying one, {waiting / slices:g} of that waiting."
         )
         y += row + 16
 
@@ -294,14 +294,16 @@ def draw_pipeline(data):
         loads = step["what"] == "load"
         column = done + (0 if loads and step["slice"] == done else 1)
         start = (column * column_width) / tick
-        words = f"ldmatrix, slice {step['slice']}" if loads else f"mma, slice {step['slice']}"
+        slice_name = "next tile" if loads and step["slice"] < done else f"slice {step['slice']}"
+        words = f"{'ldmatrix' if loads else 'mma'}, {slice_name}"
         bar(start, start + column_width / tick, y + step["set"] * row, BLUE if loads else ORANGE, words, TINT if loads else 1)
         done += not loads
     y += 2 * row
     svg.description = (
         "Timelines, a row per stage of shared memory, as the main loop's calls give them if a copy takes"
         f" {data[0]['copy_ticks'] / slices:g} times as long as multiplying a tile. {' '.join(described)} Within a tile, the"
-        " fragments of the next slice are loaded while those of this slice are multiplied."
+        " fragments of the next slice are loaded while those of this slice are multiplied, at the end those of the next tile's"
+        " first slice."
     )
     return svg.render(width, y + 14)
 

@@ -77,18 +77,22 @@ def ladder_table(context):
 
 def tiles_table(context):
     rows = []
-    for each in context.results:
+    launches = [each.get("launch") for each in context.results]
+    for each, launch in zip(context.results, launches):
         median = (each.get("time") or {}).get("median")
-        rows.append(
-            [
-                each["tile"],
-                NOTHING if median is None else rounded(median * 1e3),
-                f"{rounded(each.get('tflops'))} {plus_minus(results.noise(each.get('time')))}",
-                percent(ladder.of_baseline(each, "cublasGemmEx")),
-                percent(each.get("roofline")),
-            ]
-        )
-    return markdown(["tile", "ms", "TFLOP/s", "% of cuBLAS", "% of roofline"], rows)
+        row = [
+            each["tile"],
+            NOTHING if median is None else rounded(median * 1e3),
+            f"{rounded(each.get('tflops'))} {plus_minus(results.noise(each.get('time')))}",
+            percent(ladder.of_baseline(each, "cublasGemmEx")),
+            percent(each.get("roofline")),
+        ]
+        if any(launches):
+            keys = ("registers", "shared_bytes", "blocks_per_sm")
+            row += [f"{launch[key]:,}" if launch else NOTHING for key in keys]
+        rows.append(row)
+    header = ["tile", "ms", "TFLOP/s", "% of cuBLAS", "% of roofline"]
+    return markdown(header + ["registers", "shared bytes", "blocks an SM"] * any(launches), rows)
 
 
 def counts_table(context):

@@ -764,43 +764,95 @@ __global__ void one_word_per_sector(const float* in, float* out, unsigned words)
   const unsigned i = (blockIdx.x * blockDim.x + threadIdx.x) % words;
   if (in[8 * std::size_t(i)] == 1) out[0] = 1;
 }
-TEST_CASE("the L2 model") {
-  const WithOptions modelled([](auto& o) { o.l2_model = true, o.gpu = "a100"; });
-  constexpr unsigned kChunks = 40, kThreads = 128, kSectors = kChunks * kThreads / 2;
+constexpr unsigned kChunks = 40, kThreads = 128, kChunkSectors = kThreads / 2, kSectors = kChunks * kChunkSectors;
+// `blocks` blocks that read one of kChunks chunks each, again and again from the first.
+interpreter::L2Result l2_of_reads(unsigned blocks, unsigned chunks = kChunks) {
   Buffer<float4> data(kChunks * kThreads, "data");
   Buffer<float> out(1, "out");
   data.fill(0);
+  return profile_of([&] { launch(read_chunks, blocks, kThreads, 0, data.data(), out.data(), chunks); }).l2;
+}
+interpreter::L2Result l2_of_writes(unsigned blocks, unsigned threads) {
+  Buffer<float4> data(std::size_t(blocks) * threads, "data");
+  return profile_of([&] { launch(write_chunks, blocks, threads, 0, data.data()); }).l2;
+}
+TEST_CASE("the L2 model") {
+  const WithOptions modelled([](auto& o) { o.l2_model = true, o.gpu = "4090"; });  // a cache of one part, no coalescers
   for (const interpreter::Order order : {interpreter::Order::kForward, interpreter::Order::kReverse, interpreter::Order::kRandom}) {
     interpreter::options().order = order;
-    const auto once = profile_of([&] { launch(read_chunks, kChunks, kThreads, 0, data.data(), out.data(), kChunks); }).l2;
+    const auto once = l2_of_reads(kChunks);
+    CHECK(once.requested == kSectors);
     CHECK(once.reads == kSectors);
     CHECK(once.hit_rate() == 0);
+    CHECK(once.fabric_reads == 0);
     CHECK(once.dram_read_bytes == kSectors * 32);
     CHECK(once.writes == 0);
 
-    const auto twice = profile_of([&] { launch(read_chunks, 2 * kChunks, kThreads, 0, data.data(), out.data(), kChunks); }).l2;
+    const auto twice = l2_of_reads(2 * kChunks);
+    CHECK(twice.requested == 2 * kSectors);
     CHECK(twice.reads == 2 * kSectors);
     CHECK(twice.hit_rate() == 0.5);
+    CHECK(twice.fabric_reads == 0);
     CHECK(twice.dram_read_bytes == kSectors * 32);
 
-    const auto written = profile_of([&] { launch(write_chunks, kChunks, kThreads, 0, data.data()); }).l2;
+    const auto written = l2_of_writes(kChunks, kThreads);
     CHECK(written.reads == 0);
     CHECK(written.writes == kSectors);
-    CHECK(written.dram_write_bytes == kSectors * 32);
-    CHECK(written.dram_read_bytes == 0);  // whole sectors need not be read first
+    CHECK(written.dirty_bytes == kSectors * 32);
+    CHECK(written.dram_write_bytes == 0);  // the kernel ends before
+    CHECK(written.dram_read_bytes == 0);   // whole sectors need not be read first
   }
 }
-TEST_CASE("the L2 model: a second pass hits only what still is in the cache") {
-  const WithOptions modelled([](auto& o) { o.l2_model = true, o.gpu = "a100", o.racecheck = false; });  // 40 MiB
+TEST_CASE("the L2 model: two parts fetch what is at home in the other one, once") {
+  const WithOptions modelled([](auto& o) { o.l2_model = true, o.gpu = "a100"; });
+  const auto once = l2_of_reads(kChunks);
+  CHECK(once.hit_rate() == 0);
+  CHECK(once.fabric_reads > kSectors / 4);
+  CHECK(once.fabric_reads < kSectors * 3 / 4);
+  CHECK(once.dram_read_bytes == kSectors * 32);
+  for (const unsigned times : {2u, 4u}) {  // the first two blocks of a chunk run at different parts
+    const auto more = l2_of_reads(times * kChunks);
+    CHECK(more.reads == times * kSectors);
+    CHECK(more.fabric_reads == kSectors);
+    CHECK(more.dram_read_bytes == kSectors * 32);
+    CHECK(more.reads - more.read_hits >= kSectors);
+    CHECK(more.reads - more.read_hits <= 2 * kSectors);
+  }
+}
+TEST_CASE("the L2 model: what the SMs of a cluster read together is read once") {
+  const WithOptions modelled([](auto& o) { o.l2_model = true, o.gpu = "h200"; });  // 8 clusters
+  const auto together = l2_of_reads(66, 1);
+  CHECK(together.requested == 66 * kChunkSectors);
+  CHECK(together.reads == 8 * kChunkSectors);
+  CHECK(together.dram_read_bytes == kChunkSectors * 32);
+  const auto apart = l2_of_reads(2 * kChunks);  // the blocks of a chunk run in different clusters
+  CHECK(apart.requested == 2 * kSectors);
+  CHECK(apart.reads == 2 * kSectors);
+}
+TEST_CASE("the L2 model: it gives the same again") {
+  const WithOptions modelled([](auto& o) { o.l2_model = true; });
+  const auto first = l2_of_reads(7 * kChunks), second = l2_of_reads(7 * kChunks);
+  CHECK(first.reads == second.reads);
+  CHECK(first.read_hits == second.read_hits);
+  CHECK(first.fabric_reads == second.fabric_reads);
+}
+TEST_CASE("the L2 model: only what still is in the cache is not fetched, or written, again") {
+  const WithOptions modelled([](auto& o) { o.l2_model = true, o.gpu = "a100", o.racecheck = false; });
+  constexpr std::uint64_t kMiB = 1 << 20, kCache = 40 * kMiB;
   Buffer<float> out(1, "out");
-  const auto second_pass = [&](unsigned mebibytes) {
-    const unsigned words = mebibytes * (1 << 20) / 32;
+  const auto read_twice = [&](unsigned mebibytes) {
+    const unsigned words = mebibytes * kMiB / 32;
     Buffer<float> data(std::size_t(words) * 8, "data");
     data.fill(0);
     return profile_of([&] { launch(one_word_per_sector, 2 * words / 1024, 1024, 0, data.data(), out.data(), words); }).l2;
   };
-  CHECK(second_pass(16).hit_rate() == 0.5);  // all of the second pass
-  CHECK(second_pass(64).hit_rate() < 0.1);   // least recently used: what is needed next has just been dropped
+  CHECK(read_twice(16).dram_read_bytes < 17 * kMiB);               // twice 16 MiB with the copies: some sets of the cache overflow
+  CHECK(read_twice(64).dram_read_bytes > 2 * 64 * kMiB * 9 / 10);  // least recently used: what is needed next has just been dropped
+
+  const auto written = l2_of_writes(64 * kMiB / 16 / 1024, 1024);
+  CHECK(written.dirty_bytes + written.dram_write_bytes == 64 * kMiB);
+  CHECK(written.dirty_bytes <= kCache);
+  CHECK(written.dirty_bytes > kCache / 2);  // in the other half are copies of what is at home in the other part
 }
 
 }  // namespace
