@@ -88,7 +88,7 @@ struct Operand {
       for (int i = 0; i < kRows; i += kStep) device::cp_async_cg_16(to + i * kRow, source + min(i, valid) * row_stride);
     } else {
       const int slices = static_cast<int>(min(k_left, static_cast<int64_t>(Tile::kBlockK)));
-#pragma unroll 1
+#pragma unroll(kChunks ? 4 : 1)
       for (int i = 0; i < kRows; i += kStep)
         device::copy_chunk(to + i * kRow, source + (kAlongMN ? i : min(i, valid)) * row_stride, k_stride,
                            kAlongMN ? (row + i < slices ? valid : 0) : slices - first, kChunks);
@@ -121,8 +121,8 @@ __global__ __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm) void gemm_kerne
   constexpr int kFragmentsM = Tile::kWarpM / kFragment, kFragmentsN = Tile::kWarpN / kFragment;
 
   // 1. Which tile is mine? The blocks lie row by row over C.
-  const int64_t tiles_n = ceil_div<int64_t>(C.cols, Tile::kBlockN);
-  const int64_t m_0 = blockIdx.x / tiles_n * Tile::kBlockM, n_0 = blockIdx.x % tiles_n * Tile::kBlockN;
+  const auto tiles_n = static_cast<unsigned>(ceil_div<int64_t>(C.cols, Tile::kBlockN));  // < 2^31, as the grid
+  const int64_t m_0 = int64_t{blockIdx.x / tiles_n} * Tile::kBlockM, n_0 = int64_t{blockIdx.x % tiles_n} * Tile::kBlockN;
   const int warp = threadIdx.x / 32;
   const int warp_m = warp / Tile::kWarpsN * Tile::kWarpM, warp_n = warp % Tile::kWarpsN * Tile::kWarpN;
   Operand<Tile, Tile::kBlockM, Tile::kWarpM, a_contiguous, false, In> gA(A, m_0, warp_m);

@@ -66,6 +66,13 @@ TEST_CASE("step 05_l2_swizzle: every tile once, down the columns of a group, rag
   check_order<16>();
 }
 
+TEST_CASE("step 05_l2_swizzle: the largest grid, in 32 bits") {
+  constexpr unsigned kMost = 2147483647;  // blocks along x
+  const auto is = [](const TileIndex& tile, std::int64_t m, std::int64_t n) { return tile.m == m && tile.n == n; };
+  CHECK(is(tile_of_block<16>(kMost - 1, 1, kMost), 0, kMost - 1));
+  CHECK(is(tile_of_block<16>(kMost - 1, kMost, 1), kMost - 1, 0));
+  CHECK(is(tile_of_block<16>(kMost - 1, 15, kMost / 15), (kMost - 1) % 15, (kMost - 1) / 15));
+}
 TEST_CASE("step 05_l2_swizzle: what the first nine blocks of a 9 x 9 grid load") {
   CHECK(loaded_by_first<1>(9, 9) == 90);  // row by row: a row of A, all columns of B
   CHECK(loaded_by_first<3>(9, 9) == 54);
