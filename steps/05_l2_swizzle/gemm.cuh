@@ -45,7 +45,8 @@ GEMM_HOST_DEVICE TileIndex tile_of_block(unsigned block, unsigned tiles_m, unsig
   const unsigned group = (tiles_m < kGroupM ? tiles_m : kGroupM) * tiles_n;  // blocks, < 2^31 as the grid
   const unsigned first_m = block / group * kGroupM, in_group = block % group;
   const unsigned rows = tiles_m - first_m < kGroupM ? tiles_m - first_m : kGroupM;
-  return {first_m + in_group % rows, in_group / rows};
+  const unsigned n = rows == kGroupM ? in_group / kGroupM : in_group / rows;  // a shift, but for a ragged last group
+  return {first_m + in_group - n * rows, n};
 }
 
 /// Place of a chunk in a tile whose rows have kRow elements. Eight lanes of ldmatrix read the same chunk of eight rows: were these

@@ -71,7 +71,7 @@ TEST_CASE("step 05_l2_swizzle: the largest grid, in 32 bits") {
   const auto is = [](const TileIndex& tile, std::int64_t m, std::int64_t n) { return tile.m == m && tile.n == n; };
   CHECK(is(tile_of_block<16>(kMost - 1, 1, kMost), 0, kMost - 1));
   CHECK(is(tile_of_block<16>(kMost - 1, kMost, 1), kMost - 1, 0));
-  CHECK(is(tile_of_block<16>(kMost - 1, 15, kMost / 15), (kMost - 1) % 15, (kMost - 1) / 15));
+  CHECK(is(tile_of_block<16>(15 * (kMost / 15) - 1, 15, kMost / 15), 14, kMost / 15 - 1));
 }
 TEST_CASE("step 05_l2_swizzle: what the first nine blocks of a 9 x 9 grid load") {
   CHECK(loaded_by_first<1>(9, 9) == 90);  // row by row: a row of A, all columns of B
