@@ -10,6 +10,8 @@ KIND   ladder: all steps, from a GPU's file
        counts: the counters of step=NAME, from an interpreter's file
        fragments: the counters of step=NAME's cp.async, ldmatrix and mma, from an interpreter's file
        bytes: the three byte models of step=NAME, from any file
+       traffic: L2 hit rate and DRAM bytes of the tiles of step=NAME as ncu counted them, from a GPU's file and l2/ beside it
+       registers: what tools/registers counted; takes no options
        caches: where ncu saw the reads of step=NAME answered, from a GPU's file and ncu-caches/ beside it
 FILE   a result file, from the repository's root
 OPTION step, dtype, layout, mode, shape (4096x4096x4096): where the file has results of several kinds, which ones
@@ -18,6 +20,7 @@ OPTION step, dtype, layout, mode, shape (4096x4096x4096): where the file has res
 import argparse
 import csv
 import glob
+import json
 import os
 import re
 import sys
@@ -177,6 +180,28 @@ def caches_table(context):
     return markdown(["tile", "bytes without reuse", "asked of L1", "read from L2", "read from DRAM"], rows)
 
 
+def traffic_table(context):
+    first = context.results[0]
+    shape, dtype = OPTIONS["shape"](first), OPTIONS["dtype"](first)
+    path = os.path.join(os.path.dirname(context.file), "l2", f"{first['step']}-{shape}-{dtype}.csv")
+    reads = "lts__t_sectors_srcunit_tex_op_read"
+    try:
+        with open(os.path.join(context.root, path), encoding="utf-8", newline="") as file:
+            launches = results.grouped(list(csv.DictReader(file)), lambda launch: launch["Kernel Name"])
+        rows = []
+        for each, repeated in zip(context.results, launches.values(), strict=True):  # the tiles in their order
+
+            def mean(name, repeated=repeated):
+                return sum(float(launch[f"{name}.sum"]) for launch in repeated) / len(repeated)
+
+            hits, misses = mean(f"{reads}_lookup_hit"), mean(f"{reads}_lookup_miss")
+            dram = [size(mean(f"dram__bytes_{way}")) for way in ("read", "write")]
+            rows.append([each["tile"], percent(hits / (hits + misses)), size(32 * mean(reads)), *dram, rounded(each.get("tflops"))])
+    except (OSError, KeyError, ValueError, ZeroDivisionError) as error:
+        raise BadTable(f"{path} does not hold the launches of each tile: {error}; record it with tools/gpu-checks l2") from None
+    return markdown(["tile", "L2 hit rate, %", "read from L2", "read from DRAM", "written to DRAM", "TFLOP/s"], rows)
+
+
 # Of each kind: what makes it, whether it is about one step, and the backend that its file must be of.
 KINDS = {
     "ladder": (ladder_table, False, "gpu"),
@@ -185,6 +210,7 @@ KINDS = {
     "fragments": (fragments_table, True, "interpreter"),
     "bytes": (bytes_table, True, None),
     "caches": (caches_table, True, "gpu"),
+    "traffic": (traffic_table, True, "gpu"),
 }
 OPTIONS = {
     "step": lambda each: each["step"],
@@ -208,10 +234,27 @@ def source(context, file):
     return f"{', '.join(parts)}: [{os.path.basename(file)}]({context.link(file)})"
 
 
+def registers_table(root, file, link):
+    try:
+        with open(os.path.join(root, file), encoding="utf-8") as opened:
+            counted = json.load(opened)
+        versions = counted["registers"]
+        layouts = list(next(iter(versions.values())))
+        rows = [[version, *(str(by_layout[layout]) for layout in layouts)] for version, by_layout in versions.items()]
+        made_by = f"nvcc {counted['nvcc']}, {counted['architecture']}: [{os.path.basename(file)}]({link})"
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, StopIteration) as error:
+        raise BadTable(f"cannot be read: {error!r}; make it with tools/registers") from None
+    return ["", *markdown(["the epilogue's indices", *layouts], rows), "", made_by, ""]
+
+
 def make_table(root, folder, kind, file, options):
     """The lines between the markers."""
+    if kind == "registers":
+        if options.strip():
+            raise BadTable("registers takes no options")
+        return registers_table(root, file, os.path.relpath(os.path.join(root, file), folder))
     if kind not in KINDS:
-        raise BadTable(f"no such kind of table; there are: {', '.join(KINDS)}")
+        raise BadTable(f"no such kind of table; there are: {', '.join(KINDS)}, registers")
     make, is_of_one_step, backend = KINDS[kind]
     wanted = dict(option.split("=", 1) for option in options.split())
     unknown = [name for name in wanted if name not in OPTIONS]

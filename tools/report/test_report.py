@@ -16,6 +16,7 @@ from unittest import mock
 
 import compare
 import ladder
+import registers
 import results
 import tables
 import terminal
@@ -116,6 +117,17 @@ def interpreter_document():
             interpreter_result("02_tiled", "128x128x8", 4.36e9, True, 32768, 98304, 32768),
         ],
     )
+
+
+class Registers(unittest.TestCase):
+    def test_each_version_differs_where_it_says(self):
+        with open(HERE.parent.parent / registers.KERNEL, encoding="utf-8") as file:
+            kernel = file.read()
+        texts = registers.versions(kernel)
+        self.assertEqual(texts["as it stands"], kernel)
+        self.assertEqual(len(set(texts.values())), 3)
+        with self.assertRaisesRegex(results.BadFile, "0 times, not once"):
+            registers.versions(kernel.replace(registers.INDICES, ""))
 
 
 class InFolder(unittest.TestCase):
@@ -647,6 +659,44 @@ class Tables(InFolder):
         self.put(path, header + "0,a,1000000000,100000000,5000000\n1,b,7000000000,200000000,6000000\n")
         self.assertEqual(self.run_tables(False)[0], 0)
         self.assertRegex(self.read("README.md"), r"\| coalesced \| \S+ GB \| 32.0 GB \| 3.20 GB \| 5.00 MB \|\n\| swapped ")
+
+    def test_traffic(self):
+        reads = "lts__t_sectors_srcunit_tex_op_read"
+        names = (reads, reads + "_lookup_hit", reads + "_lookup_miss", "dram__bytes_read", "dram__bytes_write")
+        header = "ID,Kernel Name," + ",".join(name + ".sum" for name in names) + "\n"
+        path = "docs/results/l2/01_naive-4096x4096x4096-f32.csv"
+        self.put("README.md", f"<!-- table traffic docs/results/gpu.json step=01_naive -->\n{tables.END}\n")
+        self.assertRegex(self.run_tables(False)[1], f"{path} does not hold the launches of each tile")
+        one = "0,a,1000,600,200,5000,70\n1,a,3000,900,300,7000,90\n"
+        self.put(path, header + one)
+        self.assertEqual(self.run_tables(False)[0], 2)  # two tiles
+        self.put(path, header + one + "2,b,1000,1000,0,4000,20\n")
+        self.assertEqual(self.run_tables(False)[0], 0)
+        text = self.read("README.md")
+        self.assertIn("| coalesced | 75.0 | 64.0 kB | 6.00 kB | 80 B | ", text)
+        self.assertIn("| swapped | 100 | 32.0 kB | 4.00 kB | 20 B | ", text)
+
+    def test_what_a_kernel_takes(self):
+        document = gpu_document()
+        document["results"][2]["launch"] = {"registers": 234, "shared_bytes": 98304, "blocks_per_sm": 2}
+        self.put("docs/results/gpu.json", document)
+        self.put("README.md", f"<!-- table tiles docs/results/gpu.json step=02_tiled -->\n{tables.END}\n")
+        self.assertEqual(self.run_tables(False)[0], 0)
+        text = self.read("README.md")
+        self.assertRegex(text, r"(?m)^\| 128x128x8, 8x8 per thread .* \| 234 \| 98,304 \| 2 \|$")
+        self.assertRegex(text, r"(?m)^\| 64x64x8, 4x4 per thread .* \| – \| – \| – \|$")
+
+    def test_registers(self):
+        path = "docs/results/registers/04.json"
+        marker = f"<!-- table registers {path} -->\n{tables.END}\n"
+        self.put("README.md", marker)
+        self.assertRegex(self.run_tables(False)[1], "make it with tools/registers")
+        versions = {"kept": {"nn": 231, "nt": 230}, "computed again": {"nn": 228, "nt": 224}}
+        self.put(path, {"nvcc": "13.0.88", "architecture": "sm_90a", "registers": versions})
+        self.assertEqual(self.run_tables(False)[0], 0)
+        self.assertIn("| computed again | 228 | 224 |\n\nnvcc 13.0.88, sm_90a: [04.json]", self.read("README.md"))
+        self.put("README.md", marker.replace(" -->", " step=x -->", 1))
+        self.assertIn("takes no options", self.run_tables(False)[1])
 
     def test_fragments(self):
         document = interpreter_document()
