@@ -30,39 +30,43 @@ int manage(TuningCache& cache, const Arguments& arguments) {
   return kVerified;
 }
 
-// Finds the best tile, and says which. On a GPU nothing else is worth running; the interpreter runs all that the GPU could.
-std::vector<const Variant*> tuned(const Spec& spec, const std::function<Problem&()>& problem, const Arguments& arguments,
-                                  const Machine& machine, const Ceilings& ceilings, int& code) {
+// Finds the best tile, and says which. @return what was found; nothing is wrong with it, or `code` says so
+Tuning tuned(const Spec& spec, const std::function<Problem&()>& problem, const Arguments& arguments, const Machine& machine,
+             const Ceilings& ceilings, int& code) {
+  using Fate = Candidate::Fate;
   const auto begin = std::chrono::steady_clock::now();
   TuningCache cache(arguments.cache);
-  const Tuning tuning = tune_here(variants_for(spec), spec, problem, machine, ceilings, cache);
+  Tuning tuning = tune_here(variants_for(spec), spec, problem, machine, ceilings, cache);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  std::map<Candidate::Fate, int> count;
-  std::vector<const Variant*> chosen;
+  std::map<Fate, int> count;
   for (const Candidate& c : tuning.candidates) {
     ++count[c.fate];
-    if (c.fate == Candidate::Fate::kWrong) {
+    if (c.fate == Fate::kWrong) {
       std::printf("%s: WRONG\n%s\n", c.variant->tile.c_str(), c.reason.c_str());
       code = kWrong;
-    } else if (tuning.by_model && c.fate != Candidate::Fate::kPruned) {
-      chosen.push_back(c.variant);
     }
   }
-  const Variant* const best = tuning.best();
-  if (!best) throw BadInput("none of this step's tiles runs on " + machine.gpu + "; --verbose says why");
-  if (chosen.empty()) chosen.push_back(best);
-  using Fate = Candidate::Fate;
+  if (!tuning.best())
+    throw BadInput("none of this step's tiles runs " + spec.shape() + " on " + machine.gpu + "; --verbose says why");
   if (tuning.by_model)
     std::printf("%s: the model expects it to be the best of %zu tiles on %s; %d cannot run there. Nothing was timed.\n",
-                best->tile.c_str(), tuning.candidates.size(), machine.gpu.c_str(), count[Fate::kPruned]);
+                tuning.best()->tile.c_str(), tuning.candidates.size(), machine.gpu.c_str(), count[Fate::kPruned]);
   else
     std::printf("%s: the best of %zu tiles; %d timed, %d known from earlier, %d cannot win, %d cannot run; %.4g ms\n",
-                best->tile.c_str(), tuning.candidates.size(), count[Fate::kTimed], count[Fate::kKept], count[Fate::kSkipped],
-                count[Fate::kPruned], 1e3 * seconds);
+                tuning.best()->tile.c_str(), tuning.candidates.size(), count[Fate::kTimed], count[Fate::kKept],
+                count[Fate::kSkipped], count[Fate::kPruned], 1e3 * seconds);
   if (arguments.verbose) std::printf("%s", to_text(tuning, spec).c_str());
   std::fflush(stdout);
   for (const std::string& warning : cache.warnings()) std::fprintf(stderr, "%s: %s\n", this_step().name.c_str(), warning.c_str());
-  return chosen;
+  return tuning;
+}
+
+// On a GPU, only the best is worth running; the interpreter runs all that the GPU could.
+std::vector<const Variant*> worth_running(const Tuning& tuning) {
+  std::vector<const Variant*> variants;
+  for (const Candidate& c : tuning.candidates)
+    if (variants.empty() || (tuning.by_model && c.fate != Candidate::Fate::kPruned)) variants.push_back(c.variant);
+  return variants;
 }
 
 int run(const Arguments& arguments) {
@@ -70,8 +74,6 @@ int run(const Arguments& arguments) {
     TuningCache cache(arguments.cache);
     return manage(cache, arguments);
   }
-  if (arguments.tune && !arguments.json.empty())
-    throw BadInput("--tune measures nothing that --json could hold; leave one of them out");
   prepare(arguments);
   for (const Spec& spec : arguments.problems)
     if (variants_for(spec).empty())
@@ -79,6 +81,8 @@ int run(const Arguments& arguments) {
   for (const Spec& spec : arguments.problems) check_affordable(spec, arguments, variants_for(spec));
   if (!arguments.json.empty()) write_file(arguments.json + ".test", ""), std::remove((arguments.json + ".test").c_str());
   const Machine machine = this_machine();
+  if (arguments.tune && !arguments.json.empty() && machine.backend != "gpu")
+    throw BadInput("--tune --json: the interpreter times nothing that a result file could hold; leave one of them out");
   const Ceilings ceilings = this_ceilings(arguments, machine);
 
   std::vector<Result> results;
@@ -89,20 +93,28 @@ int run(const Arguments& arguments) {
                 spec.layout().c_str(), machine.backend == "gpu" ? machine.gpu.c_str() : "interpreter");
     std::fflush(stdout);
     std::optional<Problem> made;
-    const auto make = [&]() -> Problem& { return made ? *made : made.emplace(spec); };
+    const auto problem = [&]() -> Problem& { return made ? *made : made.emplace(spec); };
+    if (!arguments.tune) problem();
     std::vector<const Variant*> variants = variants_for(spec);
-    if (!arguments.tune) make();
-    if (this_step().tuned && !arguments.once && spec.flops() > 0) variants = tuned(spec, make, arguments, machine, ceilings, code);
-    if (arguments.tune) continue;
-    Problem& problem = make();
+    std::vector<TunedTile> tuning;
+    if (this_step().tuned && !arguments.once && spec.flops() > 0) {
+      const Tuning found = tuned(spec, problem, arguments, machine, ceilings, code);
+      variants = worth_running(found), tuning = found.tiles();
+    }
     bool first = true;
     for (const Variant* v : variants) {
       Result result;
       result.step = this_step().name, result.tile = v->tile, result.first = first, result.spec = spec;
       result.roofline = roofline(spec, v->tile_m, v->tile_n, ceilings);
+      if (first) result.tuning = tuning;
       first = false;
-      problem.C.poison();
-      if (const std::string wrong = measure(*v, problem, arguments, result); wrong.empty()) {
+      if (arguments.tune) {
+        result.mode = tuning.empty() || !tuning.front().seconds ? "count" : "hot";
+        results.push_back(std::move(result));
+        break;
+      }
+      problem().C.poison();
+      if (const std::string wrong = measure(*v, problem(), arguments, result); wrong.empty()) {
         const bool brief = this_step().tuned && !result.first && !arguments.verbose;
         std::printf("\n%s: verified%s", v->tile.c_str(), brief ? "\n" : to_text(result, arguments).c_str());
         results.push_back(std::move(result));

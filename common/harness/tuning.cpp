@@ -130,6 +130,14 @@ const Variant* Tuning::best() const {
   return has_time(first) || first.fate == Fate::kModelled ? first.variant : nullptr;
 }
 
+std::vector<TunedTile> Tuning::tiles() const {
+  std::vector<TunedTile> tiles;
+  for (const Candidate& c : candidates)
+    tiles.push_back({c.variant->tile, has_time(c) ? std::optional(c.seconds) : std::nullopt, c.prediction.bound,
+                     c.prediction.seconds, c.fate == Fate::kPruned ? c.reason : ""});
+  return tiles;
+}
+
 Tuning tune(const std::vector<const Variant*>& variants, const TuningKey& key, const Tuner& tuner, TuningCache& cache) {
   Tuning tuning;
   tuning.candidates = considered(variants, key, tuner, cache);

@@ -37,6 +37,8 @@ struct Tuning {
   bool by_model = false;              ///< the best is what the model expects; nothing was timed
   /// Nothing if no tile can run.
   const Variant* best() const;
+  /// The candidates for a result file.
+  std::vector<TunedTile> tiles() const;
 };
 
 /// What tune() needs to know of the machine. On the interpreter there is nothing that could time: then the model alone chooses.
