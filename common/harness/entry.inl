@@ -45,12 +45,24 @@ std::string tile_name() {
   }
 }
 
+template <class Tile>
+constexpr TileNumbers tile_numbers() {
+  TileNumbers n;
+  if constexpr (requires { Tile::kEveryLayout; }) {
+    n = {Tile::kBlockM,    Tile::kBlockN,  Tile::kBlockK,      Tile::kWarpM,      Tile::kWarpN,
+         Tile::kNumStages, Tile::kThreads, Tile::kSharedBytes, Tile::kEveryLayout};
+  }
+  return n;
+}
+
 template <class Tile, class In, class Out>
 Variant variant() {
-  Variant v{tile_name<Tile>(), 1, 1, kDType<In>, kDType<Out>, run<Tile, In, Out, gemm::Identity>, nullptr};
+  Variant v{tile_name<Tile>(), 1, 1, kDType<In>, kDType<Out>, run<Tile, In, Out, gemm::Identity>, nullptr, tile_numbers<Tile>()};
   // A tile that has slices along k is loaded by its block as a whole; without them, each thread loads for itself.
   if constexpr (requires { Tile::kBlockK; }) v.tile_m = Tile::kBlockM, v.tile_n = Tile::kBlockN;
-  if constexpr (is_first_input<In> && std::is_same_v<In, Out>) v.gemm_affine = run<Tile, In, Out, Affine>;
+  if constexpr (is_first_input<In> && std::is_same_v<In, Out>) {
+    if constexpr (tile_numbers<Tile>().every_layout) v.gemm_affine = run<Tile, In, Out, Affine>;
+  }
   return v;
 }
 
@@ -71,7 +83,11 @@ std::vector<Variant> variants(gemm::TypeList<Inputs...>) {
 }  // namespace
 
 const Step& this_step() {
+#ifdef COURSE_KERNEL_VERSION
+  static const Step step{COURSE_STEP_NAME, variants(this_step_namespace::Inputs{}), true, COURSE_KERNEL_VERSION};
+#else
   static const Step step{COURSE_STEP_NAME, variants(this_step_namespace::Inputs{})};
+#endif
   return step;
 }
 

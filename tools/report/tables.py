@@ -12,6 +12,7 @@ KIND   ladder: all steps, from a GPU's file
        bytes: the three byte models of step=NAME, from any file
        traffic: L2 hit rate and DRAM bytes of the tiles of step=NAME as ncu counted them, from a GPU's file and l2/ beside it
        registers: what tools/registers counted; takes no options
+       tuning: the best tile of step=NAME for each shape, beside the step's first tile and the model's choice, from a GPU's file
        caches: where ncu saw the reads of step=NAME answered, from a GPU's file and ncu-caches/ beside it
 FILE   a result file, from the repository's root
 OPTION step, dtype, layout, mode, shape (4096x4096x4096): where the file has results of several kinds, which ones
@@ -202,6 +203,32 @@ def traffic_table(context):
     return markdown(["tile", "L2 hit rate, %", "read from L2", "read from DRAM", "written to DRAM", "TFLOP/s"], rows)
 
 
+def tuning_table(context):
+    rows = []
+    for each in context.results:
+        times = {tile["tile"]: tile["seconds"] for tile in each["tuning"] if tile["seconds"]}
+        best = min(times.values(), default=None)
+        timed = [tile for tile in each["tuning"] if tile["tile"] in times]
+        if best is None:
+            raise BadTable(f"{context.file}: nothing was timed for {OPTIONS['shape'](each)}")
+        expected = min(timed, key=lambda tile: tile["model"])["tile"]
+        rows.append(
+            [
+                OPTIONS["shape"](each).replace("x", "×"),
+                min(times, key=times.get),
+                rounded(best * 1e6),
+                rounded(each["flops"] / best * 1e-12),
+                percent(best / times[FIRST_TILE]) if FIRST_TILE in times else NOTHING,
+                f"{expected}, {percent(best / times[expected])} %",
+            ]
+        )
+    header = ["shape", "best tile", "µs", "TFLOP/s", f"{FIRST_TILE}, % of the best", "expected by the model, % of the best"]
+    return markdown(header, rows)
+
+
+FIRST_TILE = "128x128x64 warp 64x64 s3 g8"  # of the steps before
+
+
 # Of each kind: what makes it, whether it is about one step, and the backend that its file must be of.
 KINDS = {
     "ladder": (ladder_table, False, "gpu"),
@@ -209,6 +236,7 @@ KINDS = {
     "counts": (counts_table, True, "interpreter"),
     "fragments": (fragments_table, True, "interpreter"),
     "bytes": (bytes_table, True, None),
+    "tuning": (tuning_table, True, "gpu"),
     "caches": (caches_table, True, "gpu"),
     "traffic": (traffic_table, True, "gpu"),
 }
@@ -230,6 +258,8 @@ def source(context, file):
         parts = [f"counted by the interpreter, as {gpu['name']}"]
     parts += [document["created"][:10], f"commit {document.get('commit') or NOTHING}"]
     shape, *rest = results.describe(results.setting(context.results[0]))
+    if len(context.results) > 1 and "tuning" in context.results[0]:
+        shape = f"{len(context.results)} shapes"
     parts += [shape.replace("x", "×"), *rest]
     return f"{', '.join(parts)}: [{os.path.basename(file)}]({context.link(file)})"
 
@@ -266,8 +296,10 @@ def make_table(root, folder, kind, file, options):
     if backend not in (None, document["backend"]):
         raise BadTable(f"needs a file whose backend is {backend}; this one's is {document['backend']}")
     chosen = [each for each in document["results"] if all(OPTIONS[name](each) == wanted[name] for name in wanted)]
+    if kind == "tuning":  # of all shapes that were tuned
+        chosen = [each for each in chosen if each.get("tuning")]
     settings = results.grouped(chosen, results.setting)
-    if len(settings) != 1:
+    if len(settings) != 1 and not (chosen and kind == "tuning"):
         found = "; ".join(", ".join(results.describe(setting)) for setting in settings) or "none"
         raise BadTable(f"needs results of one shape, dtype, layout and mode; found: {found}")
     context = Context(root, folder, file, document, chosen)

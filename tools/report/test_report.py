@@ -715,6 +715,32 @@ class Tables(InFolder):
         self.assertEqual(self.run_tables(False)[0], 0)
         self.assertIn("| 1,024 | 16.0 | 2,048 | 16,384 | 2.00 | 8,192 |", self.read("README.md"))
 
+    def test_tuning(self):
+        document = gpu_document()
+        marker = "<!-- table tuning docs/results/gpu.json step=02_tiled -->"
+        self.put("README.md", f"{marker}\n{tables.END}\n")
+        self.assertIn("found: none", self.run_tables(False)[1])  # no result of a step that tunes
+        tuned = [each for each in document["results"] if each["step"] == "02_tiled"][0]
+        first, other = tables.FIRST_TILE, "32x32x64 warp 16x16 s6 g8"
+        tuned["tuning"] = [
+            {"tile": other, "seconds": 2e-6, "bound": 1e-6, "model": 3e-6},
+            {"tile": first, "seconds": 4e-6, "bound": 1e-6, "model": 2.5e-6},
+            {"tile": "left out", "seconds": None, "bound": 5e-6, "model": 1e-6},
+            {"tile": "too large", "seconds": None, "bound": 0, "model": 0, "pruned": "shared memory"},
+        ]
+        document["results"].append({**tuned, "m": 64, "n": 64, "k": 64, "flops": 2 * 64**3})
+        self.put("docs/results/gpu.json", document)
+        self.assertEqual(self.run_tables(False)[0], 0)
+        text = self.read("README.md")
+        self.assertIn(f"| 64×64×64 | {other} | 2.00 | 0.262 | 50.0 | {first}, 50.0 % |\n", text)
+        self.assertIn("2 shapes, f32, nn, hot: [gpu.json]", text)
+        tuned["tuning"] = tuned["tuning"][2:]
+        self.put("docs/results/gpu.json", document)
+        self.assertIn("nothing was timed for 4096x4096x4096", self.run_tables(False)[1])
+        tuned["tuning"] = [{"tile": first, "seconds": "fast", "model": 1}]
+        self.put("docs/results/gpu.json", document)
+        self.assertIn("seconds", self.run_tables(False)[1])
+
     def test_new_results_are_drift(self):
         self.put("README.md", LADDER_TABLE)
         document = gpu_document()
