@@ -223,7 +223,7 @@ void check_long_matrices(const Step& step) {
     const std::int64_t rows = std::max(32, v.tile_m);
 #ifdef COURSE_ON_INTERPRETER
     if (!v.numbers.every_layout) continue;  // the grids of tiles for one layout are made as those of the others
-    if (first && rows == 32)  // millions of threads: once, and larger tiles on a GPU only
+    if (first && rows == 32)                // millions of threads: once, and larger tiles on a GPU only
 #endif
       long_cases.push_back(dense(65'536 * rows + 1, 1, 1, false, false, 0));
     first = false;
