@@ -188,7 +188,7 @@ std::string to_text(const std::vector<TuningCache::Row>& rows) {
     else if (!p.best || row.entry.seconds < p.best->entry.seconds)
       p.best = &row;
   }
-  std::string text;
+  std::string text = rows.empty() ? "  nothing so far\n" : "";
   for (const auto& [title, p] : problems) {
     text += title + "\n  ";
     text += p.best ? p.best->tile + ": " + milliseconds(p.best->entry.seconds) + ", " +

@@ -466,6 +466,7 @@ TEST_CASE("tuning: reading 24 tiles takes less than 5 ms") {
 }
 
 TEST_CASE("what --show shows") {
+  CHECK(to_text(std::vector<TuningCache::Row>()) == "  nothing so far\n");
   Bench bench;
   bench.resources["small"] = {255, 8};
   bench.run();
