@@ -41,10 +41,12 @@ struct TileIndex {
 };
 /// The tile that block number `block` computes. Within a group, blocks go down the columns; the last group may have fewer rows.
 template <int kGroupM>
-GEMM_HOST_DEVICE TileIndex tile_of_block(int64_t block, int64_t tiles_m, int64_t tiles_n) {
-  const int64_t first_m = block / (kGroupM * tiles_n) * kGroupM, in_group = block % (kGroupM * tiles_n);
-  const int64_t rows = tiles_m - first_m < kGroupM ? tiles_m - first_m : kGroupM;
-  return {first_m + in_group % rows, in_group / rows};
+GEMM_HOST_DEVICE TileIndex tile_of_block(unsigned block, unsigned tiles_m, unsigned tiles_n) {
+  const unsigned group = (tiles_m < kGroupM ? tiles_m : kGroupM) * tiles_n;  // blocks, < 2^31 as the grid
+  const unsigned first_m = block / group * kGroupM, in_group = block % group;
+  const unsigned rows = tiles_m - first_m < kGroupM ? tiles_m - first_m : kGroupM;
+  const unsigned n = rows == kGroupM ? in_group / kGroupM : in_group / rows;  // a shift, but for a ragged last group
+  return {first_m + in_group - n * rows, n};
 }
 
 /// Place of a chunk in a tile whose rows have kRow elements. Eight lanes of ldmatrix read the same chunk of eight rows: were these
@@ -99,7 +101,7 @@ struct Operand {
       for (int i = 0; i < kRows; i += kStep) device::cp_async_cg_16(to + i * kRow, source + min(i, valid) * row_stride);
     } else {
       const int slices = static_cast<int>(min(k_left, static_cast<int64_t>(Tile::kBlockK)));
-#pragma unroll 1
+#pragma unroll(kChunks ? 4 : 1)
       for (int i = 0; i < kRows; i += kStep)
         device::copy_chunk(to + i * kRow, source + (kAlongMN ? i : min(i, valid)) * row_stride, k_stride,
                            kAlongMN ? (row + i < slices ? valid : 0) : slices - first, kChunks);
@@ -132,8 +134,9 @@ __global__ __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm) void gemm_kerne
   constexpr int kFragmentsM = Tile::kWarpM / kFragment, kFragmentsN = Tile::kWarpN / kFragment;
 
   // 1. Which tile is mine?
-  const TileIndex tile =
-      tile_of_block<Tile::kGroupM>(blockIdx.x, ceil_div<int64_t>(C.rows, Tile::kBlockM), ceil_div<int64_t>(C.cols, Tile::kBlockN));
+  const auto tiles_m = static_cast<unsigned>(ceil_div<int64_t>(C.rows, Tile::kBlockM)),
+             tiles_n = static_cast<unsigned>(ceil_div<int64_t>(C.cols, Tile::kBlockN));  // < 2^31, as the grid
+  const TileIndex tile = tile_of_block<Tile::kGroupM>(blockIdx.x, tiles_m, tiles_n);
   const int64_t m_0 = tile.m * Tile::kBlockM, n_0 = tile.n * Tile::kBlockN;
   const int warp = threadIdx.x / 32;
   const int warp_m = warp / Tile::kWarpsN * Tile::kWarpM, warp_n = warp % Tile::kWarpsN * Tile::kWarpN;
