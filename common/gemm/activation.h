@@ -14,14 +14,15 @@ namespace gemm {
 namespace detail {
 
 /// x / (1 + exp(-t)), the sigmoid of t times x; -0 for t < -87, where it is less than 2^-119 from 0 for the functions below.
-/// Without that branch, infinity / infinity would make NaN of the limit at minus infinity.
+/// Otherwise infinity / infinity would make NaN of the limit at minus infinity. Chosen after both are computed: a select, where a
+/// branch would keep nvcc from computing several sums at the same time.
 GEMM_HOST_DEVICE float times_sigmoid(float x, float t) {
-  if (t < -87) return -0.0f;
 #ifdef __CUDA_ARCH__
-  return __fdividef(x, 1 + __expf(-t));
+  const float y = __fdividef(x, 1 + __expf(-t));
 #else
-  return x / (1 + std::exp(-t));
+  const float y = x / (1 + std::exp(-t));
 #endif
+  return t < -87 ? -0.0f : y;
 }
 
 }  // namespace detail
