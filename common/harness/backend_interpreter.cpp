@@ -135,9 +135,8 @@ std::string measure(const Variant& variant, Problem& problem, const Arguments& a
     launch_activation(problem.spec.out, problem.C.view(), problem.spec.epilogue, problem.bias.view().data);
     interpreter::Counters with_pass;
     for (const auto& profile : interpreter::profiles()) with_pass += profile.total;
-    result.counters["separate_pass_bytes"] =
-        kSectorBytes * (sum(with_pass.global_load.sectors, with_pass.global_store.sectors) -
-                        sum(total.global_load.sectors, total.global_store.sectors));
+    result.counters["separate_pass_bytes"] = kSectorBytes * (sum(with_pass.global_load.sectors, with_pass.global_store.sectors) -
+                                                             sum(total.global_load.sectors, total.global_store.sectors));
   }
   if (!arguments.project_to.empty() && problem.spec.flops() > 0)
     result.projection = {std::string(modelled_gpu().title), projected_flops_per_second(problem.spec, total, modelled_gpu())};
