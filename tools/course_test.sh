@@ -98,6 +98,7 @@ start_afresh() {
   mkdir -p "$scratch/bin" "$scratch/course"
   cp -r "$repository/tools" "$scratch/course"
   mkdir -p "$scratch"/course/steps/{01_naive,02_tiled,02_tiny,10_last}
+  printf 'course_step(%s)\n' 01_naive '06_tuned TUNED' 10_last >"$scratch/course/steps/CMakeLists.txt"
   echo '{}' >"$scratch/course/CMakePresets.json"
   make_stand_ins
 }
@@ -228,6 +229,18 @@ test_step_names() {
   refused 'could be any of: 02_tiled 02_tiny' run 2
   refused 'could be any of: 02_tiled 02_tiny' run 02_ti
   refused "no step '3'" run 1 3
+  refused "'4': tune takes options alone" tune 4
+  refused "'4': tune takes options alone" tune -- 4
+  refused 'is not MxNxK' tune --shape 4x4
+  refused '06_tuned multiplies f16 and bf16' tune --dtype f32
+  refused 'none of: f32 f16 bf16' tune --dtype f8
+  refused 'none of: nn nt tn tt' tune --layout nx
+  refused 'none of: h200 a100 h100 4090' tune --as b200
+  refused 'none of: gpu interpreter' tune --on tpu
+  refused 'needs the name of a folder' tune --cache=
+  refused '--shape has no meaning with --show' tune --show --shape 1x1x1
+  refused '--verbose has no meaning with --show or --clear' tune --clear --verbose
+  refused 'one at a time' tune --show --clear
   course run --on interpreter 1 02_til 10 01 10_ steps/02_tiny/
   check 'steps by number and prefix, each once' equal "$(steps_run)" '01_naive 02_tiled 10_last 02_tiny '
   course run --on interpreter
@@ -236,7 +249,7 @@ test_step_names() {
 
 test_help() {
   local arguments
-  for arguments in help --help 'run --help' 'test --help' 'compare --help' 'help run' 'help test' 'run 1 -h'; do
+  for arguments in help --help 'run --help' 'test --help' 'tune --help' 'compare --help' 'help run' 'help test' 'run 1 -h'; do
     # shellcheck disable=SC2086 # several arguments
     course $arguments
     check "$arguments" equal "$code" 0
@@ -272,6 +285,23 @@ test_activations() {
   check 'all steps: who is left out' contains "$errors" '01_naive fuses nothing: left out.'
   rm "$scratch/course/steps/02_tiled/gemm.cuh"
   rm -f "$logs"/run-*
+}
+
+test_tune() {
+  mkdir "$scratch/course/steps/06_tuned"
+  course tune --on interpreter
+  check 'tune' equal "$output" '06_tuned --tune --shape 256x256x256 --dtype f16 --layout nn'
+  course tune --on interpreter --shape 4096x8x16,1x2x3 --dtype bf16 --layout tt --as 4090 --verbose --cache=/tmp/x
+  check 'tune with options' equal "$output" \
+    '06_tuned --cache /tmp/x --as 4090 --verbose --tune --shape 4096x8x16,1x2x3 --dtype bf16 --layout tt'
+  cd "$scratch"
+  course tune --on interpreter --cache 'a b' --show
+  check 'tune --show' equal "$output" "06_tuned --cache $scratch/a b --show"
+  course tune --on interpreter --clear
+  check 'tune --clear' equal "$output" '06_tuned --clear'
+  echo 2 >"$scratch/exit-06_tuned"
+  course tune --on interpreter
+  check 'the exit code of tune' equal "$code" 2
 }
 
 test_types_that_a_step_has() {

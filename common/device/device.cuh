@@ -64,17 +64,24 @@ inline LaunchConfiguration& last_launch() {
   return last;
 }
 
+/// While true, launch() starts nothing and only sets last_launch(): for a harness that asks before it runs.
+inline bool& dry_run() {
+  static bool on = false;
+  return on;
+}
+
 /// Starts `kernel` with `shared_bytes` of dynamic shared memory on stream().
 /// @throws Error when CUDA refuses the configuration. What goes wrong while the kernel runs shows at the next synchronize().
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, Arguments&&... arguments) {
+  last_launch() = {reinterpret_cast<const void*>(kernel), grid, block, shared_bytes};
+  if (dry_run()) return;
   if (shared_bytes > 48 * 1024)  // more must be asked for
     DEVICE_CHECK(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
                                       static_cast<int>(shared_bytes)));
   cudaLaunchConfig_t config{};
   config.gridDim = grid, config.blockDim = block, config.dynamicSmemBytes = shared_bytes, config.stream = stream();
   DEVICE_CHECK(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(std::forward<Arguments>(arguments))...));
-  last_launch() = {reinterpret_cast<const void*>(kernel), grid, block, shared_bytes};
 }
 
 /// Waits for all launches. @throws Error for what went wrong in them.

@@ -6,6 +6,8 @@
 #include <sstream>
 
 #include "common/harness/results.h"
+#include "common/harness/step.h"
+#include "common/harness/tuning_cache.h"
 
 namespace harness {
 namespace {
@@ -53,6 +55,15 @@ void describe(CLI::App& app, Typed& typed, Arguments& arguments) {
 #endif
 }
 
+void describe_tuning(CLI::App& app, Arguments& arguments) {
+  arguments.cache = TuningCache::default_folder();
+  app.add_flag("--tune", arguments.tune, "find the best tile, measure nothing else");
+  app.add_flag("--verbose", arguments.verbose, "say of each tile how fast it was, or why it was not tried");
+  app.add_option("--cache", arguments.cache, "folder for what tuning finds")->capture_default_str();
+  app.add_flag("--show", arguments.show_cache, "show what tuning found so far, and end");
+  app.add_flag("--clear", arguments.clear_cache, "forget what tuning found so far, and end");
+}
+
 // Fills in what was typed. @throws BadInput for what makes no sense
 void interpret(const Typed& typed, Arguments& arguments) {
   static const std::map<std::string, DType> dtypes = {
@@ -85,6 +96,7 @@ int run_program(const std::string& name, int argc, char** argv, int (*body)(cons
   Typed typed;
   Arguments arguments;
   describe(app, typed, arguments);
+  if (this_step().tuned) describe_tuning(app, arguments);
   try {
     app.parse(argc, argv);
     interpret(typed, arguments);

@@ -28,6 +28,12 @@ struct Arguments {
   std::string project_to;  ///< name of a GPU, or empty
   std::string json;        ///< file for the results, or empty
   std::string ceilings;    ///< file that keeps measured ceilings, or empty
+  // Of steps whose tiles are tuned:
+  bool tune = false;         ///< find the best tile, and measure nothing else
+  bool verbose = false;      ///< say of each tile what became of it
+  bool show_cache = false;   ///< show what earlier tuning found, and end
+  bool clear_cache = false;  ///< forget it, and end
+  std::string cache;         ///< folder for what tuning finds
 };
 
 /// Reads the command line, runs `body`, and turns what it throws into an exit code: 2 for input that can be repaired, 1 for

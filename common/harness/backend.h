@@ -2,9 +2,12 @@
 /// What a step's program does differently on the GPU and on the interpreter: backend_gpu.cpp, backend_interpreter.cpp.
 #pragma once
 
+#include <functional>
+
 #include "common/harness/arguments.h"
 #include "common/harness/results.h"
 #include "common/harness/step.h"
+#include "common/harness/tuning.h"
 
 namespace harness {
 
@@ -19,6 +22,11 @@ Ceilings this_ceilings(const Arguments& arguments, const Machine& machine);
 
 /// @throws BadInput when there is not enough memory for it, or it would take too long, before anything is allocated.
 void check_affordable(const Spec& spec, const Arguments& arguments, const std::vector<const Variant*>& variants);
+
+/// Which of `variants` is best for `spec`: timed on a GPU, unless the cache knows; expected by the model on the interpreter.
+/// @param problem makes the problem, or finds it made; not called if nothing is timed
+Tuning tune_here(const std::vector<const Variant*>& variants, const Spec& spec, const std::function<Problem&()>& problem,
+                 const Machine& machine, const Ceilings& ceilings, TuningCache& cache);
 
 /// Runs `variant` on `problem`, verifies C, and fills in what this backend measures of it; times are verified again after the last.
 /// @return what is wrong, or an empty string.

@@ -96,6 +96,7 @@ Ceilings this_ceilings(const Arguments&, const Machine&) {
 }
 
 void check_affordable(const Spec& s, const Arguments& arguments, const std::vector<const Variant*>& variants) {
+  if (arguments.tune) return;  // the model alone is asked
   const double matrices = matrix_bytes(s), device = static_cast<double>(modelled_gpu().dram_bytes);
   if (matrices > 0.95 * device)
     throw BadInput("the matrices need " + with_prefix(matrices) + "B, the modelled GPU has " + with_prefix(device) +

@@ -70,12 +70,24 @@ void add_fused(std::vector<Fused>&, gemm::TypeList<>) {}
 
 constexpr bool kIsFused = !std::is_same_v<this_step_namespace::Activations, gemm::TypeList<>>;
 
+template <class Tile>
+constexpr TileNumbers tile_numbers() {
+  TileNumbers n;
+  if constexpr (requires { Tile::kEveryLayout; }) {
+    n = {Tile::kBlockM,    Tile::kBlockN,  Tile::kBlockK,      Tile::kWarpM,      Tile::kWarpN,
+         Tile::kNumStages, Tile::kThreads, Tile::kSharedBytes, Tile::kEveryLayout};
+  }
+  return n;
+}
+
 template <class Tile, class In, class Out>
 Variant variant() {
-  Variant v{tile_name<Tile>(), 1, 1, kDType<In>, kDType<Out>, run<Tile, In, Out, gemm::Identity>, nullptr};
+  Variant v{tile_name<Tile>(), 1, 1, kDType<In>, kDType<Out>, run<Tile, In, Out, gemm::Identity>, nullptr, tile_numbers<Tile>()};
   // A tile that has slices along k is loaded by its block as a whole; without them, each thread loads for itself.
   if constexpr (requires { Tile::kBlockK; }) v.tile_m = Tile::kBlockM, v.tile_n = Tile::kBlockN;
-  if constexpr (is_first_input<In> && std::is_same_v<In, Out> && !kIsFused) v.gemm_affine = run<Tile, In, Out, Affine>;
+  if constexpr (is_first_input<In> && std::is_same_v<In, Out>) {
+    if constexpr (tile_numbers<Tile>().every_layout && !kIsFused) v.gemm_affine = run<Tile, In, Out, Affine>;
+  }
   if constexpr (std::is_same_v<In, Out>) add_fused<Tile, In>(v.fused, this_step_namespace::Activations{});
   return v;
 }
@@ -105,8 +117,14 @@ std::vector<Variant> variants(gemm::TypeList<Inputs...>) {
 }  // namespace
 
 const Step& this_step() {
-  static const Step step{COURSE_STEP_NAME, variants(this_step_namespace::Inputs{}),
-                         default_activation(this_step_namespace::Activations{})};
+  static const Step step = [] {
+    Step s{COURSE_STEP_NAME, variants(this_step_namespace::Inputs{})};
+    s.activation = default_activation(this_step_namespace::Activations{});
+#ifdef COURSE_KERNEL_VERSION
+    s.tuned = true, s.kernel_version = COURSE_KERNEL_VERSION;
+#endif
+    return s;
+  }();
   return step;
 }
 

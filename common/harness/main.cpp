@@ -1,6 +1,10 @@
 // The program that every step is: runs the step's tiles on the problems it is given, says whether the results are right, and
 // measures or counts what they do. tools/course calls it; so can you.
+#include <chrono>
 #include <cstdio>
+#include <functional>
+#include <map>
+#include <optional>
 
 #include "common/harness/backend.h"
 
@@ -13,6 +17,8 @@ std::vector<const Variant*> variants_for(const Spec& spec) {
     if (v.in == spec.in && v.out == spec.out) variants.push_back(&v);
   return variants;
 }
+
+constexpr int kVerified = 0, kWrong = 1;
 
 // The problems with the epilogue that was asked for. @throws BadInput where the step has no such kernel
 std::vector<Spec> with_epilogue(std::vector<Spec> problems, const Arguments& arguments) {
@@ -36,8 +42,60 @@ std::vector<Spec> with_epilogue(std::vector<Spec> problems, const Arguments& arg
   return problems;
 }
 
+// --show and --clear. @return the exit code
+int manage(TuningCache& cache, const Arguments& arguments) {
+  if (arguments.clear_cache)
+    std::printf("%zu entries removed from %s\n", cache.clear(), arguments.cache.c_str());
+  else
+    std::printf("%s:\n%s", arguments.cache.c_str(), to_text(cache.rows()).c_str());
+  for (const std::string& warning : cache.warnings()) std::fprintf(stderr, "%s: %s\n", this_step().name.c_str(), warning.c_str());
+  return kVerified;
+}
+
+// Finds the best tile, and says which. @return what was found; nothing is wrong with it, or `code` says so
+Tuning tuned(const Spec& spec, const std::function<Problem&()>& problem, const Arguments& arguments, const Machine& machine,
+             const Ceilings& ceilings, int& code) {
+  using Fate = Candidate::Fate;
+  const auto begin = std::chrono::steady_clock::now();
+  TuningCache cache(arguments.cache);
+  Tuning tuning = tune_here(variants_for(spec), spec, problem, machine, ceilings, cache);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  std::map<Fate, int> count;
+  for (const Candidate& c : tuning.candidates) {
+    ++count[c.fate];
+    if (c.fate == Fate::kWrong) {
+      std::printf("%s: WRONG\n%s\n", c.variant->tile.c_str(), c.reason.c_str());
+      code = kWrong;
+    }
+  }
+  if (!tuning.best())
+    throw BadInput("none of this step's tiles runs " + spec.shape() + " on " + machine.gpu + "; --verbose says why");
+  if (tuning.by_model)
+    std::printf("%s: the model expects it to be the best of %zu tiles on %s; %d cannot run there. Nothing was timed.\n",
+                tuning.best()->tile.c_str(), tuning.candidates.size(), machine.gpu.c_str(), count[Fate::kPruned]);
+  else
+    std::printf("%s: the best of %zu tiles; %d timed, %d known from earlier, %d cannot win, %d cannot run; %.4g ms\n",
+                tuning.best()->tile.c_str(), tuning.candidates.size(), count[Fate::kTimed], count[Fate::kKept],
+                count[Fate::kSkipped], count[Fate::kPruned], 1e3 * seconds);
+  if (arguments.verbose) std::printf("%s", to_text(tuning, spec).c_str());
+  std::fflush(stdout);
+  for (const std::string& warning : cache.warnings()) std::fprintf(stderr, "%s: %s\n", this_step().name.c_str(), warning.c_str());
+  return tuning;
+}
+
+// On a GPU, only the best is worth running; the interpreter runs all that the GPU could.
+std::vector<const Variant*> worth_running(const Tuning& tuning) {
+  std::vector<const Variant*> variants;
+  for (const Candidate& c : tuning.candidates)
+    if (variants.empty() || (tuning.by_model && c.fate != Candidate::Fate::kPruned)) variants.push_back(c.variant);
+  return variants;
+}
+
 int run(const Arguments& arguments) {
-  constexpr int kVerified = 0, kWrong = 1;
+  if (arguments.show_cache || arguments.clear_cache) {
+    TuningCache cache(arguments.cache);
+    return manage(cache, arguments);
+  }
   prepare(arguments);
   for (const Spec& spec : arguments.problems)
     if (variants_for(spec).empty())
@@ -46,6 +104,8 @@ int run(const Arguments& arguments) {
   for (const Spec& spec : problems) check_affordable(spec, arguments, variants_for(spec));
   if (!arguments.json.empty()) write_file(arguments.json + ".test", ""), std::remove((arguments.json + ".test").c_str());
   const Machine machine = this_machine();
+  if (arguments.tune && !arguments.json.empty() && machine.backend != "gpu")
+    throw BadInput("--tune --json: the interpreter times nothing that a result file could hold; leave one of them out");
   const Ceilings ceilings = this_ceilings(arguments, machine);
 
   std::vector<Result> results;
@@ -56,16 +116,31 @@ int run(const Arguments& arguments) {
                 spec.layout().c_str(), spec.epilogue.is_identity() ? "" : (", " + name(spec.epilogue)).c_str(),
                 machine.backend == "gpu" ? machine.gpu.c_str() : "interpreter");
     std::fflush(stdout);
-    Problem problem(spec);
+    std::optional<Problem> made;
+    const auto problem = [&]() -> Problem& { return made ? *made : made.emplace(spec); };
+    if (!arguments.tune) problem();
+    std::vector<const Variant*> variants = variants_for(spec);
+    std::vector<TunedTile> tuning;
+    if (this_step().tuned && !arguments.once && spec.flops() > 0) {
+      const Tuning found = tuned(spec, problem, arguments, machine, ceilings, code);
+      variants = worth_running(found), tuning = found.tiles();
+    }
     bool first = true;
-    for (const Variant* v : variants_for(spec)) {
+    for (const Variant* v : variants) {
       Result result;
       result.step = this_step().name, result.tile = v->tile, result.first = first, result.spec = spec;
       result.roofline = roofline(spec, v->tile_m, v->tile_n, ceilings);
+      if (first) result.tuning = tuning;
       first = false;
-      problem.C.poison();
-      if (const std::string wrong = measure(*v, problem, arguments, result); wrong.empty()) {
-        std::printf("\n%s: verified%s", v->tile.c_str(), to_text(result, arguments).c_str());
+      if (arguments.tune) {
+        result.mode = tuning.empty() || !tuning.front().seconds ? "count" : "hot";
+        results.push_back(std::move(result));
+        break;
+      }
+      problem().C.poison();
+      if (const std::string wrong = measure(*v, problem(), arguments, result); wrong.empty()) {
+        const bool brief = this_step().tuned && !result.first && !arguments.verbose;
+        std::printf("\n%s: verified%s", v->tile.c_str(), brief ? "\n" : to_text(result, arguments).c_str());
         results.push_back(std::move(result));
       } else {
         std::printf("\n%s: WRONG\n%s\n", v->tile.c_str(), wrong.c_str());

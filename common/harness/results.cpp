@@ -80,6 +80,11 @@ ordered_json json(const Result& r) {
     j["epilogue"] = {{"activation", name(r.spec.epilogue.activation)}, {"bias", r.spec.epilogue.bias}};
     j["saved_bytes"] = whole(roof.saved_bytes);
   }
+  for (const TunedTile& t : r.tuning) {
+    ordered_json& tile = j["tuning"].emplace_back(
+        ordered_json{{"tile", t.tile}, {"seconds", number(t.seconds)}, {"bound", number(t.bound)}, {"model", number(t.model)}});
+    if (!t.pruned.empty()) tile["pruned"] = t.pruned;
+  }
   if (!r.counters.empty()) {
     for (const auto& [name, value] : r.counters) j["counters"][name] = value;
     j["seconds"] = number(r.seconds);
@@ -206,6 +211,31 @@ std::optional<double> measured_rate(const std::string& path, const std::string& 
         r.contains("epilogue") == !spec.epilogue.is_identity() && r["tflops"].is_number())
       return 1e12 * r["tflops"].get<double>();
   return std::nullopt;
+}
+
+std::vector<Result> read_tuning(const std::string& path) {
+  std::ifstream file(path);
+  const ordered_json document = ordered_json::parse(file, nullptr, false);
+  if (document.is_discarded() || !document.contains("results")) throw std::runtime_error("no results in " + path);
+  const auto dtype = [](const std::string& text) {
+    return text == name(DType::kF16) ? DType::kF16 : text == name(DType::kBF16) ? DType::kBF16 : DType::kF32;
+  };
+  std::vector<Result> results;
+  for (const ordered_json& j : document["results"]) {
+    if (!j.contains("tuning")) continue;
+    Result& r = results.emplace_back();
+    r.step = j["step"], r.tile = j["tile"];
+    const std::string layout = j["layout"];
+    r.spec = {j["m"], j["n"], j["k"], dtype(j["in"]), dtype(j["out"]), layout.at(0) == 't', layout.at(1) == 't'};
+    for (const ordered_json& t : j["tuning"]) {
+      TunedTile& tile = r.tuning.emplace_back();
+      tile.tile = t["tile"], tile.pruned = t.value("pruned", "");
+      if (t["seconds"].is_number()) tile.seconds = t["seconds"].get<double>();
+      if (t["bound"].is_number()) tile.bound = t["bound"];
+      if (t["model"].is_number()) tile.model = t["model"];
+    }
+  }
+  return results;
 }
 
 std::optional<Ceilings> read_ceilings(const std::string& path, const Machine& m) {

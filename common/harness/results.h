@@ -53,6 +53,14 @@ struct Projection {
   double flops_per_second = 0;
 };
 
+/// What tuning found of one tile. Seconds.
+struct TunedTile {
+  std::string tile;
+  std::optional<double> seconds;  ///< measured; nothing where it was not timed
+  double bound = 0, model = 0;    ///< what it takes at least, and what the model expects
+  std::string pruned;             ///< why it cannot run
+};
+
 /// One tile on one problem, verified.
 struct Result {
   std::string step, tile;
@@ -60,6 +68,7 @@ struct Result {
   Spec spec;
   std::string mode;  ///< "hot", "cold", "single" or "count"
   Roofline roofline;
+  std::vector<TunedTile> tuning;  ///< the candidates that it was chosen from, best first
   // On a GPU:
   std::optional<Sample> time;
   std::vector<Baseline> baselines;
@@ -97,6 +106,10 @@ void write_file(const std::string& path, const std::string& text);
 /// Operations per second that a result file holds for `step`'s `tile` on `spec`, hot; nothing where it has no such result.
 /// @throws std::runtime_error when the file cannot be read
 std::optional<double> measured_rate(const std::string& path, const std::string& step, const std::string& tile, const Spec& spec);
+
+/// What a result file holds of tuning: a Result for each problem, with `step`, `tile`, `spec` and `tuning` alone.
+/// @throws std::runtime_error when the file cannot be read
+std::vector<Result> read_tuning(const std::string& path);
 
 /// Ceilings kept in a file, by GPU and driver. Nothing when there is no such file or it is of another GPU or damaged.
 std::optional<Ceilings> read_ceilings(const std::string& path, const Machine& machine);

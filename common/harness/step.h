@@ -2,6 +2,7 @@
 /// A step as the harness sees it: its name and, for each tile and element type, a function to call.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -28,6 +29,16 @@ struct Fused {
   void (*gemm)(const AnyMatrix& A, const AnyMatrix& B, const AnyMatrix& C, const void* bias);
 };
 
+/// A tile in numbers, for those who choose among tiles. Zeros where a step's tiles have no such number.
+struct TileNumbers {
+  int block_m = 0, block_n = 0, block_k = 0;  ///< of C, and steps along k
+  int warp_m = 0, warp_n = 0;                 ///< a warp's part of C
+  int stages = 1;                             ///< tiles of A and B in shared memory
+  int threads = 0;                            ///< of a block
+  std::size_t shared_bytes = 0;               ///< of a block, dynamic
+  bool every_layout = true;                   ///< else what is not nn takes the element-wise path
+};
+
 /// One tile of a step, for one pair of element types.
 struct Variant {
   std::string tile;    ///< "128x128x8, 8x8 per thread" or a name of the step's own
@@ -36,7 +47,8 @@ struct Variant {
   void (*gemm)(const AnyMatrix& A, const AnyMatrix& B, const AnyMatrix& C);
   void (*gemm_affine)(const AnyMatrix& A, const AnyMatrix& B,
                       const AnyMatrix& C);  ///< with Affine as epilogue; null where not built
-  std::vector<Fused> fused = {};            ///< empty where the step has no activations
+  TileNumbers numbers{};
+  std::vector<Fused> fused = {};  ///< empty where the step has no activations
 
   /// Whether it was built for that epilogue.
   bool has(const Epilogue& e) const;
@@ -48,6 +60,8 @@ struct Variant {
 struct Step {
   std::string name;                               ///< "01_naive"
   std::vector<Variant> variants;                  ///< the first of each pair of types is the step's best
+  bool tuned = false;                             ///< the variants are candidates: tuning.h says which is best for a problem
+  std::string kernel_version{};                   ///< changes with the kernels; of a tuned step
   Activation activation = Activation::kIdentity;  ///< what the step is about; its program's default
 };
 

@@ -35,7 +35,7 @@ struct Options {
   /// Called some times a second during launches that take longer than that, with the share of the blocks that have ended, and in
   /// the end with 1.
   std::function<void(double)> progress;
-  double hang_seconds = 20;  ///< a thread that neither accesses memory nor waits for so long counts as endless
+  double hang_seconds = 20;  ///< a thread that computes for so long without accessing memory or waiting counts as endless
 };
 
 /// The options of the next launch.

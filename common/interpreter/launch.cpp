@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <ucontext.h>
 
 #include <chrono>
@@ -155,6 +156,14 @@ class PooledThread {
     pool().idle.push_back(this);
   }
   void signal(int number) { pthread_kill(handle_, number); }
+  /// Time that this thread has computed, in seconds: a busy machine or one that was asleep must not look like an endless loop.
+  double cpu_seconds() const {
+    clockid_t clock{};
+    timespec time{};
+    pthread_getcpuclockid(handle_, &clock);
+    clock_gettime(clock, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  }
 
  private:
   struct Pool {
@@ -225,7 +234,7 @@ class Run {
     std::string waits_for;
     // the watchdog's
     std::uint64_t seen_progress = 0;
-    Clock::time_point seen_at = Clock::now();
+    double seen_at = 0;  // by its thread's clock
   };
 
   void start_slot();  // mutex_ held
@@ -275,6 +284,7 @@ void Run::start_slot() {
   slot.may_run = true;
   slot.thread = &PooledThread::take();
   slot.block = &slot.thread->block();
+  slot.seen_at = slot.thread->cpu_seconds();
   slot.thread->start([this, &slot](Block& block) { work(slot, block); });
 }
 
@@ -399,8 +409,8 @@ void Run::watch(std::unique_lock<std::mutex>& lock) {
       const std::uint64_t progress = slot.block->progress();
       if (progress != slot.seen_progress || !slot.may_run) {
         slot.seen_progress = progress;
-        slot.seen_at = Clock::now();
-      } else if (Clock::now() - slot.seen_at > limit) {
+        slot.seen_at = slot.thread->cpu_seconds();
+      } else if (slot.thread->cpu_seconds() - slot.seen_at > state_.options.hang_seconds) {
         slot.thread->signal(kHangSignal);
       }
     }

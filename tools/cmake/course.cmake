@@ -4,7 +4,7 @@
 #   course_kernels(TARGET)            TARGET's sources hold kernels: nvcc compiles them, or g++/clang with the interpreter's hooks
 #   course_test(NAME SOURCES...)      a doctest program
 #   course_kernel_test(NAME SOURCES...)  one whose sources hold kernels
-#   course_step(NAME)                 a step: steps/NAME -> library step_NAME, program bin/NAME
+#   course_step(NAME [TUNED])         a step: steps/NAME -> library step_NAME, program bin/NAME; TUNED: its tiles are candidates
 
 # ------------------------------------------------------------------------------------------------------------ toolchains
 if(COURSE_GPU)
@@ -117,7 +117,37 @@ function(course_kernel_test name)
   course_kernels(${name})
 endfunction()
 
+# What TUNED adds: the hash of all that a kernel is made of, so that other kernels are timed anew, and fewer architectures.
+function(course_tuned_step name)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/steps/${name}/gemm.cuh ${CMAKE_SOURCE_DIR}/common/device/*.cuh
+       ${CMAKE_SOURCE_DIR}/common/gemm/*.h)
+  set(version ${CMAKE_BINARY_DIR}/steps/${name}/kernel_version.h)
+  set(compiler "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
+  if(COURSE_GPU)
+    set(compiler "nvcc ${CMAKE_CUDA_COMPILER_VERSION} ${CMAKE_CUDA_FLAGS_${CMAKE_BUILD_TYPE}}")
+  endif()
+  add_custom_command(OUTPUT ${version}
+    COMMAND ${CMAKE_COMMAND} "-DSOURCES=${sources}" "-DCOMPILER=${compiler}" -DOUTPUT=${version}
+            -P ${CMAKE_SOURCE_DIR}/tools/cmake/kernel_version.cmake
+    DEPENDS ${sources} ${CMAKE_SOURCE_DIR}/tools/cmake/kernel_version.cmake VERBATIM
+    COMMENT "Hashing what the kernels of ${name} are made of")
+  target_sources(step_${name} PRIVATE ${version})
+  target_compile_options(step_${name} PRIVATE "SHELL:-include ${version}")
+  if(COURSE_EVERY_TILE)
+    target_compile_definitions(step_${name} PRIVATE COURSE_EVERY_TILE)
+  endif()
+  if(COURSE_GPU AND NOT COURSE_GPU_ARCHITECTURES STREQUAL "native")
+    # What is compiled for sm_80 runs on sm_86 and sm_89 too: with so many kernels, once must do.
+    set(architectures ${CMAKE_CUDA_ARCHITECTURES})
+    if("80-real" IN_LIST architectures)
+      list(REMOVE_ITEM architectures 86-real 89-real)
+    endif()
+    set_target_properties(step_${name} PROPERTIES CUDA_ARCHITECTURES "${architectures}")
+  endif()
+endfunction()
+
 function(course_step name)
+  cmake_parse_arguments(PARSE_ARGV 1 step "TUNED" "" "")
   set(folder ${CMAKE_SOURCE_DIR}/steps/${name})
   # The one entry that all steps share, compiled with the step's header.
   set(entry ${CMAKE_BINARY_DIR}/steps/${name}/entry.cpp)
@@ -126,6 +156,9 @@ function(course_step name)
   add_library(step_${name} STATIC ${entry})
   course_kernels(step_${name})
   target_link_libraries(step_${name} PUBLIC harness)
+  if(step_TUNED)
+    course_tuned_step(${name})
+  endif()
 
   add_executable(${name} ${CMAKE_SOURCE_DIR}/common/harness/main.cpp)
   target_link_libraries(${name} PRIVATE step_${name} step_main)

@@ -129,6 +129,7 @@ result = record(
     peak=optional(number),
     ridge=optional(number),
     note=optional(prose),
+    tuning=optional(list_of(record(tile=text, seconds=optional(number), model=optional(number)))),
     time=optional(quantiles),
     tflops=optional(number),
     roofline=optional(number),

@@ -419,11 +419,13 @@ def main():
             print(f"\nThe first of {len(chosen)} kernels that match; --kernel REGEX chooses by the name above.")
         return 0
 
+    # A step that is compiled for fewer has no gate for the others.
+    of_step = {step: [each for each in architectures if any(each in gate.architectures for gate in gates[step])] for step in steps}
     for step in steps:
-        require(architectures, libraries[step], cuobjdump)
+        require(of_step[step], libraries[step], cuobjdump)
     faults = []
     for step in steps:
-        for architecture in architectures:
+        for architecture in of_step[step]:
             kernels = cuobjdump.kernels(libraries[step], architecture)
             pairs = gates_and_kernels(paths[step], gates[step], kernels, architecture)
             print_table(f"{step}, {architecture}", pairs, architecture, style)

@@ -12,6 +12,9 @@ KIND   ladder: all steps, from a GPU's file
        bytes: the three byte models of step=NAME, from any file
        epilogues: what each fused epilogue of step=NAME moves, and what a separate kernel would, from an interpreter's file
        fused: step=NAME against separate kernels and cublasLt's epilogues, in all shapes, from a GPU's file
+       traffic: L2 hit rate and DRAM bytes of the tiles of step=NAME as ncu counted them, from a GPU's file and l2/ beside it
+       registers: what tools/registers counted; takes no options
+       tuning: the best tile of step=NAME for each shape, beside the step's first tile and the model's choice, from a GPU's file
        caches: where ncu saw the reads of step=NAME answered, from a GPU's file and ncu-caches/ beside it
 FILE   a result file, from the repository's root
 OPTION step, dtype, layout, mode, shape (4096x4096x4096): where the file has results of several kinds, which ones
@@ -20,6 +23,7 @@ OPTION step, dtype, layout, mode, shape (4096x4096x4096): where the file has res
 import argparse
 import csv
 import glob
+import json
 import os
 import re
 import sys
@@ -222,6 +226,54 @@ def caches_table(context):
     return markdown(["tile", "bytes without reuse", "asked of L1", "read from L2", "read from DRAM"], rows)
 
 
+def traffic_table(context):
+    first = context.results[0]
+    shape, dtype = OPTIONS["shape"](first), OPTIONS["dtype"](first)
+    path = os.path.join(os.path.dirname(context.file), "l2", f"{first['step']}-{shape}-{dtype}.csv")
+    reads = "lts__t_sectors_srcunit_tex_op_read"
+    try:
+        with open(os.path.join(context.root, path), encoding="utf-8", newline="") as file:
+            launches = results.grouped(list(csv.DictReader(file)), lambda launch: launch["Kernel Name"])
+        rows = []
+        for each, repeated in zip(context.results, launches.values(), strict=True):  # the tiles in their order
+
+            def mean(name, repeated=repeated):
+                return sum(float(launch[f"{name}.sum"]) for launch in repeated) / len(repeated)
+
+            hits, misses = mean(f"{reads}_lookup_hit"), mean(f"{reads}_lookup_miss")
+            dram = [size(mean(f"dram__bytes_{way}")) for way in ("read", "write")]
+            rows.append([each["tile"], percent(hits / (hits + misses)), size(32 * mean(reads)), *dram, rounded(each.get("tflops"))])
+    except (OSError, KeyError, ValueError, ZeroDivisionError) as error:
+        raise BadTable(f"{path} does not hold the launches of each tile: {error}; record it with tools/gpu-checks l2") from None
+    return markdown(["tile", "L2 hit rate, %", "read from L2", "read from DRAM", "written to DRAM", "TFLOP/s"], rows)
+
+
+def tuning_table(context):
+    rows = []
+    for each in context.results:
+        times = {tile["tile"]: tile["seconds"] for tile in each["tuning"] if tile["seconds"]}
+        best = min(times.values(), default=None)
+        timed = [tile for tile in each["tuning"] if tile["tile"] in times]
+        if best is None:
+            raise BadTable(f"{context.file}: nothing was timed for {OPTIONS['shape'](each)}")
+        expected = min(timed, key=lambda tile: tile["model"])["tile"]
+        rows.append(
+            [
+                OPTIONS["shape"](each).replace("x", "×"),
+                min(times, key=times.get),
+                rounded(best * 1e6),
+                rounded(each["flops"] / best * 1e-12),
+                percent(best / times[FIRST_TILE]) if FIRST_TILE in times else NOTHING,
+                f"{expected}, {percent(best / times[expected])} %",
+            ]
+        )
+    header = ["shape", "best tile", "µs", "TFLOP/s", f"{FIRST_TILE}, % of the best", "expected by the model, % of the best"]
+    return markdown(header, rows)
+
+
+FIRST_TILE = "128x128x64 warp 64x64 s3 g8"  # of the steps before
+
+
 # Of each kind: what makes it, whether it is about one step, and the backend that its file must be of.
 KINDS = {
     "ladder": (ladder_table, False, "gpu"),
@@ -229,9 +281,11 @@ KINDS = {
     "counts": (counts_table, True, "interpreter"),
     "fragments": (fragments_table, True, "interpreter"),
     "bytes": (bytes_table, True, None),
+    "tuning": (tuning_table, True, "gpu"),
     "caches": (caches_table, True, "gpu"),
     "epilogues": (epilogues_table, True, "interpreter"),
     "fused": (fused_table, True, "gpu"),
+    "traffic": (traffic_table, True, "gpu"),
 }
 ACROSS_SHAPES = ("fused",)  # kinds with a row for each shape
 OPTIONS = {
@@ -252,14 +306,34 @@ def source(context, file):
         parts = [f"counted by the interpreter, as {gpu['name']}"]
     parts += [document["created"][:10], f"commit {document.get('commit') or NOTHING}"]
     shape, *rest = results.describe(results.setting(context.results[0]))
-    parts += [shape.replace("x", "×")] * (len(results.grouped(context.results, OPTIONS["shape"])) == 1) + rest
+    shapes = results.grouped(context.results, OPTIONS["shape"])
+    if len(shapes) > 1:
+        shape = f"{len(shapes)} shapes"
+    parts += [shape.replace("x", "×"), *rest]
     return f"{', '.join(parts)}: [{os.path.basename(file)}]({context.link(file)})"
+
+
+def registers_table(root, file, link):
+    try:
+        with open(os.path.join(root, file), encoding="utf-8") as opened:
+            counted = json.load(opened)
+        versions = counted["registers"]
+        layouts = list(next(iter(versions.values())))
+        rows = [[version, *(str(by_layout[layout]) for layout in layouts)] for version, by_layout in versions.items()]
+        made_by = f"nvcc {counted['nvcc']}, {counted['architecture']}: [{os.path.basename(file)}]({link})"
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, StopIteration) as error:
+        raise BadTable(f"cannot be read: {error!r}; make it with tools/registers") from None
+    return ["", *markdown(["the epilogue's indices", *layouts], rows), "", made_by, ""]
 
 
 def make_table(root, folder, kind, file, options):
     """The lines between the markers."""
+    if kind == "registers":
+        if options.strip():
+            raise BadTable("registers takes no options")
+        return registers_table(root, file, os.path.relpath(os.path.join(root, file), folder))
     if kind not in KINDS:
-        raise BadTable(f"no such kind of table; there are: {', '.join(KINDS)}")
+        raise BadTable(f"no such kind of table; there are: {', '.join(KINDS)}, registers")
     make, is_of_one_step, backend = KINDS[kind]
     wanted = dict(option.split("=", 1) for option in options.split())
     unknown = [name for name in wanted if name not in OPTIONS]
@@ -271,9 +345,11 @@ def make_table(root, folder, kind, file, options):
     if backend not in (None, document["backend"]):
         raise BadTable(f"needs a file whose backend is {backend}; this one's is {document['backend']}")
     chosen = [each for each in document["results"] if all(OPTIONS[name](each) == wanted[name] for name in wanted)]
+    if kind == "tuning":  # of all shapes that were tuned
+        chosen = [each for each in chosen if each.get("tuning")]
     differ = 3 if kind in ACROSS_SHAPES else 0  # m, n and k come first
     settings = results.grouped(chosen, lambda each: results.setting(each)[differ:])
-    if len(settings) != 1:
+    if len(settings) != 1 and not (chosen and kind == "tuning"):
         found = "; ".join(dict.fromkeys(", ".join(results.describe(results.setting(each))) for each in chosen)) or "none"
         raise BadTable(f"needs results of one shape, dtype, layout and mode; found: {found}")
     context = Context(root, folder, file, document, chosen)

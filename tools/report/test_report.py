@@ -16,6 +16,7 @@ from unittest import mock
 
 import compare
 import ladder
+import registers
 import results
 import tables
 import terminal
@@ -116,6 +117,17 @@ def interpreter_document():
             interpreter_result("02_tiled", "128x128x8", 4.36e9, True, 32768, 98304, 32768),
         ],
     )
+
+
+class Registers(unittest.TestCase):
+    def test_each_version_differs_where_it_says(self):
+        with open(HERE.parent.parent / registers.KERNEL, encoding="utf-8") as file:
+            kernel = file.read()
+        texts = registers.versions(kernel)
+        self.assertEqual(texts["as it stands"], kernel)
+        self.assertEqual(len(set(texts.values())), 3)
+        with self.assertRaisesRegex(results.BadFile, "0 times, not once"):
+            registers.versions(kernel.replace(registers.INDICES, ""))
 
 
 class InFolder(unittest.TestCase):
@@ -679,7 +691,7 @@ class Tables(InFolder):
         text = self.read("README.md")
         self.assertIn("| 4096×4096×4096 | bias + gelu | 23,200 | ±0.4% | 1.00× | – | 1.25× | 1.12× | 64.0 MB |\n", text)
         self.assertIn("| 64×4096×4096 | bias | – | – | – | – | – | – | 64.0 MB |\n", text)
-        self.assertIn("commit 0123456789ab, f32, nn, hot: [gpu.json]", text)
+        self.assertIn("commit 0123456789ab, 2 shapes, f32, nn, hot: [gpu.json]", text)
         other["layout"] = "tn"
         self.put("docs/results/gpu.json", document)
         self.assertIn("needs results of one shape, dtype, layout and mode", self.run_tables(False)[1])
@@ -697,6 +709,44 @@ class Tables(InFolder):
         text = self.read("README.md")
         self.assertIn("| none | 84.1 MB | 262 kB | – | – |\n| relu | 84.1 MB | 262 kB | 512 kB | 524 kB |\n", text)
 
+    def test_traffic(self):
+        reads = "lts__t_sectors_srcunit_tex_op_read"
+        names = (reads, reads + "_lookup_hit", reads + "_lookup_miss", "dram__bytes_read", "dram__bytes_write")
+        header = "ID,Kernel Name," + ",".join(name + ".sum" for name in names) + "\n"
+        path = "docs/results/l2/01_naive-4096x4096x4096-f32.csv"
+        self.put("README.md", f"<!-- table traffic docs/results/gpu.json step=01_naive -->\n{tables.END}\n")
+        self.assertRegex(self.run_tables(False)[1], f"{path} does not hold the launches of each tile")
+        one = "0,a,1000,600,200,5000,70\n1,a,3000,900,300,7000,90\n"
+        self.put(path, header + one)
+        self.assertEqual(self.run_tables(False)[0], 2)  # two tiles
+        self.put(path, header + one + "2,b,1000,1000,0,4000,20\n")
+        self.assertEqual(self.run_tables(False)[0], 0)
+        text = self.read("README.md")
+        self.assertIn("| coalesced | 75.0 | 64.0 kB | 6.00 kB | 80 B | ", text)
+        self.assertIn("| swapped | 100 | 32.0 kB | 4.00 kB | 20 B | ", text)
+
+    def test_what_a_kernel_takes(self):
+        document = gpu_document()
+        document["results"][2]["launch"] = {"registers": 234, "shared_bytes": 98304, "blocks_per_sm": 2}
+        self.put("docs/results/gpu.json", document)
+        self.put("README.md", f"<!-- table tiles docs/results/gpu.json step=02_tiled -->\n{tables.END}\n")
+        self.assertEqual(self.run_tables(False)[0], 0)
+        text = self.read("README.md")
+        self.assertRegex(text, r"(?m)^\| 128x128x8, 8x8 per thread .* \| 234 \| 98,304 \| 2 \|$")
+        self.assertRegex(text, r"(?m)^\| 64x64x8, 4x4 per thread .* \| – \| – \| – \|$")
+
+    def test_registers(self):
+        path = "docs/results/registers/04.json"
+        marker = f"<!-- table registers {path} -->\n{tables.END}\n"
+        self.put("README.md", marker)
+        self.assertRegex(self.run_tables(False)[1], "make it with tools/registers")
+        versions = {"kept": {"nn": 231, "nt": 230}, "computed again": {"nn": 228, "nt": 224}}
+        self.put(path, {"nvcc": "13.0.88", "architecture": "sm_90a", "registers": versions})
+        self.assertEqual(self.run_tables(False)[0], 0)
+        self.assertIn("| computed again | 228 | 224 |\n\nnvcc 13.0.88, sm_90a: [04.json]", self.read("README.md"))
+        self.put("README.md", marker.replace(" -->", " step=x -->", 1))
+        self.assertIn("takes no options", self.run_tables(False)[1])
+
     def test_fragments(self):
         document = interpreter_document()
         document["results"][0]["counters"] |= {
@@ -713,6 +763,32 @@ class Tables(InFolder):
         self.put("README.md", f"<!-- table fragments docs/results/interpreter.json step={step} -->\n{tables.END}\n")
         self.assertEqual(self.run_tables(False)[0], 0)
         self.assertIn("| 1,024 | 16.0 | 2,048 | 16,384 | 2.00 | 8,192 |", self.read("README.md"))
+
+    def test_tuning(self):
+        document = gpu_document()
+        marker = "<!-- table tuning docs/results/gpu.json step=02_tiled -->"
+        self.put("README.md", f"{marker}\n{tables.END}\n")
+        self.assertIn("found: none", self.run_tables(False)[1])  # no result of a step that tunes
+        tuned = [each for each in document["results"] if each["step"] == "02_tiled"][0]
+        first, other = tables.FIRST_TILE, "32x32x64 warp 16x16 s6 g8"
+        tuned["tuning"] = [
+            {"tile": other, "seconds": 2e-6, "bound": 1e-6, "model": 3e-6},
+            {"tile": first, "seconds": 4e-6, "bound": 1e-6, "model": 2.5e-6},
+            {"tile": "left out", "seconds": None, "bound": 5e-6, "model": 1e-6},
+            {"tile": "too large", "seconds": None, "bound": 0, "model": 0, "pruned": "shared memory"},
+        ]
+        document["results"].append({**tuned, "m": 64, "n": 64, "k": 64, "flops": 2 * 64**3})
+        self.put("docs/results/gpu.json", document)
+        self.assertEqual(self.run_tables(False)[0], 0)
+        text = self.read("README.md")
+        self.assertIn(f"| 64×64×64 | {other} | 2.00 | 0.262 | 50.0 | {first}, 50.0 % |\n", text)
+        self.assertIn("2 shapes, f32, nn, hot: [gpu.json]", text)
+        tuned["tuning"] = tuned["tuning"][2:]
+        self.put("docs/results/gpu.json", document)
+        self.assertIn("nothing was timed for 4096x4096x4096", self.run_tables(False)[1])
+        tuned["tuning"] = [{"tile": first, "seconds": "fast", "model": 1}]
+        self.put("docs/results/gpu.json", document)
+        self.assertIn("seconds", self.run_tables(False)[1])
 
     def test_new_results_are_drift(self):
         self.put("README.md", LADDER_TABLE)

@@ -351,6 +351,17 @@ class Command(unittest.TestCase):
         self.assertRegex(out, r"\ntile +1 +34 +– +8 +FFMA 1 +–\n")
         self.assertTrue(out.endswith("\nEvery demand holds.\n"))
 
+    def test_a_step_that_is_compiled_for_fewer(self):
+        gate = "[tile]\nkernels = Tile\nstack = 8\narchitectures = sm_90a"
+        self.write("steps/01_x/sass.ini", gate)
+        code, out, _ = self.run_sass()
+        self.assertEqual(code, 0)
+        self.assertNotIn("sm_89", out)
+        self.write("steps/01_x/sass.ini", gate + " sm_89")
+        code, _, err = self.run_sass()
+        self.assertEqual(code, 2)
+        self.assertIn("is built for sm_90a, not for sm_89", err)
+
     def test_what_does_not_hold(self):
         self.write("steps/01_x/sass.ini", "[tile]\nkernels = Tile\nregisters = 32\nshared = 5000\ndynamic_shared = 4")
         code, out, err = self.run_sass("--arch", "sm_90a", "1")

@@ -378,6 +378,18 @@ TEST_CASE("progress of a long launch") {
 }
 
 // ------------------------------------------------------------------------------------------------------- device memory
+// As if the machine were busy with something else.
+__global__ void not_scheduled_for_long(int* out) {
+  usleep(400000);
+  out[threadIdx.x] = 1;
+}
+TEST_CASE("a thread that the machine does not run is no endless loop") {
+  const WithOptions impatient([](auto& o) { o.hang_seconds = 0.1; });
+  auto out = zeros<int>(1, "out");
+  launch(not_scheduled_for_long, 1, 1, 0, out.data());
+  CHECK(out.download() == std::vector<int>{1});
+}
+
 TEST_CASE("device memory") {
   CHECK_THROWS_AS(Buffer<char>(std::size_t(200) << 30), std::bad_alloc);  // more than the modelled GPU has
   Buffer<int> buffer(10, "ten");

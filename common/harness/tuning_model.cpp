@@ -1,0 +1,94 @@
+#include "common/harness/tuning_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/harness/text.h"
+
+namespace harness {
+namespace {
+
+constexpr int kWarp = 32, kSchedulers = 4;  // of an SM
+constexpr int kMaxRegisters = 255;          // of a thread; a kernel needs about kOtherRegisters beside fragments
+constexpr int kOtherRegisters = 24;
+constexpr int kRegisterUnit = 256;                  // a warp's registers are given out in such units
+constexpr std::size_t kReservedSharedBytes = 1024;  // the driver's own share of each block, from compute capability 8.0 on
+constexpr double kSharedBytesPerClock = 128, kL2BytesPerClock = 64;  // of an SM
+
+// Ceilings are measured at the power limit, where clocks are lower than in a short kernel.
+constexpr double kHeadroom = 1.25;
+
+// For the estimate alone, in clocks: a trip to the L2 cache, and what a block does before its first product and after its last.
+constexpr double kL2Latency = 800, kPrologueAndEpilogue = 2500;
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// Accumulators, and two sets of fragments of A and B, of which each 16 x 16 takes four.
+int fragment_registers(const TileNumbers& t) { return t.warp_m * t.warp_n / kWarp + 2 * 4 * (t.warp_m + t.warp_n) / 16; }
+
+int registers_of_block(const TileNumbers& t, const std::optional<KernelResources>& kernel) {
+  const int of_thread = kernel ? kernel->registers : std::min(fragment_registers(t) + kOtherRegisters, kMaxRegisters);
+  return t.threads / kWarp * ((of_thread * kWarp + kRegisterUnit - 1) / kRegisterUnit * kRegisterUnit);
+}
+
+std::string kilobytes(std::size_t bytes) { return digits(static_cast<double>(bytes) / 1024) + " KiB"; }
+
+}  // namespace
+
+Occupancy occupancy(const TileNumbers& t, const std::optional<KernelResources>& kernel, const GpuLimits& gpu) {
+  Occupancy least{gpu.blocks_per_sm, "blocks"};
+  const auto at_most = [&](std::size_t blocks, const char* limit) {
+    if (blocks < static_cast<std::size_t>(least.blocks)) least = {static_cast<int>(blocks), limit};
+  };
+  at_most(static_cast<std::size_t>(gpu.threads_per_sm / std::max(1, t.threads)), "threads");
+  at_most(static_cast<std::size_t>(gpu.registers_per_sm / std::max(1, registers_of_block(t, kernel))), "registers");
+  at_most(gpu.shared_per_sm / (t.shared_bytes + kReservedSharedBytes), "shared memory");
+  return least;
+}
+
+std::string why_pruned(const TileNumbers& t, const std::optional<KernelResources>& kernel, const Spec& spec, const GpuLimits& gpu) {
+  if (!t.every_layout && (spec.transpose_a || spec.transpose_b))
+    return "compiled for nn alone, not for " + spec.layout() + "; the CMake option COURSE_EVERY_TILE compiles the rest";
+  if (t.shared_bytes > gpu.shared_per_block)
+    return "shared memory: a block needs " + kilobytes(t.shared_bytes) + ", " + gpu.name + " gives it at most " +
+           kilobytes(gpu.shared_per_block);
+  if (const int needed = fragment_registers(t) + kOtherRegisters; !kernel && needed > kMaxRegisters)
+    return "registers: a thread needs about " + std::to_string(needed) + ", and has at most " + std::to_string(kMaxRegisters);
+  if (kernel && kernel->local_bytes > 0)
+    return "registers: " + std::to_string(kernel->local_bytes) + " bytes of a thread did not fit into its " +
+           std::to_string(kernel->registers) + " and are in local memory";
+  if (const Occupancy o = occupancy(t, kernel, gpu); o.blocks == 0)
+    return "occupancy: an SM of " + gpu.name + " holds no block of " + std::to_string(t.threads) + " threads and " +
+           std::to_string(registers_of_block(t, kernel)) + " registers, for lack of " + o.limit;
+  return "";
+}
+
+Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu) {
+  const auto real = [](auto x) { return static_cast<double>(x); };
+  const std::int64_t blocks = ceil_div(spec.m, t.block_m) * ceil_div(spec.n, t.block_n), k_tiles = ceil_div(spec.k, t.block_k);
+  const std::int64_t on_busiest = ceil_div(blocks, gpu.multiprocessors);  // SM
+  const int warps = t.threads / kWarp, held = std::max(1, occupancy(t, {}, gpu).blocks);
+  const double k = real(k_tiles * t.block_k), element = real(bytes(spec.in));
+
+  // What one block asks of the units of its SM, in clocks.
+  const double flops_per_clock = gpu.mma_flops / gpu.multiprocessors / gpu.clock_hz;
+  const double copied = real(t.block_m + t.block_n) * k * element;
+  const double read = real(warps) * real(t.warp_m + t.warp_n) * k * element;
+  const double mma = 2.0 * t.block_m * t.block_n * k / flops_per_clock;
+  const double shared = (copied + read) / kSharedBytesPerClock, l2 = copied / kL2BytesPerClock;
+  // Each of the SM's schedulers has tensor cores of its own, and a warp stays with its scheduler.
+  const double busiest = real(on_busiest), schedulers = real(ceil_div(on_busiest * warps, kSchedulers) * kSchedulers) / warps;
+
+  Prediction p;
+  p.waves = real(blocks) / (real(held) * gpu.multiprocessors);
+  p.bound = std::max({schedulers * mma / kHeadroom, busiest * shared, busiest * l2}) / gpu.clock_hz;
+  const double together = real(std::min<std::int64_t>(held, on_busiest));
+  const double in_flight = together * std::max(1, t.stages - 1) * real(t.block_m + t.block_n) * t.block_k * element;
+  const double copying = std::max(busiest * l2, busiest * copied / in_flight * kL2Latency);
+  const double rounds = std::ceil(busiest / held);
+  const double working = std::max(schedulers * mma + busiest * shared / 2, copying);
+  p.seconds = std::max((working + rounds * kPrologueAndEpilogue) / gpu.clock_hz, p.bound);
+  return p;
+}
+
+}  // namespace harness
