@@ -180,7 +180,11 @@ test_refusals() {
   refused 'none of: nn nt tn tt' run --layout 'nn nt'
   refused 'none of: gpu interpreter' run --on tpu
   refused 'none of: gpu interpreter' test --on tpu
-  refused 'none of: hot cold' run --mode warm
+  refused 'none of: hot cold single' run --mode warm
+  refused 'none of: identity leaky_relu relu gelu silu' run --activation tanh
+  refused 'none of: identity leaky_relu relu gelu silu' run --activation=
+  refused 'needs a value' run --activation
+  refused 'unknown option' run --bias=yes
   refused '--mode is about the GPU' run --on interpreter --mode cold
   refused 'none of: h200 a100 h100 4090' run --as b200
   refused 'none of: h200 a100 h100 4090' run --as=
@@ -267,6 +271,20 @@ test_arguments_reach_the_step() {
   ) --order random:7 --force --json $results/01_naive.json"
   course run -- 1 --on
   check 'after --, everything is a step' contains "$errors" "no step '--on'"
+}
+
+test_activations() {
+  local logs=$scratch/course/build/logs
+  echo 'using Activations = gemm::TypeList<gemm::LeakyRelu>;' >"$scratch/course/steps/02_tiled/gemm.cuh"
+  course run 02_tiled --on interpreter --activation gelu --bias
+  check 'they reach the step' contains "$output" ' --activation gelu --bias '
+  course run 1 --on interpreter --activation gelu
+  check 'one that was named gets them, too' contains "$output" ' --activation gelu '
+  course run --on interpreter --bias
+  check 'all steps' equal "$(steps_run)" '02_tiled '
+  check 'all steps: who is left out' contains "$errors" '01_naive fuses nothing: left out.'
+  rm "$scratch/course/steps/02_tiled/gemm.cuh"
+  rm -f "$logs"/run-*
 }
 
 test_tune() {

@@ -38,9 +38,13 @@ void describe(CLI::App& app, Typed& typed, Arguments& arguments) {
   app.add_option("--dtype", typed.dtype, "element type of A, B and C: f32, f16 or bf16 (fp32, fp16 mean the same)")
       ->capture_default_str();
   app.add_option("--layout", typed.layout, "nn, nt, tn or tt: n is row-major, t is column-major; A first")->capture_default_str();
+  app.add_option("--activation", arguments.activation,
+                 "fused into the epilogue: identity, leaky_relu, relu, gelu or silu; without it, what the step is about");
+  app.add_flag("--bias", arguments.bias, "fused too: a random bias for each column, added before the activation");
   app.add_option("--json", arguments.json, "write the results to this file, as docs/results/README.md describes");
 #ifdef COURSE_ON_GPU
-  app.add_option("--mode", typed.mode, "hot: one set of matrices; cold: sets in turn, more than 3 times the L2 cache")
+  app.add_option("--mode", typed.mode,
+                 "hot: one set of matrices; cold: sets in turn, more than 3 times the L2 cache; single: cold, one launch at a time")
       ->capture_default_str();
   app.add_flag("--once", arguments.once, "launch each tile once, time nothing: for ncu and compute-sanitizer");
   app.add_option("--ceilings", arguments.ceilings, "keep the GPU's measured ceilings in this file");
@@ -68,8 +72,9 @@ void interpret(const Typed& typed, Arguments& arguments) {
   if (!dtypes.contains(typed.dtype)) throw BadInput("--dtype " + typed.dtype + ": expected f32, f16 or bf16");
   if (layout != "nn" && layout != "nt" && layout != "tn" && layout != "tt")
     throw BadInput("--layout " + layout + ": expected nn, nt, tn or tt");
-  if (typed.mode != "hot" && typed.mode != "cold") throw BadInput("--mode " + typed.mode + ": expected hot or cold");
-  arguments.mode = typed.mode == "hot" ? Mode::kHot : Mode::kCold;
+  static const std::map<std::string, Mode> modes = {{"hot", Mode::kHot}, {"cold", Mode::kCold}, {"single", Mode::kSingle}};
+  if (!modes.contains(typed.mode)) throw BadInput("--mode " + typed.mode + ": expected hot, cold or single");
+  arguments.mode = modes.at(typed.mode);
   std::istringstream list(typed.shapes + ",");
   for (std::string shape; std::getline(list, shape, ',');) {
     Spec spec = parse_shape(shape);

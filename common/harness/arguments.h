@@ -10,13 +10,19 @@
 namespace harness {
 
 /// What a timed launch finds in the L2 cache: what the one before left there, or nothing of use.
-enum class Mode { kHot, kCold };
+enum class Mode {
+  kHot,
+  kCold,
+  kSingle,  ///< cold too, and each launch by itself, where kHot and kCold repeat short ones in a CUDA graph
+};
 
 /// A step's command line, checked.
 struct Arguments {
   std::vector<Spec> problems;
   Mode mode = Mode::kHot;
-  bool once = false;  ///< one launch per tile, not timed: for profilers
+  std::string activation;  ///< as typed; empty: the step's own
+  bool bias = false;       ///< added before the activation
+  bool once = false;       ///< one launch per tile, not timed: for profilers
   std::string order = "forward";
   bool force = false;
   std::string project_to;  ///< name of a GPU, or empty

@@ -1,10 +1,12 @@
-// A step's program on the GPU: verified, timed against cuBLAS, verified again.
+// A step's program on the GPU: verified, timed against cuBLAS and, where it fuses something, against separate kernels; verified
+// again.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <memory>
 
 #include "common/device/device.cuh"
+#include "common/harness/activation_kernel.h"
 #include "common/harness/backend.h"
 #include "common/harness/baselines.h"
 #include "common/harness/ceilings.h"
@@ -49,7 +51,7 @@ constexpr int kMaxSets = 8192;
 class BufferSets {
  public:
   BufferSets(const Problem& problem, const TestMatrix& baseline_C, int sets)
-      : matrices_{&problem.A, &problem.B, &problem.C, &baseline_C} {
+      : matrices_{&problem.A, &problem.B, &problem.C, &baseline_C, &problem.bias}, has_bias_(problem.spec.epilogue.bias) {
     for (const TestMatrix* m : matrices_) {
       const std::size_t pitch = (m->allocated_bytes() + 511) / 512 * 512;  // as cudaMalloc aligns
       device::Buffer<unsigned char> copies(pitch * static_cast<std::size_t>(sets - 1), "copies");
@@ -62,8 +64,8 @@ class BufferSets {
     }
   }
 
-  Operands ours(int set) const { return {view(0, set), view(1, set), view(2, set)}; }
-  Operands baselines(int set) const { return {view(0, set), view(1, set), view(3, set)}; }
+  Operands ours(int set) const { return with_C(2, set); }
+  Operands baselines(int set) const { return with_C(3, set); }
   /// Puts what is in a set's C into the problem's own.
   void bring_back_C(int set) const {
     const std::vector<void*>& allocations = allocations_[2];
@@ -72,47 +74,75 @@ class BufferSets {
   }
 
  private:
+  Operands with_C(std::size_t C, int set) const {
+    return {view(0, set), view(1, set), view(C, set), has_bias_ ? view(4, set).data : nullptr};
+  }
   AnyMatrix view(std::size_t matrix, int set) const {
     return matrices_[matrix]->view_in(allocations_[matrix][static_cast<std::size_t>(set)]);
   }
 
   std::vector<const TestMatrix*> matrices_;
+  bool has_bias_;
   std::vector<std::vector<void*>> allocations_;  // per matrix and set
   std::vector<device::Buffer<unsigned char>> copies_;
 };
 
 struct Competitor {
   const char* name;
-  int candidates;  // that it was chosen from
-  Cublas::Algorithm algorithm;
+  int candidates;     // that it was chosen from
+  Epilogue epilogue;  // of what it computes
+  std::function<void(const Operands&)> launch;
 };
 
-// cublasGemmEx, and the fastest of cublasLt's candidates; without those that cuBLAS cannot run.
-std::vector<Competitor> find_baselines(const Problem& p, const BufferSets& buffers, const TimingPlan& plan) {
+// Their names in results. The last four are of fused problems.
+constexpr char kGemmEx[] = "cublasGemmEx", kLt[] = "cublasLt", kGemmExThen[] = "cublasGemmEx, then epilogue",
+               kLtFused[] = "cublasLt, fused", kUnfused[] = "unfused", kUnfusedThen[] = "unfused, then epilogue";
+
+std::vector<const char*> names_of_baselines(const Spec& s) {
+  if (s.epilogue.is_identity()) return {kGemmEx, kLt};
+  return {kGemmEx, kGemmExThen, kLtFused, kUnfused, kUnfusedThen};
+}
+
+// cublasGemmEx, and the fastest of cublasLt's candidates; without those that cuBLAS cannot run. For a fused problem, cublasLt fuses
+// too; and cublasGemmEx and the step's own kernel without the epilogue come twice, alone and with a separate kernel after them.
+std::vector<Competitor> find_baselines(const Variant& variant, const Problem& p, const BufferSets& buffers,
+                                       const TimingPlan& plan) {
   std::vector<Competitor> found;
   const Operands like = buffers.baselines(0);
-  for (const Cublas::Algorithm& a : cublas().gemm_ex(like, p.spec.in, p.spec.out)) found.push_back({"cublasGemmEx", 1, a});
-  const std::vector<Cublas::Algorithm> candidates = cublas().lt_candidates(like, p.spec.in, p.spec.out);
+  const Epilogue epilogue = p.spec.epilogue;
+  const auto add = [&, type = p.spec.out](const char* name, const char* name_then,
+                                          const std::function<void(const Operands&)>& gemm) {
+    found.push_back({name, 1, {}, gemm});
+    if (!epilogue.is_identity())
+      found.push_back({name_then, 1, epilogue, [gemm, type, epilogue](const Operands& o) {
+                         gemm(o);
+                         launch_activation(type, o.C, epilogue, o.bias);
+                       }});
+  };
+  for (const Cublas::Algorithm& a : cublas().gemm_ex(like, p.spec.in, p.spec.out)) add(kGemmEx, kGemmExThen, a.launch);
+  if (!epilogue.is_identity()) add(kUnfused, kUnfusedThen, [&variant](const Operands& o) { variant.gemm(o.A, o.B, o.C); });
+  const std::vector<Cublas::Algorithm> candidates = cublas().lt_candidates(like, p.spec.in, p.spec.out, epilogue);
   if (candidates.empty()) return found;
   std::vector<Contestant> contestants;
   for (const Cublas::Algorithm& a : candidates) contestants.push_back({[&](int set) { a.launch(buffers.baselines(set)); }});
   TimingPlan quick = plan;
-  quick.min_rounds = 3, quick.max_rounds = 7, quick.seconds = 0.2;
+  quick.min_rounds = 3, quick.max_rounds = plan.graphs ? 7 : 31, quick.seconds = 0.2;
   const Timings timings = time_in_rounds(contestants, quick);
   std::size_t best = 0;
   for (std::size_t i = 1; i < candidates.size(); ++i)
     if (timings.sample(i).median < timings.sample(best).median) best = i;
-  found.push_back({"cublasLt", static_cast<int>(candidates.size()), candidates[best]});
+  found.push_back(
+      {epilogue.is_identity() ? kLt : kLtFused, static_cast<int>(candidates.size()), epilogue, candidates[best].launch});
   return found;
 }
 
 // A baseline that computes something else would be no baseline. @throws device::Error
 void check_baseline(const Competitor& c, const Problem& p, TestMatrix& C) {
   C.poison();
-  c.algorithm.launch({p.A.view(), p.B.view(), C.view()});
+  c.launch({p.A.view(), p.B.view(), C.view(), p.spec.epilogue.bias ? p.bias.view().data : nullptr});
   device::synchronize();
   std::string wrong = C.fetch();
-  if (wrong.empty()) wrong = p.reference.compare(C, Reference::Sums::kInParts);
+  if (wrong.empty()) wrong = p.reference.compare(C, Reference::Sums::kInParts, c.epilogue, p.bias);
   if (!wrong.empty()) throw device::Error(std::string(c.name) + " computed something else: " + wrong);
 }
 
@@ -130,27 +160,29 @@ Launch describe(const device::LaunchConfiguration& c) {
 }
 
 void time_against_baselines(const Variant& variant, Problem& problem, const Arguments& arguments, Result& result) {
-  result.baselines = {{"cublasGemmEx", {}, {}, 1}, {"cublasLt", {}, {}, 1}};
-  result.mode = arguments.mode == Mode::kHot ? "hot" : "cold";
+  for (const char* name : names_of_baselines(problem.spec)) result.baselines.push_back({name, {}, {}, 1});
+  result.mode = arguments.mode == Mode::kHot ? "hot" : arguments.mode == Mode::kCold ? "cold" : "single";
   if (problem.spec.flops() == 0) return;
+  const device::LaunchConfiguration launch = device::last_launch();  // of the step: it was verified just before
 
   TimingPlan plan;
   plan.sets = arguments.mode == Mode::kHot ? 1 : cold_sets(problem.spec);
+  plan.graphs = arguments.mode != Mode::kSingle;
   TestMatrix baseline_C("C of cuBLAS", problem.spec.out, row_major(problem.spec.m, problem.spec.n));
   baseline_C.poison();
   problem.C.poison();
   const BufferSets buffers(problem, baseline_C, plan.sets);
-  const std::vector<Competitor> found = find_baselines(problem, buffers, plan);
+  const std::vector<Competitor> found = find_baselines(variant, problem, buffers, plan);
+  int last_set = 0;  // that our kernel wrote to
   std::vector<Contestant> contestants = {{[&](int set) {
-    const Operands o = buffers.ours(set);
-    variant.gemm(o.A, o.B, o.C);
+    const Operands o = buffers.ours(last_set = set);
+    variant.run(problem.spec.epilogue, o.A, o.B, o.C, o.bias);
   }}};
   for (const Competitor& c : found) {
     check_baseline(c, problem, baseline_C);
-    contestants.push_back({[&](int set) { c.algorithm.launch(buffers.baselines(set)); }});
+    contestants.push_back({[&](int set) { c.launch(buffers.baselines(set)); }});
   }
 
-  const device::LaunchConfiguration launch = device::last_launch();  // of the step: it was verified just before
   const Timings timings = time_in_rounds(contestants, plan, [&] { result.conditions = nvml().conditions(); });
   result.time = timings.sample(0);
   result.launch = describe(launch);
@@ -159,8 +191,8 @@ void time_against_baselines(const Variant& variant, Problem& problem, const Argu
       if (b.name == found[i].name)
         b.time = timings.sample(i + 1), b.ratio = timings.ratio(0, i + 1), b.candidates = found[i].candidates;
 
-  // What the timed launches wrote, in the first set and in the last. All of them began as NaN.
-  for (const int set : {0, plan.sets - 1}) {
+  // What the timed launches wrote, in the first set and in the last one. All of them began as NaN.
+  for (const int set : {0, last_set}) {
     buffers.bring_back_C(set);
     if (const std::string wrong = problem.verify(); !wrong.empty())
       throw device::Error("after " + std::to_string(timings.seconds[0].size() * static_cast<std::size_t>(timings.launches[0])) +
@@ -218,10 +250,10 @@ void check_affordable(const Spec& s, const Arguments& arguments, const std::vect
   const double matrices = matrix_bytes(s), mn = static_cast<double>(s.m) * static_cast<double>(s.n);
   double needed =
       matrices + (arguments.once ? 0 : mn * static_cast<double>(bytes(s.out))) + 16 * mn;  // with cuBLAS's C, the reference
-  if (arguments.mode == Mode::kCold && !arguments.once && s.flops() > 0) {
+  if (arguments.mode != Mode::kHot && !arguments.once && s.flops() > 0) {
     const int sets = cold_sets(s);
     if (sets > kMaxSets)
-      throw BadInput("--mode cold: " + s.shape() + " is so small that " + std::to_string(sets) +
+      throw BadInput("--mode cold or single: " + s.shape() + " is so small that " + std::to_string(sets) +
                      " sets of matrices would be needed to flush the L2 cache; choose a larger --shape, or --mode hot");
     needed += matrices * 4 / 3 * (sets - 1);
   }
@@ -233,7 +265,15 @@ void check_affordable(const Spec& s, const Arguments& arguments, const std::vect
 
 std::string measure(const Variant& variant, Problem& problem, const Arguments& arguments, Result& result) {
   try {
-    variant.gemm(problem.A.view(), problem.B.view(), problem.C.view());
+    const Epilogue& epilogue = problem.spec.epilogue;
+    const void* const bias = problem.bias.view().data;
+    if (arguments.once && !epilogue.is_identity()) {  // a profiler is to see what fusing saves
+      variant.gemm(problem.A.view(), problem.B.view(), problem.C.view());
+      launch_activation(problem.spec.out, problem.C.view(), epilogue, bias);
+      device::synchronize();
+      problem.C.poison();
+    }
+    variant.run(epilogue, problem.A.view(), problem.B.view(), problem.C.view(), bias);
     device::synchronize();
     if (std::string wrong = problem.verify(); !wrong.empty()) return wrong;
     if (!arguments.once) time_against_baselines(variant, problem, arguments, result);
@@ -255,7 +295,7 @@ std::string to_text(const Result& r, const Arguments& arguments) {
     if (b.candidates > 1) text += ", best of " + std::to_string(b.candidates);
     text += b.time && b.ratio
                 ? text_of(": %.4g ms", 1e3 * b.time->median) + text_of("; this is %.2f %% of it", 100 * b.ratio->median)
-                : ": cannot run this layout";
+                : ": cannot run this";
   }
   if (const auto& c = r.conditions; c && c->sm_hz && c->power && c->temperature)
     text +=

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "common/device/device.cuh"
+#include "common/harness/activation_kernel.h"
 #include "common/harness/backend.h"
 #include "common/harness/projection.h"
 #include "common/interpreter/gpus.h"
@@ -37,7 +38,7 @@ void set_order(const std::string& order) {
 
 double seconds_of(const Variant& v, const Problem& p) {
   const auto begin = std::chrono::steady_clock::now();
-  v.gemm(p.A.view(), p.B.view(), p.C.view());
+  v.run(p.spec.epilogue, p.A.view(), p.B.view(), p.C.view(), p.bias.view().data);
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
@@ -131,6 +132,13 @@ std::string measure(const Variant& variant, Problem& problem, const Arguments& a
                                            std::max(1.0, sum(total.global_load.requests, total.copy_read.requests));
   result.counters["wavefronts"] = sum(total.shared_load.wavefronts, total.matrix_load.wavefronts);
   result.counters["ideal_wavefronts"] = sum(total.shared_load.ideal_wavefronts, total.matrix_load.ideal_wavefronts);
+  if (!problem.spec.epilogue.is_identity()) {  // what the separate kernel would move, which fusing saves
+    launch_activation(problem.spec.out, problem.C.view(), problem.spec.epilogue, problem.bias.view().data);
+    interpreter::Counters with_pass;
+    for (const auto& profile : interpreter::profiles()) with_pass += profile.total;
+    result.counters["separate_pass_bytes"] = kSectorBytes * (sum(with_pass.global_load.sectors, with_pass.global_store.sectors) -
+                                                             sum(total.global_load.sectors, total.global_store.sectors));
+  }
   if (!arguments.project_to.empty() && problem.spec.flops() > 0)
     result.projection = {std::string(modelled_gpu().title), projected_flops_per_second(problem.spec, total, modelled_gpu())};
   return "";

@@ -40,7 +40,7 @@ std::optional<Stored> column_major(const AnyMatrix& m) {
 
 AnyMatrix transposed(const AnyMatrix& m) { return {m.data, m.cols, m.rows, m.col_stride, m.row_stride}; }
 // C is column-major for cuBLAS. A row-major C is the column-major transposed: C^T = B^T A^T.
-Operands transposed(const Operands& o) { return {transposed(o.B), transposed(o.A), transposed(o.C)}; }
+Operands transposed(const Operands& o) { return {transposed(o.B), transposed(o.A), transposed(o.C), o.bias}; }
 
 // A problem in cuBLAS's terms.
 struct Gemm {
@@ -65,6 +65,17 @@ std::optional<Gemm> in_terms_of_cublas(const Operands& like) {
 }
 
 const float kOne = 1, kZero = 0;
+
+std::optional<cublasLtEpilogue_t> lt_epilogue(const Epilogue& e) {
+  switch (e.activation) {
+    case Activation::kIdentity: return e.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+    case Activation::kRelu: return e.bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+    case Activation::kGelu: return e.bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+    case Activation::kLeakyRelu:
+    case Activation::kSilu: break;
+  }
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -104,9 +115,10 @@ std::vector<Cublas::Algorithm> Cublas::gemm_ex(const Operands& like, DType in, D
   }}};
 }
 
-std::vector<Cublas::Algorithm> Cublas::lt_candidates(const Operands& like, DType in, DType out) const {
+std::vector<Cublas::Algorithm> Cublas::lt_candidates(const Operands& like, DType in, DType out, const Epilogue& epilogue) const {
   const auto gemm = in_terms_of_cublas(like);
-  if (!gemm) return {};
+  const auto lt = lt_epilogue(epilogue);
+  if (!gemm || !lt || (epilogue.bias && !gemm->transposed)) return {};  // its bias runs along the rows of its column-major C
   struct Description {
     cublasLtMatmulDesc_t operation = nullptr;
     cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
@@ -120,6 +132,11 @@ std::vector<Cublas::Algorithm> Cublas::lt_candidates(const Operands& like, DType
   CUBLAS_CHECK(cublasLtMatmulDescCreate(&d->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
   CUBLAS_CHECK(cublasLtMatmulDescSetAttribute(d->operation, CUBLASLT_MATMUL_DESC_TRANSA, &gemm->a.op, sizeof gemm->a.op));
   CUBLAS_CHECK(cublasLtMatmulDescSetAttribute(d->operation, CUBLASLT_MATMUL_DESC_TRANSB, &gemm->b.op, sizeof gemm->b.op));
+  CUBLAS_CHECK(cublasLtMatmulDescSetAttribute(d->operation, CUBLASLT_MATMUL_DESC_EPILOGUE, &*lt, sizeof *lt));
+  const auto set_bias = [](cublasLtMatmulDesc_t operation, const void* bias) {
+    CUBLAS_CHECK(cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
+  };
+  if (epilogue.bias) set_bias(d->operation, like.bias);
   const auto layout = [&](cublasLtMatrixLayout_t* to, DType type, cublasOperation_t op, int rows, int cols, std::int64_t ld) {
     if (op == CUBLAS_OP_T) std::swap(rows, cols);
     CUBLAS_CHECK(
@@ -156,8 +173,9 @@ std::vector<Cublas::Algorithm> Cublas::lt_candidates(const Operands& like, DType
   std::vector<Algorithm> algorithms;
   for (int i = 0; i < count; ++i) {
     if (found[i].state != CUBLAS_STATUS_SUCCESS) continue;
-    algorithms.push_back({[handles = handles_, d, g = *gemm, algorithm = found[i].algo](const Operands& operands) {
+    algorithms.push_back({[handles = handles_, d, g = *gemm, algorithm = found[i].algo, set_bias](const Operands& operands) {
       const Operands o = g.of(operands);
+      if (o.bias) set_bias(d->operation, o.bias);
       CUBLAS_CHECK(cublasLtMatmul(handles->lt, d->operation, &kOne, o.A.data, d->a, o.B.data, d->b, &kZero, o.C.data, d->c,
                                   o.C.data, d->c, &algorithm, handles->workspace.data(), kWorkspaceBytes, device::stream()));
     }});

@@ -14,6 +14,7 @@ namespace harness {
 /// Operands of one multiplication in device memory.
 struct Operands {
   AnyMatrix A, B, C;
+  const void* bias = nullptr;  ///< one element of C's type for each column of C, or null
 };
 
 /// cuBLAS and cublasLt with a workspace each, sums in float (f32 without TF32). Their default math mode may split k and add the
@@ -36,8 +37,9 @@ class Cublas {
   /// cublasGemmEx with its own choice of algorithm; nothing where cuBLAS has no such layout: every operand needs one stride of 1
   /// and the other at least as large as a row, sizes must fit into 31 bits, and no dimension may be 0.
   std::vector<Algorithm> gemm_ex(const Operands& like, DType in, DType out) const;
-  /// What cublasLt's heuristics propose, best first; nothing as above.
-  std::vector<Algorithm> lt_candidates(const Operands& like, DType in, DType out) const;
+  /// What cublasLt's heuristics propose, best first; nothing as above, and where it has no such epilogue: its ReLU and its GELU,
+  /// which is the tanh form, with and without a bias, and the bias alone, for a row-major C.
+  std::vector<Algorithm> lt_candidates(const Operands& like, DType in, DType out, const Epilogue& epilogue = {}) const;
 
  private:
   struct Handles;

@@ -192,6 +192,32 @@ void check_epilogue(const Step& step) {
   }
 }
 
+// Runs one case with a fused epilogue. @return what is wrong, or an empty string.
+std::string run_fused(const Variant& v, const Fused& f, bool with_bias, const Case& c, const Inputs& a, const Inputs& b) {
+  TestMatrix A("A", v.in, c.A), B("B", v.in, c.B), C("C", v.out, c.C), bias("bias", v.out, row_major(with_bias ? 1 : 0, c.C.cols));
+  A.fill(a);
+  B.fill(b);
+  bias.fill(fractions(8));
+  C.poison();
+  try {
+    f.gemm(A.view(), B.view(), C.view(), with_bias ? bias.view().data : nullptr);
+    device::synchronize();
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  for (const std::string& wrong : {C.fetch(), A.changed(), B.changed(), bias.changed()})
+    if (!wrong.empty()) return wrong;
+  return Reference(A, B).compare(C, Reference::Sums::kFloat, {f.activation, with_bias}, bias);
+}
+
+void check_fused(const Step& step) {
+  for (const Variant& v : step.variants)
+    in_all_orders([&](const std::string& order) {
+      INFO(title(step, v) << order);
+      CHECK(wrong_epilogue(v) == "");
+    });
+}
+
 void check_refusals(const Step& step) {
   for (const Variant& v : step.variants) {
     INFO(title(step, v));
@@ -301,9 +327,31 @@ void check_conformance(const Step& step) {
   SUBCASE("shapes and strides, exactly") { check_shapes_and_strides(step); }
   SUBCASE("fractions within the bound, NaN and infinity, overflow and underflow") { check_values(step); }
   SUBCASE("epilogue") { check_epilogue(step); }
+  SUBCASE("fused epilogues") { check_fused(step); }
   SUBCASE("refusals") { check_refusals(step); }
   SUBCASE("more rows or columns than a grid has blocks in y") { check_long_matrices(step); }
   SUBCASE("offsets past 2^31 elements") { check_offsets_past_2_31(step); }
+}
+
+std::string wrong_epilogue(const Variant& v) {
+  // Products up to the largest that the type has, so that there is something to saturate.
+  const Inputs huge = [&](std::int64_t r, std::int64_t c) { return (r + c) % 2 ? -(v.in == DType::kF16 ? 250. : 1e18) : 1 / 128.; };
+  struct {
+    const char* name;
+    Inputs a, b;
+  } const values[] = {
+      {"fractions", fractions(3), fractions(4)}, {"special values", specials(5), specials(6)}, {"huge values", huge, huge}};
+  const Case all[] = {dense(33, 65, 18, false, false, 0), dense(40, 72, 16, false, false, 0), dense(7, 5, 0, false, false, 0),
+                      dense(129, 131, 9, true, false, 3), dense(64, 136, 32, true, true, 0),  dense(70, 1, 40, false, true, 0)};
+  for (const Fused& f : v.fused)
+    for (const bool with_bias : {false, true})
+      for (const Case& c : all)
+        for (const auto& value : values) {
+          if (with_bias && !f.takes_bias) continue;
+          if (const std::string wrong = run_fused(v, f, with_bias, c, value.a, value.b); !wrong.empty())
+            return harness::name({f.activation, with_bias}) + ", " + c.name + ", " + value.name + ": " + wrong;
+        }
+  return "";
 }
 
 void check_lesson_problem(const Step& step) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 #include "common/harness/step.h"
 
@@ -10,6 +11,11 @@ namespace harness {
 
 /// Runs the whole suite on each variant of `step`, on the interpreter in all orders.
 void check_conformance(const Step& step);
+
+/// Runs a variant with each fused epilogue that it was built for, on ragged shapes, in all layouts, with values that are negative,
+/// zero, huge, infinite and NaN. check_conformance() does so too; this is for tests that plant errors.
+/// @return the first thing that is wrong, or an empty string
+std::string wrong_epilogue(const Variant& variant);
 
 /// The unit test that published lessons use: 512 x 512 x 512 in f16, elements uniform in (-0.5, 0.5), seed 0; no element of C is
 /// 0.01 or more from cuBLAS's (on the interpreter, from the reference rounded to f16).

@@ -45,6 +45,31 @@ std::string tile_name() {
   }
 }
 
+template <class Tile, class In, class Activation>
+void run_fused(const AnyMatrix& A, const AnyMatrix& B, const AnyMatrix& C, const void*) {
+  run<Tile, In, In, Activation>(A, B, C);
+}
+template <class Tile, class In, class Activation>
+void run_biased(const AnyMatrix& A, const AnyMatrix& B, const AnyMatrix& C, const void* bias) {
+  const gemm::Biased<Activation, In> epilogue{Activation{}, static_cast<const In*>(bias), C.cols};
+  this_step_namespace::gemm<Tile>(typed<const In>(A), typed<const In>(B), typed<In>(C), epilogue);
+}
+
+// Kernels take long to compile. So what the step is about is built with and without code for a bias, the others with it alone, and
+// for the first type alone.
+template <class Tile, class In, class First, class... Others>
+void add_fused(std::vector<Fused>& all, gemm::TypeList<First, Others...>) {
+  all.push_back({kActivation<First>, false, run_fused<Tile, In, First>});
+  if constexpr (is_first_input<In>) {
+    all.push_back({kActivation<First>, true, run_biased<Tile, In, First>});
+    (all.push_back({kActivation<Others>, true, run_biased<Tile, In, Others>}), ...);
+  }
+}
+template <class Tile, class In>
+void add_fused(std::vector<Fused>&, gemm::TypeList<>) {}
+
+constexpr bool kIsFused = !std::is_same_v<this_step_namespace::Activations, gemm::TypeList<>>;
+
 template <class Tile>
 constexpr TileNumbers tile_numbers() {
   TileNumbers n;
@@ -61,16 +86,25 @@ Variant variant() {
   // A tile that has slices along k is loaded by its block as a whole; without them, each thread loads for itself.
   if constexpr (requires { Tile::kBlockK; }) v.tile_m = Tile::kBlockM, v.tile_n = Tile::kBlockN;
   if constexpr (is_first_input<In> && std::is_same_v<In, Out>) {
-    if constexpr (tile_numbers<Tile>().every_layout) v.gemm_affine = run<Tile, In, Out, Affine>;
+    if constexpr (tile_numbers<Tile>().every_layout && !kIsFused) v.gemm_affine = run<Tile, In, Out, Affine>;
   }
+  if constexpr (std::is_same_v<In, Out>) add_fused<Tile, In>(v.fused, this_step_namespace::Activations{});
   return v;
 }
 
 template <class In, class... Tiles, class... MoreTiles>
 void add_variants(std::vector<Variant>& all, gemm::TypeList<Tiles...>, gemm::TypeList<MoreTiles...>) {
   (all.push_back(variant<Tiles, In, In>()), ...);
-  if constexpr (!std::is_same_v<In, float>) (all.push_back(variant<Tiles, In, float>()), ...);
+  if constexpr (!std::is_same_v<In, float> && !kIsFused) (all.push_back(variant<Tiles, In, float>()), ...);
   if constexpr (is_first_input<In>) (all.push_back(variant<MoreTiles, In, In>()), ...);
+}
+
+template <class Activations>
+Activation default_activation([[maybe_unused]] Activations list) {
+  if constexpr (kIsFused)
+    return kActivation<decltype(first_of(list))>;
+  else
+    return Activation::kIdentity;
 }
 
 template <class... Inputs>
@@ -83,11 +117,14 @@ std::vector<Variant> variants(gemm::TypeList<Inputs...>) {
 }  // namespace
 
 const Step& this_step() {
+  static const Step step = [] {
+    Step s{COURSE_STEP_NAME, variants(this_step_namespace::Inputs{})};
+    s.activation = default_activation(this_step_namespace::Activations{});
 #ifdef COURSE_KERNEL_VERSION
-  static const Step step{COURSE_STEP_NAME, variants(this_step_namespace::Inputs{}), true, COURSE_KERNEL_VERSION};
-#else
-  static const Step step{COURSE_STEP_NAME, variants(this_step_namespace::Inputs{})};
+    s.tuned = true, s.kernel_version = COURSE_KERNEL_VERSION;
 #endif
+    return s;
+  }();
   return step;
 }
 

@@ -1,6 +1,7 @@
 // What only a GPU can test of the harness: cuBLAS as a baseline, timing, ceilings.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <set>
 
 #include "common/device/device.cuh"
@@ -63,6 +64,53 @@ TEST_CASE("cuBLAS computes the same in every layout that it has, with each algor
     }
 }
 
+TEST_CASE("cublasLt fuses ReLU, GELU and a bias, and nothing else") {
+  const Cublas cublas;
+  for (const DType type : {DType::kF16, DType::kBF16})
+    for (const Activation a : kActivations)
+      for (const bool with_bias : {false, true}) {
+        Spec spec{72, 56, 96, type, type};
+        spec.epilogue = {a, with_bias};
+        Problem p(spec);
+        const Operands operands{p.A.view(), p.B.view(), p.C.view(), with_bias ? p.bias.view().data : nullptr};
+        const auto algorithms = cublas.lt_candidates(operands, type, type, spec.epilogue);
+        INFO(name(spec.epilogue) << ", " << name(type));
+        CHECK(algorithms.empty() == (a == Activation::kLeakyRelu || a == Activation::kSilu));
+        for (const Cublas::Algorithm& algorithm : algorithms) {
+          p.C.poison();
+          algorithm.launch(operands);
+          device::synchronize();
+          CHECK(p.C.fetch() == "");
+          CHECK(p.reference.compare(p.C, Reference::Sums::kInParts, spec.epilogue, p.bias) == "");
+        }
+      }
+}
+
+TEST_CASE("cublasLt's GELU is the tanh form, not x times the normal distribution's integral") {
+  // x · 1 for x from -4 to 4, in steps that f16 has; C in f32, so that rounding does not hide the difference.
+  constexpr std::int64_t kRows = 512;
+  TestMatrix A("A", DType::kF16, row_major(kRows, 8)), B("B", DType::kF16, row_major(8, 8)),
+      C("C", DType::kF32, row_major(kRows, 8));
+  const auto x = [](std::int64_t r) { return static_cast<double>(r - kRows / 2) / 64; };
+  A.fill([&](std::int64_t r, std::int64_t k) { return k == 0 ? x(r) : 0; });
+  B.fill([](std::int64_t, std::int64_t) { return 1; });
+  const Operands operands{A.view(), B.view(), C.view()};
+  const auto algorithms = Cublas().lt_candidates(operands, DType::kF16, DType::kF32, {Activation::kGelu, false});
+  REQUIRE(!algorithms.empty());
+  C.poison();
+  algorithms[0].launch(operands);
+  device::synchronize();
+  REQUIRE(C.fetch() == "");
+  double from_tanh = 0, from_erf = 0;
+  for (std::int64_t r = 0; r < kRows; ++r) {
+    from_tanh = std::max(from_tanh, std::fabs(C.at(r, 0) - expected(Activation::kGelu, x(r)).value));
+    from_erf = std::max(from_erf, std::fabs(C.at(r, 0) - x(r) / 2 * (1 + std::erf(x(r) / std::sqrt(2.0)))));
+  }
+  MESSAGE("from the tanh form " << from_tanh << ", from the integral " << from_erf);
+  CHECK(from_tanh < 2e-4);
+  CHECK(from_erf > 4e-4);
+}
+
 TEST_CASE("layouts that cuBLAS does not have give no baseline") {
   const Cublas cublas;
   const auto has_none = [&](const Placement& a, const Placement& b, const Placement& c) {
@@ -108,6 +156,11 @@ TEST_CASE("rounds: who is slower, by how much; sets in turn; graphs where launch
   for (const int set : {0, 1, 2}) CHECK(sets.count(set) >= static_cast<std::size_t>(t.launches[0]) / 3);
   CHECK(sets.count(3) == 0);
   CHECK(device::stream() == nullptr);  // as it was before
+
+  plan.graphs = false;
+  const Timings single = time_in_rounds({{[&](int) { fill(kSmall); }}}, plan);
+  CHECK(!single.graph[0]);
+  CHECK(single.launches[0] == 1);
 }
 
 TEST_CASE("ceilings are those of a GPU") {

@@ -11,6 +11,8 @@
 #include <limits>
 #include <sstream>
 
+#include "common/device/device.cuh"
+#include "common/harness/activation_kernel.h"
 #include "common/harness/problem.h"
 #include "common/harness/results.h"
 #include "common/harness/roofline.h"
@@ -98,6 +100,16 @@ TEST_CASE("roofline: the figures that the course teaches") {
     CHECK(tiled.find("right of the ridge at 16.0, so arithmetic bounds it at 64.0 TFLOP/s. Measured: 32.0 TFLOP/s, 50.0 %") !=
           std::string::npos);
   }
+  SUBCASE("what a fused epilogue saves: C is not read and written again") {
+    Spec s{256, 512, 64, DType::kF16, DType::kF16};
+    const double plain = roofline(s, 128, 128, kCeilings).compulsory.bytes;
+    CHECK(roofline(s, 128, 128, kCeilings).saved_bytes == 0);
+    s.epilogue = {Activation::kGelu, true};
+    const Roofline r = roofline(s, 128, 128, kCeilings);
+    CHECK(r.saved_bytes == 2 * 2 * 256 * 512);
+    CHECK(r.compulsory.bytes == plain + 2 * 512);  // the bias
+    CHECK(note(r, {}).find("fused, it saves 524 kB, ") != std::string::npos);
+  }
   CHECK(with_prefix(999) == "999 ");
   CHECK(with_prefix(999.7) == "1.00 k");
   CHECK(with_prefix(1.5e15) == "1500 T");
@@ -145,6 +157,63 @@ TEST_CASE("the reference finds what is wrong") {
   // Of several, the first in row-major order, also when several threads search.
   p.C.fill([&](std::int64_t r, std::int64_t c) { return r >= 13 ? 1e9 : p.reference.sum(r, c); });
   CHECK(p.verify().find("C[13, 0] is 1e+09") == 0);
+}
+
+TEST_CASE("the reference knows fused epilogues, and finds what is wrong with them") {
+  for (const Activation a : kActivations)
+    for (const bool bias : {false, true}) {
+      Spec spec = cube(24, DType::kF16);
+      spec.epilogue = {a, bias};
+      Problem p(spec);
+      const auto with = [&](double before, double after) {
+        p.C.fill([&](std::int64_t r, std::int64_t c) {
+          return expected(a, p.reference.sum(r, c) + (bias ? p.bias.at(0, c) : 0) + before).value + after;
+        });
+        return p.verify();
+      };
+      INFO(name(spec.epilogue));
+      CHECK(with(0, 0) == "");
+      CHECK(with(1, 0) != "");  // x + 1 first
+      CHECK(with(0, 1) != "");
+      CHECK(with(0x1p-6, 0) != "");
+      // As if there were no epilogue.
+      p.C.fill([&](std::int64_t r, std::int64_t c) { return p.reference.sum(r, c); });
+      CHECK((p.verify() == "") == spec.epilogue.is_identity());
+      p.C.fill([&](std::int64_t r, std::int64_t c) { return expected(a, p.reference.sum(r, c)).value; });
+      CHECK((p.verify() == "") == !bias);
+    }
+}
+
+TEST_CASE("the separate pass over C: any placement, type and epilogue, in place") {
+  struct {
+    const char* name;
+    Placement C;
+  } const placements[] = {
+      {"dense", row_major(40, 64)},          {"ragged", row_major(33, 37)},     {"rows padded to chunks", row_major(9, 21, 11)},
+      {"column-major", column_major(17, 8)}, {"misaligned", {5, 16, 16, 1, 1}}, {"every second element", {6, 20, 40, 2, 0}},
+      {"one row", row_major(1, 3)},          {"no rows", row_major(0, 8)},      {"no columns", row_major(8, 0)}};
+  for (const DType type : {DType::kF32, DType::kF16, DType::kBF16})
+    for (const auto& [place, placement] : placements)
+      for (const Activation a : kActivations)
+        for (const bool with_bias : {false, true}) {
+          INFO(name(Epilogue{a, with_bias}) << ", " << name(type) << ", " << place);
+          const auto x = [](std::int64_t r, std::int64_t c) { return static_cast<double>((r * 7 + c * 13) % 23 - 11) / 4; };
+          TestMatrix C("C", type, placement), bias("bias", type, row_major(1, C.cols()));
+          C.fill(x);
+          bias.fill([](std::int64_t, std::int64_t c) { return static_cast<double>(c % 5) / 2 - 1; });
+          launch_activation(type, C.view(), {a, with_bias}, bias.view().data);
+          device::synchronize();
+          REQUIRE(C.fetch() == "");
+          CHECK(bias.changed() == "");
+          bool right = true;
+          for (std::int64_t r = 0; r < C.rows(); ++r)
+            for (std::int64_t c = 0; c < C.cols(); ++c) {
+              Expected e = expected(a, x(r, c) + (with_bias ? bias.at(0, c) : 0));
+              e.tolerance += unit_roundoff(type) * std::fabs(e.value);
+              right = right && agrees(C.at(r, c), e);
+            }
+          CHECK(right);
+        }
 }
 
 TEST_CASE("the same problem has the same numbers everywhere") {
@@ -239,6 +308,10 @@ TEST_CASE("documents hold no infinity, and say what is missing") {
     CHECK_MESSAGE(empty.find(expected) != std::string::npos, std::string(expected));
   CHECK(empty.find("inf") == std::string::npos);
   CHECK(empty.find("nan") == std::string::npos);
+
+  CHECK(empty.find("epilogue") == std::string::npos);
+  r.spec.epilogue = {Activation::kSilu, true};
+  CHECK(to_json(machine, kCeilings, {r}).find("\"activation\": \"silu\",\n    \"bias\": true") != std::string::npos);
 
   r.spec = cube(64), r.roofline = roofline(r.spec, 1, 1, kCeilings);
   r.time = Sample{0, 0, 0, 5, 1, false};  // below the clock's resolution

@@ -20,6 +20,28 @@ std::vector<const Variant*> variants_for(const Spec& spec) {
 
 constexpr int kVerified = 0, kWrong = 1;
 
+// The problems with the epilogue that was asked for. @throws BadInput where the step has no such kernel
+std::vector<Spec> with_epilogue(std::vector<Spec> problems, const Arguments& arguments) {
+  const Step& step = this_step();
+  Epilogue epilogue{step.activation, arguments.bias};
+  if (!arguments.activation.empty()) {
+    const auto activation = activation_named(arguments.activation);
+    if (!activation) throw BadInput("--activation " + arguments.activation + ": expected identity, leaky_relu, relu, gelu or silu");
+    epilogue.activation = *activation;
+  }
+  for (Spec& spec : problems) {
+    spec.epilogue = epilogue;
+    for (const Variant* v : variants_for(spec)) {
+      if (v->has(epilogue)) continue;
+      if (v->fused.empty())
+        throw BadInput("this step fuses nothing; leave out --activation and --bias, or run 07_fused_leaky_relu");
+      throw BadInput("this step has no kernel with " + name(epilogue) + " for " + std::string(name(spec.in)) +
+                     "; it was built with all of them for f16: add --dtype f16");
+    }
+  }
+  return problems;
+}
+
 // --show and --clear. @return the exit code
 int manage(TuningCache& cache, const Arguments& arguments) {
   if (arguments.clear_cache)
@@ -78,7 +100,8 @@ int run(const Arguments& arguments) {
   for (const Spec& spec : arguments.problems)
     if (variants_for(spec).empty())
       throw BadInput("this step has no kernel for " + std::string(name(spec.in)) + "; choose another --dtype");
-  for (const Spec& spec : arguments.problems) check_affordable(spec, arguments, variants_for(spec));
+  const std::vector<Spec> problems = with_epilogue(arguments.problems, arguments);
+  for (const Spec& spec : problems) check_affordable(spec, arguments, variants_for(spec));
   if (!arguments.json.empty()) write_file(arguments.json + ".test", ""), std::remove((arguments.json + ".test").c_str());
   const Machine machine = this_machine();
   if (arguments.tune && !arguments.json.empty() && machine.backend != "gpu")
@@ -87,10 +110,11 @@ int run(const Arguments& arguments) {
 
   std::vector<Result> results;
   int code = kVerified;
-  for (const Spec& spec : arguments.problems) {
-    std::printf("%s  m=%lld n=%lld k=%lld %s %s, %s\n", this_step().name.c_str(), static_cast<long long>(spec.m),
+  for (const Spec& spec : problems) {
+    std::printf("%s  m=%lld n=%lld k=%lld %s %s%s, %s\n", this_step().name.c_str(), static_cast<long long>(spec.m),
                 static_cast<long long>(spec.n), static_cast<long long>(spec.k), std::string(name(spec.in)).c_str(),
-                spec.layout().c_str(), machine.backend == "gpu" ? machine.gpu.c_str() : "interpreter");
+                spec.layout().c_str(), spec.epilogue.is_identity() ? "" : (", " + name(spec.epilogue)).c_str(),
+                machine.backend == "gpu" ? machine.gpu.c_str() : "interpreter");
     std::fflush(stdout);
     std::optional<Problem> made;
     const auto problem = [&]() -> Problem& { return made ? *made : made.emplace(spec); };

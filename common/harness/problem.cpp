@@ -51,7 +51,8 @@ double available_bytes() {
 
 double matrix_bytes(const Spec& s) {
   const double m = static_cast<double>(s.m), n = static_cast<double>(s.n), k = static_cast<double>(s.k);
-  return (m * k + k * n) * static_cast<double>(bytes(s.in)) + m * n * static_cast<double>(bytes(s.out));
+  return (m * k + k * n) * static_cast<double>(bytes(s.in)) +
+         (m + (s.epilogue.bias ? 1 : 0)) * n * static_cast<double>(bytes(s.out));
 }
 
 void check_host_memory(const Spec& s, double extra) {
@@ -70,15 +71,17 @@ Problem::Problem(const Spec& s, const std::function<double()>& random)
       A(filled("A", s.in, placement(s.m, s.k, s.transpose_a), random)),
       B(filled("B", s.in, placement(s.k, s.n, s.transpose_b), random)),
       C("C", s.out, row_major(s.m, s.n)),
+      bias(filled("bias", s.out, row_major(s.epilogue.bias ? 1 : 0, s.n), random)),
       reference(A, B) {
   C.poison();
 }
 
 std::string Problem::verify() {
   if (std::string wrong = C.fetch(); !wrong.empty()) return wrong;
-  if (std::string wrong = reference.compare(C, Reference::Sums::kFloat); !wrong.empty()) return wrong;
+  if (std::string wrong = reference.compare(C, Reference::Sums::kFloat, spec.epilogue, bias); !wrong.empty()) return wrong;
   if (std::string wrong = A.changed(); !wrong.empty()) return wrong;
-  return B.changed();
+  if (std::string wrong = B.changed(); !wrong.empty()) return wrong;
+  return bias.changed();
 }
 
 }  // namespace harness

@@ -16,6 +16,7 @@ struct Spec {
   std::int64_t m = 0, n = 0, k = 0;
   DType in = DType::kF32, out = DType::kF32;
   bool transpose_a = false, transpose_b = false;  ///< stored column by column instead of row by row
+  Epilogue epilogue = {};                         ///< fused; the bias has C's type
 
   /// "nn", "nt", "tn" or "tt": A, then B.
   std::string layout() const { return {transpose_a ? 't' : 'n', transpose_b ? 't' : 'n'}; }
@@ -25,7 +26,7 @@ struct Spec {
   double flops() const { return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }
 };
 
-/// Bytes of A, B and C.
+/// Bytes of A, B, C and the bias.
 double matrix_bytes(const Spec& spec);
 /// @throws BadInput when the host's memory does not hold a Problem for `spec` and `extra` bytes.
 void check_host_memory(const Spec& spec, double extra = 0);
@@ -35,7 +36,7 @@ class Problem {
  public:
   /// Elements of A and B are normally distributed, mean 0, deviation 1; the same on every machine for the same `spec`.
   explicit Problem(const Spec& spec);
-  /// @param random called for each element of A, then of B, row by row
+  /// @param random called for each element of A, then of B, row by row, then of the bias
   Problem(const Spec& spec, const std::function<double()>& random);
 
   /// Fetches C from the device. @return what is wrong with it, with the bytes around it, with A or with B; or an empty string.
@@ -43,6 +44,7 @@ class Problem {
 
   Spec spec;
   TestMatrix A, B, C;
+  TestMatrix bias;  ///< one row, or none
   Reference reference;
 };
 

@@ -77,9 +77,29 @@ void Reference::compute_on_host(const TestMatrix& A, const TestMatrix& B) {
 }
 
 std::string Reference::compare(const TestMatrix& C, Sums sums, const std::function<double(double)>& epilogue) const {
+  if (!epilogue) return compare(C, sums, Finish());
+  // A rounding or two, of which each doubles what came in (2 x + 1).
+  return compare(C, sums, Finish([&](double sum, double tolerance, std::int64_t) {
+                   const double value = epilogue(sum);
+                   return Expected{value, 2 * tolerance + 0x1p-23 * std::fabs(value)};
+                 }));
+}
+
+std::string Reference::compare(const TestMatrix& C, Sums sums, const Epilogue& epilogue, const TestMatrix& bias) const {
+  if (epilogue.is_identity()) return compare(C, sums, Finish());
+  return compare(C, sums, Finish([&](double sum, double tolerance, std::int64_t col) {
+                   if (std::isinf(sum)) tolerance = 0;
+                   if (!epilogue.bias) return expected(epilogue.activation, sum, tolerance);
+                   const double biased = sum + bias.at(0, col);
+                   const double rounding = std::isfinite(biased) ? 0x1p-24 * (std::fabs(biased) + tolerance) : 0;
+                   return expected(epilogue.activation, biased, tolerance + rounding);
+                 }));
+}
+
+std::string Reference::compare(const TestMatrix& C, Sums sums, const Finish& finish) const {
   std::vector<std::string> wrong(static_cast<std::size_t>(rows_));  // per part, at the index of its first row
   over_rows(rows_, 20.0 * static_cast<double>(rows_ * cols_), [&](std::int64_t begin, std::int64_t end) {
-    if (begin < end) wrong[static_cast<std::size_t>(begin)] = compare_rows(C, begin, end, sums, epilogue);
+    if (begin < end) wrong[static_cast<std::size_t>(begin)] = compare_rows(C, begin, end, sums, finish);
   });
   for (std::string& text : wrong)
     if (!text.empty()) return std::move(text);
@@ -87,19 +107,23 @@ std::string Reference::compare(const TestMatrix& C, Sums sums, const std::functi
 }
 
 std::string Reference::compare_rows(const TestMatrix& C, std::int64_t begin, std::int64_t end, Sums sums,
-                                    const std::function<double(double)>& epilogue) const {
+                                    const Finish& finish) const {
   const DType out = C.type();
   // Halfway from the largest number to the next power of two.
   const double rounds_to_infinity = largest(out) + unit_roundoff(out) * std::exp2(std::floor(std::log2(largest(out))));
   for (std::int64_t r = begin; r < end; ++r)
     for (std::int64_t c = 0; c < cols_; ++c) {
-      const double expected = epilogue ? epilogue(sum(r, c)) : sum(r, c), got = C.at(r, c);
-      // k products and k additions, each rounded to float once: |error| <= k u / (1 - k u) * sum |a b|, in whatever order. The
-      // epilogue adds a rounding or two (2 x + 1 doubles what came in), then the result is rounded to C's type.
+      // k products and k additions, each rounded to float once: |error| <= k u / (1 - k u) * sum |a b|, in whatever order. Then
+      // comes the epilogue, then the result is rounded to C's type.
       const double ku = static_cast<double>(k_ + 1) * 0x1p-24;
       double tolerance = sums == Sums::kExact ? 0 : ku / (1 - ku) * magnitude(r, c) + static_cast<double>(k_) * 0x1p-149;
       if (sums == Sums::kInParts) tolerance += unit_roundoff(out) * magnitude(r, c);
-      if (epilogue) tolerance = 2 * tolerance + 0x1p-23 * std::fabs(expected);
+      double expected = sum(r, c);
+      if (finish) {
+        const Expected finished = finish(expected, tolerance, c);
+        expected = finished.value, tolerance = finished.tolerance;
+      }
+      const double got = C.at(r, c);
       tolerance += unit_roundoff(out) * (std::fabs(expected) + tolerance) + underflow_unit(out);
 
       bool right;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/harness/epilogue.h"
 #include "common/harness/test_matrix.h"
 
 namespace harness {
@@ -30,6 +31,8 @@ class Reference {
   /// The first element of C that is wrong, in words, or an empty string. Besides what `sums` may lose, one rounding to C's type is
   /// allowed. NaN and infinity must be where the reference has them.
   std::string compare(const TestMatrix& C, Sums sums, const std::function<double(double)>& epilogue = {}) const;
+  /// The same for a fused epilogue. @param bias one row of as many columns as C has; without elements if the epilogue has no bias
+  std::string compare(const TestMatrix& C, Sums sums, const Epilogue& epilogue, const TestMatrix& bias) const;
 
   /// Element (row, col) of A · B.
   double sum(std::int64_t row, std::int64_t col) const { return sum_[static_cast<std::size_t>(row * cols_ + col)]; }
@@ -38,8 +41,10 @@ class Reference {
 
  private:
   void compute_on_host(const TestMatrix& A, const TestMatrix& B);
-  std::string compare_rows(const TestMatrix& C, std::int64_t begin, std::int64_t end, Sums sums,
-                           const std::function<double(double)>& epilogue) const;
+  /// What an epilogue makes of a sum that may be off by `tolerance`, before it is rounded to C's type.
+  using Finish = std::function<Expected(double sum, double tolerance, std::int64_t col)>;
+  std::string compare(const TestMatrix& C, Sums sums, const Finish& finish) const;
+  std::string compare_rows(const TestMatrix& C, std::int64_t begin, std::int64_t end, Sums sums, const Finish& finish) const;
 
   std::int64_t rows_, cols_, k_;
   std::vector<double> sum_, magnitude_;

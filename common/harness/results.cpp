@@ -76,6 +76,10 @@ ordered_json json(const Result& r) {
       {"ridge", roof.ridge},
       {"note", note(roof, r.rate())},
   };
+  if (!r.spec.epilogue.is_identity()) {
+    j["epilogue"] = {{"activation", name(r.spec.epilogue.activation)}, {"bias", r.spec.epilogue.bias}};
+    j["saved_bytes"] = whole(roof.saved_bytes);
+  }
   for (const TunedTile& t : r.tuning) {
     ordered_json& tile = j["tuning"].emplace_back(
         ordered_json{{"tile", t.tile}, {"seconds", number(t.seconds)}, {"bound", number(t.bound)}, {"model", number(t.model)}});
@@ -204,7 +208,7 @@ std::optional<double> measured_rate(const std::string& path, const std::string& 
   for (const ordered_json& r : document["results"])
     if (r["step"] == step && r["tile"] == tile && r["m"] == spec.m && r["n"] == spec.n && r["k"] == spec.k &&
         r["in"] == name(spec.in) && r["out"] == name(spec.out) && r["layout"] == spec.layout() && r["mode"] == "hot" &&
-        r["tflops"].is_number())
+        r.contains("epilogue") == !spec.epilogue.is_identity() && r["tflops"].is_number())
       return 1e12 * r["tflops"].get<double>();
   return std::nullopt;
 }

@@ -24,9 +24,9 @@ struct Ratio {
   double median = 0, q20 = 0, q80 = 0;
 };
 
-/// What cuBLAS took for the same problem.
+/// What others took for the same problem.
 struct Baseline {
-  std::string name;  ///< "cublasGemmEx" or "cublasLt"
+  std::string name;  ///< "cublasGemmEx" or "cublasLt"; of a fused problem others too, see docs/results/README.md
   std::optional<Sample> time;
   std::optional<Ratio> ratio;
   int candidates = 1;  ///< algorithms that it was chosen from
@@ -66,7 +66,7 @@ struct Result {
   std::string step, tile;
   bool first = false;  ///< the step's best tile for these types
   Spec spec;
-  std::string mode;  ///< "hot", "cold" or "count"
+  std::string mode;  ///< "hot", "cold", "single" or "count"
   Roofline roofline;
   std::vector<TunedTile> tuning;  ///< the candidates that it was chosen from, best first
   // On a GPU:

@@ -29,7 +29,8 @@ Roofline roofline(const Spec& s, int tile_m, int tile_n, const Ceilings& ceiling
   const auto of = [&](double bytes) { return model(bytes, r.flops, ceilings, r.peak); };
   r.no_reuse = of(in * (m * k * n + k * n * m));
   r.tile_reuse = of(in * (m * k * std::ceil(n / tile_n) + k * n * std::ceil(m / tile_m)));
-  r.compulsory = of(in * (m * k + k * n) + out * m * n);
+  r.compulsory = of(in * (m * k + k * n) + out * (m + (s.epilogue.bias ? 1 : 0)) * n);
+  if (!s.epilogue.is_identity()) r.saved_bytes = 2 * out * m * n;
   return r;
 }
 
@@ -47,6 +48,9 @@ std::string note(const Roofline& r, std::optional<double> rate) {
   if (*r.compulsory.bound < r.peak)
     text += "; moving everything just once, memory still bounds it at " + with_prefix(*r.compulsory.bound) + "FLOP/s";
   text += ".";
+  if (r.saved_bytes > 0)
+    text += " A separate kernel for the epilogue would read and write C again: fused, it saves " + with_prefix(r.saved_bytes) +
+            "B, " + digits(100 * r.saved_bytes / (r.compulsory.bytes + r.saved_bytes)) + " % of what both must move.";
   if (!rate) return text;
   text += " Measured: " + with_prefix(*rate) + "FLOP/s, " + digits(100 * *rate / *r.compulsory.bound) + " % of the roofline";
   if (*rate > *loads.bound)

@@ -38,6 +38,9 @@ struct Roofline {
   double peak = 0;   ///< operations per second
   double ridge = 0;  ///< intensity from which on the peak, not memory, is the bound: peak / bandwidth
 
+  /// What a fused epilogue saves: a separate kernel would read and write C once more. 0 without an epilogue.
+  double saved_bytes = 0;
+
   int tile_m = 1, tile_n = 1;
 };
 

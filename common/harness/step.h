@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/harness/dtype.h"
+#include "common/harness/epilogue.h"
 
 namespace harness {
 
@@ -19,6 +20,14 @@ struct AnyMatrix {
 
 /// x -> 2 x + 1: tells epilogue(A · B) from A · B, also where the product is zero.
 struct Affine;
+
+/// C = epilogue(A · B) with an epilogue other than identity.
+struct Fused {
+  Activation activation;
+  bool takes_bias;  ///< whether `bias` may be other than null
+  /// @param bias in device memory: as many elements of C's type as C has columns, or null for none
+  void (*gemm)(const AnyMatrix& A, const AnyMatrix& B, const AnyMatrix& C, const void* bias);
+};
 
 /// A tile in numbers, for those who choose among tiles. Zeros where a step's tiles have no such number.
 struct TileNumbers {
@@ -39,14 +48,21 @@ struct Variant {
   void (*gemm_affine)(const AnyMatrix& A, const AnyMatrix& B,
                       const AnyMatrix& C);  ///< with Affine as epilogue; null where not built
   TileNumbers numbers{};
+  std::vector<Fused> fused = {};  ///< empty where the step has no activations
+
+  /// Whether it was built for that epilogue.
+  bool has(const Epilogue& e) const;
+  /// C = epilogue(A · B). @param bias see Fused; null where the epilogue has none
+  void run(const Epilogue& e, const AnyMatrix& A, const AnyMatrix& B, const AnyMatrix& C, const void* bias) const;
 };
 
 /// A folder below steps/.
 struct Step {
-  std::string name;               ///< "01_naive"
-  std::vector<Variant> variants;  ///< the first of each pair of types is the step's best
-  bool tuned = false;             ///< the variants are candidates: tuning.h says which is best for a problem
-  std::string kernel_version{};   ///< changes with the kernels; of a tuned step
+  std::string name;                               ///< "01_naive"
+  std::vector<Variant> variants;                  ///< the first of each pair of types is the step's best
+  bool tuned = false;                             ///< the variants are candidates: tuning.h says which is best for a problem
+  std::string kernel_version{};                   ///< changes with the kernels; of a tuned step
+  Activation activation = Activation::kIdentity;  ///< what the step is about; its program's default
 };
 
 /// The step that this program is linked with.

@@ -119,7 +119,7 @@ Timings time_in_rounds(const std::vector<Contestant>& contestants, const TimingP
     } while (since(warm_up) < kWarmUpSeconds);
 
     Runner runner;
-    if (shortest >= kSampleSeconds) {
+    if (shortest >= kSampleSeconds || !plan.graphs) {
       runner.run = [&c, turn] { c.launch(turn()); };
     } else {
       // Whole turns through the sets, so that each replay finds the caches as the one before left them.

@@ -17,7 +17,8 @@ struct Contestant {
 
 /// How much is timed.
 struct TimingPlan {
-  int sets = 1;  ///< of buffers that launches take in turn
+  int sets = 1;        ///< of buffers that launches take in turn
+  bool graphs = true;  ///< short launches are repeated in a CUDA graph; otherwise a round is always one launch
   int min_rounds = 11, max_rounds = 101;
   double seconds = 1;  ///< the rounds end after that long, but not before min_rounds
 };

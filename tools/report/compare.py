@@ -1,6 +1,6 @@
 """What changed between two result files, and whether it is beyond the noise.
 
-Compares what both files have: same step, tile, shape, types, layout and mode. On a GPU that is the ratio to cuBLAS
+Compares what both files have: same step, tile, epilogue, shape, types, layout and mode. On a GPU that is the ratio to cuBLAS
 (cublasGemmEx, else cublasLt) if both have one, else the time. Its noise is half of the 20-80 % band over the median, of
 both files together, and at least 1 %. The interpreter's counters have no noise: they must be equal.
 """
@@ -72,7 +72,7 @@ def compared(old, new):
 
 
 def describe(result):
-    return f"{result['step']}, {result['tile']}"
+    return f"{result['step']}, {results.title(result)}"
 
 
 def differences_of_the_runs(old, new):

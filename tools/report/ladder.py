@@ -162,7 +162,7 @@ def table(document, setting, group, style, root=ROOT):
     choose = gpu_columns if document["backend"] == "gpu" else interpreter_columns
     columns = choose(group, speed_ups(steps))
     tiles = [each for of_step in steps.values() for each in of_step]
-    rows = [["  " + each["tile"], *(cell(each) for _, cell in columns)] for each in tiles]
+    rows = [["  " + results.title(each), *(cell(each) for _, cell in columns)] for each in tiles]
     head, body = align(["step, tile", *(header for header, _ in columns)], rows, WIDTH)
 
     lines = [style.bold(", ".join(results.describe(setting))), *head]

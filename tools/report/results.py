@@ -7,6 +7,10 @@ SCHEMA = "gemm-course-results"
 VERSION = 1
 MODELS = ("no_reuse", "tile_reuse", "compulsory")
 BASELINES = ("cublasGemmEx", "cublasLt")
+# Of fused problems, besides cublasGemmEx.
+GEMM_EX_THEN, LT_FUSED = "cublasGemmEx, then epilogue", "cublasLt, fused"
+UNFUSED, UNFUSED_THEN = "unfused", "unfused, then epilogue"
+FUSED_BASELINES = (GEMM_EX_THEN, LT_FUSED, UNFUSED, UNFUSED_THEN)
 BYTES_PER_SECTOR = 32
 
 # ncu's names, as the files have them.
@@ -129,10 +133,12 @@ result = record(
     time=optional(quantiles),
     tflops=optional(number),
     roofline=optional(number),
-    baselines=optional(record(**{name: optional(quantiles) for name in BASELINES})),
-    ratio=optional(record(**{name: optional(quantiles) for name in BASELINES})),
+    baselines=optional(record(**{name: optional(quantiles) for name in BASELINES + FUSED_BASELINES})),
+    ratio=optional(record(**{name: optional(quantiles) for name in BASELINES + FUSED_BASELINES})),
     counters=optional(numbers),
     projection=optional(record(gpu=text, flops_per_second=optional(number))),
+    epilogue=optional(record(activation=text, bias=truth)),
+    saved_bytes=optional(number),
 )
 document = record(
     created=text,
@@ -238,9 +244,23 @@ def setting(result):
     return tuple(result[name] for name in ("m", "n", "k", "in", "out", "layout", "mode"))
 
 
+def epilogue(result):
+    """'gelu', 'bias + gelu', 'bias': what is fused; '' for nothing."""
+    fused = result.get("epilogue")
+    if not fused:
+        return ""
+    parts = ["bias"] * fused["bias"] + [fused["activation"]] * (fused["activation"] != "identity")
+    return " + ".join(parts)
+
+
+def title(result):
+    """The tile, and what is fused."""
+    return ", ".join(filter(None, (result["tile"], epilogue(result))))
+
+
 def identity(result):
     """What has to agree before two results are of the same thing."""
-    return (result["step"], result["tile"], *setting(result))
+    return (result["step"], result["tile"], epilogue(result), *setting(result))
 
 
 def grouped(results, key):

@@ -10,6 +10,8 @@ KIND   ladder: all steps, from a GPU's file
        counts: the counters of step=NAME, from an interpreter's file
        fragments: the counters of step=NAME's cp.async, ldmatrix and mma, from an interpreter's file
        bytes: the three byte models of step=NAME, from any file
+       epilogues: what each fused epilogue of step=NAME moves, and what a separate kernel would, from an interpreter's file
+       fused: step=NAME against separate kernels and cublasLt's epilogues, in all shapes, from a GPU's file
        traffic: L2 hit rate and DRAM bytes of the tiles of step=NAME as ncu counted them, from a GPU's file and l2/ beside it
        registers: what tools/registers counted; takes no options
        tuning: the best tile of step=NAME for each shape, beside the step's first tile and the model's choice, from a GPU's file
@@ -164,6 +166,49 @@ def bytes_table(context):
     return markdown(["model", "bytes", "FLOP/byte", "bound, TFLOP/s"], rows)
 
 
+def epilogues_table(context):
+    rows = []
+    for each in context.results:
+        written = results.counter(each, results.GLOBAL_STORE_SECTORS)
+        rows.append(
+            [
+                results.epilogue(each) or "none",
+                size(results.counter(each, "bytes")),
+                size(None if written is None else results.BYTES_PER_SECTOR * written),
+                size(each.get("saved_bytes")),
+                size(results.counter(each, "separate_pass_bytes")),
+            ]
+        )
+    header = ["epilogue", "bytes read", "bytes written", "a separate kernel would move, predicted", "counted"]
+    return markdown(header, rows)
+
+
+def fused_table(context):
+    rows = []
+    for each in context.results:
+        against = (ladder.of_baseline(each, name) for name in FUSED_COLUMNS)
+        rows.append(
+            [
+                OPTIONS["shape"](each).replace("x", "×"),
+                results.epilogue(each) or "none",
+                NOTHING if not each.get("time") else rounded(each["time"]["median"] * 1e6),
+                plus_minus(results.noise(each.get("time"))),
+                *(times(ratio) for ratio in against),
+                size(each.get("saved_bytes")),
+            ]
+        )
+    return markdown(["shape", "epilogue", "µs", "noise", *FUSED_COLUMNS.values(), "bytes saved"], rows)
+
+
+# The time of each over the step's.
+FUSED_COLUMNS = {
+    results.GEMM_EX_THEN: "cuBLAS, then a kernel",
+    results.LT_FUSED: "cublasLt, fused",
+    results.UNFUSED_THEN: "unfused, then a kernel",
+    results.UNFUSED: "unfused, without it",
+}
+
+
 def caches_table(context):
     first = context.results[0]
     shape, dtype = OPTIONS["shape"](first), OPTIONS["dtype"](first)
@@ -238,8 +283,11 @@ KINDS = {
     "bytes": (bytes_table, True, None),
     "tuning": (tuning_table, True, "gpu"),
     "caches": (caches_table, True, "gpu"),
+    "epilogues": (epilogues_table, True, "interpreter"),
+    "fused": (fused_table, True, "gpu"),
     "traffic": (traffic_table, True, "gpu"),
 }
+ACROSS_SHAPES = ("fused",)  # kinds with a row for each shape
 OPTIONS = {
     "step": lambda each: each["step"],
     "dtype": lambda each: each["in"],
@@ -258,8 +306,9 @@ def source(context, file):
         parts = [f"counted by the interpreter, as {gpu['name']}"]
     parts += [document["created"][:10], f"commit {document.get('commit') or NOTHING}"]
     shape, *rest = results.describe(results.setting(context.results[0]))
-    if len(context.results) > 1 and "tuning" in context.results[0]:
-        shape = f"{len(context.results)} shapes"
+    shapes = results.grouped(context.results, OPTIONS["shape"])
+    if len(shapes) > 1:
+        shape = f"{len(shapes)} shapes"
     parts += [shape.replace("x", "×"), *rest]
     return f"{', '.join(parts)}: [{os.path.basename(file)}]({context.link(file)})"
 
@@ -298,9 +347,10 @@ def make_table(root, folder, kind, file, options):
     chosen = [each for each in document["results"] if all(OPTIONS[name](each) == wanted[name] for name in wanted)]
     if kind == "tuning":  # of all shapes that were tuned
         chosen = [each for each in chosen if each.get("tuning")]
-    settings = results.grouped(chosen, results.setting)
+    differ = 3 if kind in ACROSS_SHAPES else 0  # m, n and k come first
+    settings = results.grouped(chosen, lambda each: results.setting(each)[differ:])
     if len(settings) != 1 and not (chosen and kind == "tuning"):
-        found = "; ".join(", ".join(results.describe(setting)) for setting in settings) or "none"
+        found = "; ".join(dict.fromkeys(", ".join(results.describe(results.setting(each))) for each in chosen)) or "none"
         raise BadTable(f"needs results of one shape, dtype, layout and mode; found: {found}")
     context = Context(root, folder, file, document, chosen)
     return ["", *make(context), "", source(context, file), ""]

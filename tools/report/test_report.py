@@ -559,6 +559,22 @@ class Compare(InFolder):
         new["results"][1]["counters"] = {**interpreter_document()["results"][1]["counters"], results.SHARED_LOAD_CONFLICTS: 0}
         self.assertEqual(self.compare(new, interpreter_document(), "--fail-beyond", "99").returncode, 1)
 
+    def test_epilogues_are_different_things(self):
+        document = gpu_document()
+        document["results"] = document["results"][:1]
+        fused = copy.deepcopy(document)
+        fused["results"][0]["epilogue"] = {"activation": "gelu", "bias": True}
+        self.put("old.json", document)
+        self.put("new.json", fused)
+        text, _ = compare.report("old", document, "new", fused, terminal.Style(False))
+        self.assertIn("0 compared", text)
+        self.assertIn("only in new: 01_naive, coalesced, bias + gelu, ", text)
+        self.assertIn("  coalesced, bias + gelu ", ladder.report(fused, terminal.Style(False), str(self.root)))
+        fused["results"][0]["epilogue"] = {"activation": "gelu"}
+        self.put("broken.json", fused)
+        with self.assertRaisesRegex(results.BadFile, r"results\[0\].epilogue.bias is missing"):
+            results.load(self.root / "broken.json")
+
     def test_only_in_one(self):
         new = gpu_document()
         new["results"][3]["tile"] = "another"
@@ -659,6 +675,39 @@ class Tables(InFolder):
         self.put(path, header + "0,a,1000000000,100000000,5000000\n1,b,7000000000,200000000,6000000\n")
         self.assertEqual(self.run_tables(False)[0], 0)
         self.assertRegex(self.read("README.md"), r"\| coalesced \| \S+ GB \| 32.0 GB \| 3.20 GB \| 5.00 MB \|\n\| swapped ")
+
+    def test_fused(self):
+        marker = "<!-- table fused docs/results/gpu.json step=01_naive -->"
+        document = gpu_document()
+        del document["results"][1:]
+        names = (results.GEMM_EX_THEN, results.UNFUSED, results.UNFUSED_THEN)
+        fused = {**copy.deepcopy(document["results"][0]), "epilogue": {"activation": "gelu", "bias": True}, "saved_bytes": 64e6}
+        fused["ratio"] = {name: sample(1 + place / 8) for place, name in enumerate(names)} | {results.LT_FUSED: None}
+        other = {**copy.deepcopy(fused), "m": 64, "epilogue": {"activation": "identity", "bias": True}, "time": None, "ratio": None}
+        document["results"] = [fused, other]
+        self.put("docs/results/gpu.json", document)
+        self.put("README.md", f"{marker}\n{tables.END}\n")
+        self.assertEqual(self.run_tables(False)[0], 0)
+        text = self.read("README.md")
+        self.assertIn("| 4096×4096×4096 | bias + gelu | 23,200 | ±0.4% | 1.00× | – | 1.25× | 1.12× | 64.0 MB |\n", text)
+        self.assertIn("| 64×4096×4096 | bias | – | – | – | – | – | – | 64.0 MB |\n", text)
+        self.assertIn("commit 0123456789ab, 2 shapes, f32, nn, hot: [gpu.json]", text)
+        other["layout"] = "tn"
+        self.put("docs/results/gpu.json", document)
+        self.assertIn("needs results of one shape, dtype, layout and mode", self.run_tables(False)[1])
+
+    def test_epilogues(self):
+        marker = "<!-- table epilogues docs/results/interpreter.json step=01_naive -->"
+        document = interpreter_document()
+        fused = copy.deepcopy(document["results"][0])
+        fused |= {"epilogue": {"activation": "relu", "bias": False}, "saved_bytes": 512e3}
+        fused["counters"]["separate_pass_bytes"] = 524288
+        document["results"].append(fused)
+        self.put("docs/results/interpreter.json", document)
+        self.put("README.md", f"{marker}\n{tables.END}\n")
+        self.assertEqual(self.run_tables(False)[0], 0)
+        text = self.read("README.md")
+        self.assertIn("| none | 84.1 MB | 262 kB | – | – |\n| relu | 84.1 MB | 262 kB | 512 kB | 524 kB |\n", text)
 
     def test_traffic(self):
         reads = "lts__t_sectors_srcunit_tex_op_read"

@@ -1,0 +1,231 @@
+/// @file
+/// Step 07: the activation in the epilogue, on sums that are still in registers: no second kernel reads and writes C again.
+///
+/// Changes since 05:
+/// - The epilogue is applied to the accumulators before they are stored, column by column, so that it may hold a bias.
+#pragma once
+
+#include "common/device/chunk_access.cuh"
+#include "common/device/store_fragments.cuh"
+#include "common/gemm/activation.h"
+
+namespace step_07_fused_leaky_relu {
+
+using device::Contiguous, device::kChunk;
+using gemm::ceil_div, gemm::Matrix;
+
+constexpr int kFragment = 16;  ///< rows and columns that one ldmatrix.x4 brings
+
+/// What a block and a warp compute of C, and what follows from it.
+template <int block_m, int block_n, int block_k, int warp_m, int warp_n, int num_stages, int group_m>
+struct Tile {
+  static constexpr int kBlockM = block_m, kBlockN = block_n, kBlockK = block_k;  // the block's tile of C, and its steps along k
+  static constexpr int kWarpM = warp_m, kWarpN = warp_n;                         // a warp's part of it
+  static constexpr int kNumStages = num_stages;                                  // tiles of A and B in shared memory
+  static constexpr int kGroupM = group_m;                                        // rows of tiles that blocks cross together
+  static constexpr int kWarpsM = kBlockM / kWarpM, kWarpsN = kBlockN / kWarpN;
+  static constexpr int kThreads = 32 * kWarpsM * kWarpsN;
+  static constexpr int kBlocksPerSm = kThreads > 128 ? 1 : 256 / kThreads;  // as many as fit if each thread has 255 registers
+  static constexpr int kStageElements = (kBlockM + kBlockN) * kBlockK;      // a tile of A, then one of B
+  static constexpr int kSharedBytes = kStageElements * 2 * kNumStages;
+
+  static_assert(kNumStages >= 1 && kSharedBytes <= 227 * 1024, "no GPU has more shared memory for a block");
+  static_assert(kThreads / 32 * device::kStoreFragmentsElements<kWarpN> * 4 <= kSharedBytes, "the epilogue uses the tiles' memory");
+  static_assert(kWarpM % kFragment == 0 && kWarpN % kFragment == 0 && kBlockK % kFragment == 0, "warps multiply whole fragments");
+  static_assert(kBlockK % (2 * kFragment) == 0, "two sets of fragments take turns");
+  static_assert(kWarpsM * kWarpM == kBlockM && kWarpsN * kWarpN == kBlockN, "warps must tile the block");
+};
+
+struct TileIndex {
+  int64_t m, n;  // in tiles
+};
+/// The tile that block number `block` computes. Within a group, blocks go down the columns; the last group may have fewer rows.
+template <int kGroupM>
+GEMM_HOST_DEVICE TileIndex tile_of_block(unsigned block, unsigned tiles_m, unsigned tiles_n) {
+  const unsigned group = (tiles_m < kGroupM ? tiles_m : kGroupM) * tiles_n;  // blocks, < 2^31 as the grid
+  const unsigned first_m = block / group * kGroupM, in_group = block % group;
+  const unsigned rows = tiles_m - first_m < kGroupM ? tiles_m - first_m : kGroupM;
+  const unsigned n = rows == kGroupM ? in_group / kGroupM : in_group / rows;  // a shift, but for a ragged last group
+  return {first_m + in_group - n * rows, n};
+}
+
+/// Place of a chunk in a tile whose rows have kRow elements. Eight lanes of ldmatrix read the same chunk of eight rows: were these
+/// below each other, all would want the same banks. XOR puts them into different ones, and no memory is lost.
+template <int kRow>
+__host__ __device__ constexpr int swizzled(int row, int chunk) {
+  constexpr int kChunks = kRow / 8, kRowsPerLine = kChunks < 8 ? 8 / kChunks : 1;  // rows in the 128 bytes of all banks
+  return row * kRow + (chunk ^ (row / kRowsPerLine % 8 & (kChunks - 1))) * 8;
+}
+
+/// An operand as a thread sees it: its share in copying tiles, which is the same chunk of every kStep-th row, and a lane's places
+/// for ldmatrix. Rows of a tile run along the contiguous index.
+template <class Tile, int kBlockMN, int kWarpMN, Contiguous contiguous, bool kIsB, class In>
+struct Operand {
+  static constexpr bool kAlongMN = contiguous == Contiguous::kMN, kChunks = contiguous != Contiguous::kNeither;
+  static constexpr int kRow = kAlongMN ? kBlockMN : Tile::kBlockK, kRows = kAlongMN ? Tile::kBlockK : kBlockMN;
+  static constexpr int kRowChunks = kRow / kChunk<In>, kStep = Tile::kThreads / kRowChunks;
+  static constexpr int kOffsets = (kAlongMN ? kWarpMN : Tile::kBlockK) / kFragment;
+  static_assert(kStep % 8 == 0 && kRows % kStep == 0, "the swizzle must be the same in all rows that a thread copies");
+
+  /// @param g the operand, k along its columns  @param mn_0, warp_mn the first row of the block in it, of the warp in the block
+  __device__ __forceinline__ Operand(const Matrix<const In>& g, int64_t mn_0, int warp_mn)
+      : row(threadIdx.x / kRowChunks),
+        first(threadIdx.x % kRowChunks * kChunk<In>),
+        row_stride(kAlongMN ? g.col_stride : g.row_stride),
+        k_stride(g.col_stride) {
+    // Rows beyond the operand's last are another row again, for nobody stores what comes of them. Slices beyond k must be zero.
+    const int count = static_cast<int>(min(g.rows - mn_0, static_cast<int64_t>(kBlockMN)));
+    const bool outside = first >= count;
+    valid = kAlongMN ? (outside ? kChunk<In> : min(count - first, kChunk<In>)) : count - 1 - min(row, count - 1);
+    source = kAlongMN ? g.at(mn_0 + (outside ? 0 : first), row) : g.at(mn_0 + min(row, count - 1), first);
+    whole = kChunks && (kAlongMN ? valid == kChunk<In> : count == kBlockMN);
+
+    // Fragments are four matrices of 8 x 8, in the order in which mma.sync wants them: A's go down m first, B's along k.
+    const int lane = threadIdx.x % 32, mn_half = kIsB ? lane / 16 : lane / 8 % 2, k_half = kIsB ? lane / 8 % 2 : lane / 16;
+    const int mn = warp_mn + 8 * mn_half + (kAlongMN ? 0 : lane % 8), k = 8 * k_half + (kAlongMN ? lane % 8 : 0);
+#pragma unroll
+    for (int i = 0; i < kOffsets; ++i)
+      offset[i] = kAlongMN ? swizzled<kRow>(k, (mn + i * kFragment) / 8) : swizzled<kRow>(mn, (k + i * kFragment) / 8);
+  }
+
+  /// Starts copying the next tile to s; k_left slices of the operand are left.
+  __device__ __forceinline__ void copy(In* s, int64_t k_left) {
+    In* const to = s + swizzled<kRow>(row, first / kChunk<In>);
+    const bool k_whole = kChunks && k_left >= Tile::kBlockK;
+    if (k_whole && whole) {
+      const In* from = source;
+#pragma unroll
+      for (int i = 0; i < kRows; i += kStep, from += kStep * row_stride) device::cp_async_cg_16(to + i * kRow, from);
+    } else if (k_whole && !kAlongMN) {
+#pragma unroll 4  // not all: as straight code, nvcc would give it to every block, switched off by predicates
+      for (int i = 0; i < kRows; i += kStep) device::cp_async_cg_16(to + i * kRow, source + min(i, valid) * row_stride);
+    } else {
+      const int slices = static_cast<int>(min(k_left, static_cast<int64_t>(Tile::kBlockK)));
+#pragma unroll(kChunks ? 4 : 1)
+      for (int i = 0; i < kRows; i += kStep)
+        device::copy_chunk(to + i * kRow, source + (kAlongMN ? i : min(i, valid)) * row_stride, k_stride,
+                           kAlongMN ? (row + i < slices ? valid : 0) : slices - first, kChunks);
+    }
+    source += Tile::kBlockK * k_stride;
+  }
+
+  /// Loads fragment i of the warp's rows, slice `slice` of tile s.
+  __device__ __forceinline__ void load(uint32_t (&r)[4], const In* s, int i, int slice) const {
+    if constexpr (kAlongMN)
+      device::ldmatrix_x4_trans(r, s + offset[i] + slice * kFragment * kRow);
+    else
+      device::ldmatrix_x4(r, s + offset[slice] + i * kFragment * kRow);
+  }
+
+  int row, first;                // of this thread's first chunk in a tile: row, and element in the row
+  int valid;                     // rows after it that exist; if rows run along mn, elements of the chunk to copy
+  bool whole;                    // all that this thread copies exists, but for k
+  int64_t row_stride, k_stride;  // of the operand, in elements
+  const In* source;              // this thread's first chunk of the next tile
+  int offset[kOffsets];          // in a tile; computed once, because the instruction's address cannot hold an XOR
+};
+
+/// One block, one kBlockM x kBlockN tile of C. `c_chunks`: the rows of C are aligned chunks.
+template <class Tile, Contiguous a_contiguous, Contiguous b_contiguous, class In, class Out, class Epilogue>
+__global__ __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm) void gemm_kernel(Matrix<const In> A, Matrix<const In> B,
+                                                                                  Matrix<Out> C, bool c_chunks, Epilogue epilogue) {
+  In* const sA = device::dynamic_smem<In>();          // (kBlockM, kBlockK), or the other way round
+  In* const sB = sA + Tile::kBlockM * Tile::kBlockK;  // (kBlockN, kBlockK), or the other way round
+  constexpr int kFragmentsM = Tile::kWarpM / kFragment, kFragmentsN = Tile::kWarpN / kFragment;
+
+  // 1. Which tile is mine?
+  const auto tiles_m = static_cast<unsigned>(ceil_div<int64_t>(C.rows, Tile::kBlockM)),
+             tiles_n = static_cast<unsigned>(ceil_div<int64_t>(C.cols, Tile::kBlockN));  // < 2^31, as the grid
+  const TileIndex tile = tile_of_block<Tile::kGroupM>(blockIdx.x, tiles_m, tiles_n);
+  const int64_t m_0 = tile.m * Tile::kBlockM, n_0 = tile.n * Tile::kBlockN;
+  const int warp = threadIdx.x / 32;
+  const int warp_m = warp / Tile::kWarpsN * Tile::kWarpM, warp_n = warp % Tile::kWarpsN * Tile::kWarpN;
+  Operand<Tile, Tile::kBlockM, Tile::kWarpM, a_contiguous, false, In> gA(A, m_0, warp_m);
+  Operand<Tile, Tile::kBlockN, Tile::kWarpN, b_contiguous, true, In> gB(B.transposed(), n_0, warp_n);
+
+  // 2. Main loop
+  float rC[kFragmentsM][2 * kFragmentsN][4] = {};  // mma.sync has 8 columns: two of them for each fragment of B
+  uint32_t rA[2][kFragmentsM][4], rB[2][kFragmentsN][4];
+  const auto copy = [&](int stage, int64_t k_left) {
+    gA.copy(sA + stage * Tile::kStageElements, k_left);
+    gB.copy(sB + stage * Tile::kStageElements, k_left);
+  };
+  const auto load = [&](int set, int stage, int slice) {
+#pragma unroll
+    for (int i = 0; i < kFragmentsM; ++i) gA.load(rA[set][i], sA + stage * Tile::kStageElements, i, slice);
+#pragma unroll
+    for (int j = 0; j < kFragmentsN; ++j) gB.load(rB[set][j], sB + stage * Tile::kStageElements, j, slice);
+  };
+  const auto multiply = [&](int set) {
+#pragma unroll
+    for (int i = 0; i < kFragmentsM; ++i)
+#pragma unroll
+      for (int j = 0; j < 2 * kFragmentsN; ++j)
+        device::mma_m16n8k16<In>(rC[i][j], rA[set][i], {rB[set][j / 2][j % 2 * 2], rB[set][j / 2][j % 2 * 2 + 1]});
+  };
+
+  constexpr int kStages = Tile::kNumStages, kSlices = Tile::kBlockK / kFragment;
+  const auto refill = [&](int stage, int64_t k_left) {
+    if (k_left > kStages * Tile::kBlockK) copy(stage, k_left - kStages * Tile::kBlockK);
+    device::cp_async_commit_group();  // past the end of k an empty one, so that counting groups still counts tiles
+  };
+  for (int i = 0; i < kStages; ++i, device::cp_async_commit_group()) copy(i, A.cols - i * Tile::kBlockK);  // zeros past the end
+  device::cp_async_wait_group<kStages - 1>();
+  __syncthreads();  // the first stage is complete before anybody reads it
+  load(0, 0, 0);
+  int stage = 0;
+  for (int64_t k_left = A.cols; k_left > 0; k_left -= Tile::kBlockK) {
+    const int next_stage = stage + 1 < kStages ? stage + 1 : 0;
+#pragma unroll
+    for (int slice = 0; slice + 1 < kSlices; ++slice) {
+      load((slice + 1) % 2, stage, slice + 1);
+      multiply(slice % 2);
+    }
+    if (kStages == 1) {
+      __syncthreads();  // everybody has read the only stage before it is overwritten
+      refill(stage, k_left);
+    }
+    device::cp_async_wait_group<(kStages > 1 ? kStages - 2 : 0)>();
+    __syncthreads();  // `next_stage` is complete before anybody reads it; everybody has read `stage` before it is overwritten
+    load(0, next_stage, 0);  // after the last tile for nothing: a branch would cost more
+    multiply(1);
+    if (kStages > 1) refill(stage, k_left);
+    stage = next_stage;
+  }
+  __syncthreads();  // everybody has read the last stage before the epilogue overwrites it
+
+  // 3. Epilogue: bias and activation on the sums in registers, where a lane has the same columns in all of its rows ...
+#pragma unroll
+  for (int j = 0; j < 4 * kFragmentsN; ++j) {
+    const int col = j / 2 * 8 + threadIdx.x % 4 * 2 + j % 2;  // in the warp's part: two neighbours of every eight are this lane's
+    const auto activation = gemm::in_column(epilogue, n_0 + warp_n + col);
+#pragma unroll
+    for (int i = 0; i < 2 * kFragmentsM; ++i) {
+      float& x = rC[i / 2][j / 2][i % 2 * 2 + j % 2];
+      x = activation(x);
+    }
+  }
+  // ... then they are rounded and stored, in the memory of the tiles
+  Out* const sC = reinterpret_cast<Out*>(sA) + warp * device::kStoreFragmentsElements<Tile::kWarpN>;
+  device::store_fragments(rC, sC, C, m_0 + warp_m, n_0 + warp_n, c_chunks, gemm::Identity{});
+}
+
+template <class Tile, class In, class Out, class Epilogue>
+void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilogue) {
+  gemm::check(A, B, C);
+  const int64_t tiles = ceil_div<int64_t>(C.rows, Tile::kBlockM) * ceil_div<int64_t>(C.cols, Tile::kBlockN);
+  if (tiles == 0) return;
+
+  // Strides become a layout once, here: a kernel for each pair of transpositions, and one for all that has no aligned chunks.
+  device::with_contiguous(A, B, [&]<Contiguous a, Contiguous b>() {
+    device::launch(gemm_kernel<Tile, a, b, In, Out, Epilogue>, gemm::grid_size(tiles), Tile::kThreads, Tile::kSharedBytes, A, B, C,
+                   device::chunks_aligned(C.data, C.col_stride, C.row_stride), epilogue);
+  });
+}
+
+using Inputs = gemm::TypeList<__half, __nv_bfloat16>;
+using Tiles = gemm::TypeList<Tile<128, 128, 64, 64, 64, 3, 8>>;
+using MoreTiles = gemm::TypeList<>;
+using Activations = gemm::TypeList<gemm::LeakyRelu, gemm::Relu, gemm::GeluTanh, gemm::Silu, gemm::Identity>;
+
+}  // namespace step_07_fused_leaky_relu
