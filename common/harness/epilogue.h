@@ -37,7 +37,7 @@ struct Epilogue {
   Activation activation = Activation::kIdentity;
   bool bias = false;
 
-  bool operator==(const Epilogue&) const = default;
+  bool operator==(const Epilogue&) const = default;  ///< both the same
   /// Whether it changes nothing.
   bool is_identity() const { return *this == Epilogue{}; }
 };

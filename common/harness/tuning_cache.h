@@ -46,6 +46,7 @@ class TuningCache {
   /// Held by who is timing: two at once would disturb each other, and find the same twice.
   class Lock {
    public:
+    /// @param file descriptor of a locked file, which it closes; negative: none
     explicit Lock(int file) : file_(file) {}
     Lock(Lock&& other) noexcept;
     ~Lock();

@@ -226,6 +226,7 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
 using Inputs = gemm::TypeList<__half, __nv_bfloat16>;
 using Tiles = gemm::TypeList<Tile<128, 128, 64, 64, 64, 3, 8>>;
 using MoreTiles = gemm::TypeList<>;
+/// The first is what the step is about.
 using Activations = gemm::TypeList<gemm::LeakyRelu, gemm::Relu, gemm::GeluTanh, gemm::Silu, gemm::Identity>;
 
 }  // namespace step_07_fused_leaky_relu
