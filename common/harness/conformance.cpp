@@ -212,7 +212,7 @@ std::string run_fused(const Variant& v, const Fused& f, bool with_bias, const Ca
 
 void check_fused(const Step& step) {
   for (const Variant& v : step.variants)
-    in_all_orders([&](const std::string& order) {
+    in_all_orders(v, [&](const std::string& order) {
       INFO(title(step, v) << order);
       CHECK(wrong_epilogue(v) == "");
     });
