@@ -196,7 +196,8 @@ TEST_CASE("the separate pass over C: any placement, type and epilogue, in place"
     for (const auto& [place, placement] : placements)
       for (const Activation a : kActivations)
         for (const bool with_bias : {false, true}) {
-          INFO(name(Epilogue{a, with_bias}) << ", " << name(type) << ", " << place);
+          const char* const where = place;  // clang 14 does not capture a structured binding
+          INFO(name(Epilogue{a, with_bias}) << ", " << name(type) << ", " << where);
           const auto x = [](std::int64_t r, std::int64_t c) { return static_cast<double>((r * 7 + c * 13) % 23 - 11) / 4; };
           TestMatrix C("C", type, placement), bias("bias", type, row_major(1, C.cols()));
           C.fill(x);
