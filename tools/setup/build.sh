@@ -24,7 +24,11 @@ set_configure_arguments() { # PRESET
   if [[ $1 == gpu ]]; then
     configure_arguments+=("-DCMAKE_CUDA_COMPILER=$nvcc" "-DCMAKE_CUDA_HOST_COMPILER=$cxx")
     # A learner's GPU alone builds in a fifth of the time; without one, the compile-only gate wants them all.
-    if has_gpu; then configure_arguments+=("-DCOURSE_GPU_ARCHITECTURES=native"); fi
+    if [[ -n ${COURSE_GPU_ARCHITECTURES:-} ]]; then
+      configure_arguments+=("-DCOURSE_GPU_ARCHITECTURES=$COURSE_GPU_ARCHITECTURES")
+    elif has_gpu; then
+      configure_arguments+=("-DCOURSE_GPU_ARCHITECTURES=native")
+    fi
   fi
 }
 
