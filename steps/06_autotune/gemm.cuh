@@ -235,10 +235,10 @@ using Tiles = gemm::TypeList<Tile<128, 128, 64, 64, 64, 3, 8, true>, Tile<128, 6
                              Tile<32, 64, 64, 16, 32, 6, 8, true>>;
 using MoreTiles = gemm::TypeList<
     // As few loads for each product as registers allow; then shorter or deeper rings, for blocks that share an SM or wait alone.
-    RowTile<256, 128, 64, 64, 64, 3>, RowTile<256, 128, 64, 64, 64, 4>, RowTile<128, 256, 64, 64, 64, 3>,
-    RowTile<128, 128, 64, 64, 64, 2>, RowTile<128, 128, 64, 64, 32, 3>, RowTile<64, 256, 32, 64, 64, 4>,
-    RowTile<128, 64, 64, 64, 32, 4>, RowTile<64, 128, 64, 32, 64, 3>, RowTile<64, 64, 64, 32, 64, 4>,
-    RowTile<64, 64, 128, 32, 32, 3>,
+    RowTile<256, 128, 64, 64, 64, 4>, RowTile<256, 128, 128, 64, 64, 2>, RowTile<128, 256, 64, 64, 64, 3>,
+    RowTile<128, 256, 64, 64, 64, 4>, RowTile<128, 256, 128, 64, 64, 2>, RowTile<128, 128, 64, 64, 64, 2>,
+    RowTile<128, 128, 64, 64, 32, 3>, RowTile<64, 256, 32, 64, 64, 4>, RowTile<128, 64, 64, 64, 32, 4>,
+    RowTile<64, 128, 64, 32, 64, 3>, RowTile<64, 64, 64, 32, 64, 4>, RowTile<64, 64, 128, 32, 32, 3>,
 #ifdef COURSE_EVERY_TILE  // what lessons for other GPUs publish
     RowTile<64, 256, 32, 32, 128, 4>, RowTile<128, 128, 32, 64, 64, 4>, RowTile<128, 64, 32, 64, 32, 4>,
     RowTile<64, 128, 32, 32, 64, 4>, RowTile<64, 64, 32, 32, 64, 5>, RowTile<32, 64, 32, 32, 32, 5>,
