@@ -17,7 +17,9 @@ WIDTH = 120
 
 
 def title(step, root=ROOT):
-    """('01 naive', 'one thread, one element'), from the first line of the step's lesson."""
+    """('01 naive', 'one thread, one element'), from the first line of the step's lesson; ('Triton', '–') for a peer."""
+    if step in results.PEERS:
+        return results.PEERS[step], NOTHING
     try:
         with open(os.path.join(root, "steps", step, "README.md"), encoding="utf-8") as lesson:
             match = re.fullmatch(r"# ([^:]+): (.+)", lesson.readline().strip())
@@ -33,10 +35,10 @@ def by_step(group):
 
 
 def speed_ups(steps):
-    """For each step, how many times faster its first tile is than that of the step before."""
+    """For each step, how many times faster its first tile is than that of the step before; None for peers, which have none."""
     medians = [(tiles[0].get("time") or {}).get("median") for tiles in steps.values()]
     ratios = [results.quotient(old, new) if old else None for old, new in zip(medians, medians[1:])]
-    return dict(zip(steps, [None, *ratios]))
+    return {step: None if step in results.PEERS else each for step, each in zip(steps, [None, *ratios])}
 
 
 # --- what the counters say ---

@@ -12,6 +12,8 @@ GEMM_EX_THEN, LT_FUSED = "cublasGemmEx, then epilogue", "cublasLt, fused"
 UNFUSED, UNFUSED_THEN = "unfused", "unfused, then epilogue"
 FUSED_BASELINES = (GEMM_EX_THEN, LT_FUSED, UNFUSED, UNFUSED_THEN)
 BYTES_PER_SECTOR = 32
+# Kernels of others, measured as the steps are: what stands in `step`, and their names.
+PEERS = {"peer_triton": "Triton", "peer_cutlass": "CUTLASS"}
 
 # ncu's names, as the files have them.
 GLOBAL_LOAD_REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
@@ -129,7 +131,7 @@ result = record(
     peak=optional(number),
     ridge=optional(number),
     note=optional(prose),
-    tuning=optional(list_of(record(tile=text, seconds=optional(number), model=optional(number)))),
+    tuning=optional(list_of(record(tile=text, seconds=optional(number), model=optional(number), pruned=optional(text)))),
     time=optional(quantiles),
     tflops=optional(number),
     roofline=optional(number),
@@ -261,6 +263,11 @@ def title(result):
 def identity(result):
     """What has to agree before two results are of the same thing."""
     return (result["step"], result["tile"], epilogue(result), *setting(result))
+
+
+def latest(results):
+    """Of what was run twice the later one, in the earlier one's place."""
+    return list({identity(each): each for each in results}.values())
 
 
 def grouped(results, key):

@@ -16,6 +16,11 @@ KIND   ladder: all steps, from a GPU's file
        registers: what tools/registers counted; takes no options
        tuning: the best tile of step=NAME for each shape, beside the step's first tile and the model's choice, from a GPU's file
        caches: where ncu saw the reads of step=NAME answered, from a GPU's file and ncu-caches/ beside it
+       bench: geometric means of the ratio to cublasGemmEx, for each step and peer over squares, m sweep and transformers,
+              from a GPU's file with many shapes
+       shapes: TFLOP/s of transformers' multiplications, of cuBLAS and of steps=NAME,NAME... (also peers; without it, all)
+       peers: cuBLAS, the best step without an activation, and peers, for each square or for sizes=256,1024...; in the last
+              lines geometric means over all squares: the step's ratio to cublasGemmEx over the peer's, each measured beside it
 FILE   a result file, from the repository's root
 OPTION step, dtype, layout, mode, shape (4096x4096x4096): where the file has results of several kinds, which ones
 """
@@ -26,10 +31,12 @@ import glob
 import json
 import os
 import re
+import statistics
 import sys
 
 import ladder
 import results
+import shapes
 from terminal import NOTHING, Arguments, count, percent, plus_minus, rounded, run_command, size, tera, times
 
 END = "<!-- end of table -->"
@@ -42,14 +49,23 @@ class BadTable(Exception):
 
 
 class Context:
-    """What a table is made from: RESULTS of one shape, type, layout and mode, in DOCUMENT, which FILE holds."""
+    """What a table is made from: RESULTS of one shape, type, layout and mode, in DOCUMENT, which FILE holds.
 
-    def __init__(self, root, folder, file, document, group):
+    LISTS: from the names of PARAMETERS that the marker has to their values.
+    """
+
+    def __init__(self, root, folder, file, document, group, lists):
         self.root, self.folder, self.file, self.document, self.results = root, folder, file, document, group
+        self.lists = lists
 
     def link(self, path):
         """From the file with the table to PATH, which is relative to the root."""
         return os.path.relpath(os.path.join(self.root, path), self.folder)
+
+    def step(self, step):
+        """Its name, linked to its lesson; a peer has none."""
+        name, _ = ladder.title(step, self.root)
+        return name if step in results.PEERS else f"[{name}]({self.link(f'steps/{step}/README.md')})"
 
 
 # --- kinds ---
@@ -65,11 +81,11 @@ def ladder_table(context):
     speed_up = ladder.speed_ups(steps)
     rows = []
     for step, tiles in steps.items():
-        name, idea = ladder.title(step, context.root)
+        _, idea = ladder.title(step, context.root)
         first = tiles[0]
         rows.append(
             [
-                f"[{name}]({context.link(f'steps/{step}/README.md')})",
+                context.step(step),
                 idea,
                 rounded(first.get("tflops")),
                 plus_minus(results.noise(first.get("time"))),
@@ -274,6 +290,112 @@ def tuning_table(context):
 FIRST_TILE = "128x128x64 warp 64x64 s3 g8"  # of the steps before
 
 
+def first_tiles(group):
+    """From each step to its results, one for each shape and layout: the tile that stands for it."""
+    found = {}
+    for step, all_tiles in ladder.by_step(results.latest(group)).items():
+        found[step] = {key: tiles[0] for key, tiles in results.grouped(all_tiles, shapes.key).items()}
+    return found
+
+
+def geometric_mean(ratios, expected, show):
+    """Of those that are there; how many these are if it is not what was EXPECTED."""
+    there = [ratio for ratio in ratios if ratio]
+    words = show(statistics.geometric_mean(there) if there else None)
+    return words if len(there) in (0, expected) else f"{words} ({len(there)} of {expected})"
+
+
+def baseline_flops(group, name):
+    """The FLOP/s of a baseline of one shape. Every result brings one of its own, measured in turn with it: their median."""
+    samples = [(each["flops"], (each.get("baselines") or {}).get(name)) for each in group]
+    each = [results.quotient(flops, sample["median"]) for flops, sample in samples if sample]
+    return statistics.median(filter(None, each)) if any(each) else None
+
+
+def step_of(context, tiles):
+    """The step that TILES are of, and what they compute besides, which cublasGemmEx does not."""
+    fused = " or ".join(dict.fromkeys(filter(None, map(results.epilogue, tiles))))
+    return context.step(tiles[0]["step"]) + (f", with {fused}" if fused else "")
+
+
+def bench_table(context):
+    found = shapes.suites(context.results)
+    if not found:
+        raise BadTable(f"{context.file} has neither squares nor a sweep of m nor a transformer's shapes")
+    layouts = {each["layout"] for each in context.results if shapes.is_square(each)}
+    if len(layouts) > 1:
+        raise BadTable(f"squares of several layouts: add layout=, one of {', '.join(sorted(layouts))}")
+    of_suites = {suite: first_tiles(group) for suite, group in found.items()}
+    numbers = {suite: len({shapes.key(each) for each in group}) for suite, group in found.items()}
+    rows = []
+    for step, tiles in ladder.by_step(context.results).items():
+        row = [step_of(context, tiles)]
+        for suite, steps in of_suites.items():
+            ratios = [ladder.of_baseline(each, "cublasGemmEx") for each in steps.get(step, {}).values()]
+            row.append(geometric_mean(ratios, numbers[suite], percent))
+        rows.append(row)
+    header = [f"{suite}: {number} shape{'s' * (number > 1)}" for suite, number in numbers.items()]
+    return markdown(["% of cuBLAS, geometric mean", *header], rows)
+
+
+def shapes_table(context):
+    steps = first_tiles(context.results)
+    wanted = context.lists.get("steps", list(steps))
+    for step in wanted:
+        if step not in steps:
+            raise BadTable(f"no results of step {step!r} for a transformer's shapes; there are: {', '.join(steps)}")
+    rows = []
+    for key, group in shapes.others(context.results).items():
+        row = [shapes.name(group[0]), tera(baseline_flops(group, "cublasGemmEx"))]
+        for step in wanted:
+            each = steps[step].get(key, {})
+            ratio = percent(ladder.of_baseline(each, "cublasGemmEx"))
+            row.append(NOTHING if each.get("tflops") is None else f"{rounded(each['tflops'])}, {ratio} %")
+        rows.append(row)
+    return markdown(["TFLOP/s, % of cuBLAS", "cuBLAS", *(step_of(context, [*steps[step].values()]) for step in wanted)], rows)
+
+
+def peers_table(context):
+    of_sizes, ours, peers = shapes.squares(results.latest(context.results)), {}, {}
+    for size, group in of_sizes.items():
+        first = {step: tiles[0] for step, tiles in ladder.by_step(group).items()}
+        # An activation is another problem than the peers'.
+        steps = [each for step, each in first.items() if step not in results.PEERS and not results.epilogue(each)]
+        ours[size] = max(steps, key=lambda each: ladder.of_baseline(each, "cublasGemmEx") or 0, default={})
+        peers[size] = {peer: first.get(peer, {}) for peer in results.PEERS}
+    names = [peer for peer in results.PEERS if any(of_size[peer] for of_size in peers.values())]
+    if not names:
+        raise BadTable(f"{context.file} has no peers: none of its steps is {' or '.join(results.PEERS)}")
+
+    def row(size):
+        best = ours[size]
+        of_best = f"{rounded(best['tflops'])} ({best['step'].split('_')[0]})" if best.get("tflops") else NOTHING
+        of_baselines = [tera(baseline_flops(of_sizes[size], name)) for name in results.BASELINES]
+        return [str(size), *of_baselines, of_best, *(rounded(peers[size][peer].get("tflops")) for peer in names)]
+
+    def means(words, sizes):
+        def against(peer):
+            pairs = ((ours[size], peers[size][peer]) for size in sizes)
+            ratios = (tuple(ladder.of_baseline(each, "cublasGemmEx") for each in pair) for pair in pairs)
+            return geometric_mean([results.quotient(*pair) for pair in ratios], len(sizes), times)
+
+        of_baselines = ([ladder.of_baseline(ours[size], name) for size in sizes] for name in results.BASELINES)
+        return [words, *(geometric_mean(ratios, len(sizes), times) for ratios in of_baselines), "", *map(against, names)]
+
+    wanted = context.lists.get("sizes", list(map(str, of_sizes)))
+    missing = [size for size in wanted if size not in map(str, of_sizes)]
+    if missing:
+        raise BadTable(f"no results of size {missing[0]!r}; there are: {', '.join(map(str, of_sizes))}")
+    rows = [row(int(size)) for size in wanted]
+    small = [size for size in of_sizes if size <= shapes.SMALL]
+    words = "best step / this, geometric mean of"
+    rows.append(means(f"{words} {len(of_sizes)} sizes", list(of_sizes)))
+    if small and len(small) < len(of_sizes):
+        rows.append(means(f"{words} {len(small)} sizes up to {shapes.SMALL}", small))
+    header = ["TFLOP/s at m = n = k", "cuBLAS", "cublasLt", "best step (which)", *(results.PEERS[peer] for peer in names)]
+    return markdown(header, rows)
+
+
 # Of each kind: what makes it, whether it is about one step, and the backend that its file must be of.
 KINDS = {
     "ladder": (ladder_table, False, "gpu"),
@@ -286,8 +408,24 @@ KINDS = {
     "epilogues": (epilogues_table, True, "interpreter"),
     "fused": (fused_table, True, "gpu"),
     "traffic": (traffic_table, True, "gpu"),
+    "bench": (bench_table, False, "gpu"),
+    "shapes": (shapes_table, False, "gpu"),
+    "peers": (peers_table, False, "gpu"),
 }
-ACROSS_SHAPES = ("fused",)  # kinds with a row for each shape
+# Of kinds that have several shapes, perhaps in several layouts: what of a setting may differ.
+ACROSS = {
+    "fused": ("m", "n", "k"),
+    "peers": ("m", "n", "k"),
+    "bench": ("m", "n", "k", "layout"),
+    "shapes": ("m", "n", "k", "layout"),
+}
+# Of kinds that are about a part of a file: which results that are.
+PART = {
+    "tuning": lambda each: each.get("tuning"),  # all shapes that were tuned
+    "shapes": lambda each: shapes.key(each) in shapes.NAMED,
+    "peers": shapes.is_square,
+}
+PARAMETERS = {"shapes": ("steps",), "peers": ("sizes",)}  # lists, which choose rows or columns
 OPTIONS = {
     "step": lambda each: each["step"],
     "dtype": lambda each: each["in"],
@@ -305,11 +443,12 @@ def source(context, file):
     if document["backend"] == "interpreter":
         parts = [f"counted by the interpreter, as {gpu['name']}"]
     parts += [document["created"][:10], f"commit {document.get('commit') or NOTHING}"]
-    shape, *rest = results.describe(results.setting(context.results[0]))
-    shapes = results.grouped(context.results, OPTIONS["shape"])
-    if len(shapes) > 1:
-        shape = f"{len(shapes)} shapes"
-    parts += [shape.replace("x", "×"), *rest]
+    shape, dtype, layout, mode = results.describe(results.setting(context.results[0]))
+    different = results.grouped(context.results, OPTIONS["shape"])
+    if len(different) > 1:
+        shape = f"{len(different)} shapes"
+    layout = " and ".join(dict.fromkeys(each["layout"] for each in context.results))
+    parts += [shape.replace("x", "×"), dtype, layout, mode]
     return f"{', '.join(parts)}: [{os.path.basename(file)}]({context.link(file)})"
 
 
@@ -336,23 +475,24 @@ def make_table(root, folder, kind, file, options):
         raise BadTable(f"no such kind of table; there are: {', '.join(KINDS)}, registers")
     make, is_of_one_step, backend = KINDS[kind]
     wanted = dict(option.split("=", 1) for option in options.split())
+    own = PARAMETERS.get(kind, ())
+    lists = {name: wanted.pop(name).split(",") for name in own if name in wanted}
     unknown = [name for name in wanted if name not in OPTIONS]
     if unknown:
-        raise BadTable(f"no such option as {unknown[0]}; there are: {', '.join(OPTIONS)}")
+        raise BadTable(f"no such option as {unknown[0]}; there are: {', '.join([*OPTIONS, *own])}")
     if is_of_one_step != ("step" in wanted):
         raise BadTable("add step=NAME" if is_of_one_step else "it is about all steps: leave out step=")
     document = results.load(os.path.join(root, file))
     if backend not in (None, document["backend"]):
         raise BadTable(f"needs a file whose backend is {backend}; this one's is {document['backend']}")
     chosen = [each for each in document["results"] if all(OPTIONS[name](each) == wanted[name] for name in wanted)]
-    if kind == "tuning":  # of all shapes that were tuned
-        chosen = [each for each in chosen if each.get("tuning")]
-    differ = 3 if kind in ACROSS_SHAPES else 0  # m, n and k come first
-    settings = results.grouped(chosen, lambda each: results.setting(each)[differ:])
+    chosen = [each for each in chosen if PART.get(kind, bool)(each)]
+    alike = [name for name in ("m", "n", "k", "in", "out", "layout", "mode") if name not in ACROSS.get(kind, ())]
+    settings = results.grouped(chosen, lambda each: tuple(each[name] for name in alike))
     if len(settings) != 1 and not (chosen and kind == "tuning"):
         found = "; ".join(dict.fromkeys(", ".join(results.describe(results.setting(each))) for each in chosen)) or "none"
         raise BadTable(f"needs results of one shape, dtype, layout and mode; found: {found}")
-    context = Context(root, folder, file, document, chosen)
+    context = Context(root, folder, file, document, chosen, lists)
     return ["", *make(context), "", source(context, file), ""]
 
 

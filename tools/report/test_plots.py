@@ -5,6 +5,7 @@ import copy
 import errno
 import io
 import json
+import math
 import os
 import re
 import resource
@@ -84,6 +85,40 @@ def interpreted(projected=True):
         if projected:
             each["projection"] = {"gpu": "NVIDIA H200 141 GB", "flops_per_second": 3e13}
     return a_document(*found, backend="interpreter", gpu={"name": "NVIDIA H200 141 GB"}, cublas=None)
+
+
+def of_shape(m, n, k, step, share, **changed):
+    """As a_result, of a shape that is not square."""
+    made = a_result(step, "a tile", True, share, **changed)
+    flops = 2 * m * n * k
+    seconds = flops / 50e12
+    baselines = {"cublasGemmEx": sample(seconds), "cublasLt": None if step in results.PEERS else sample(seconds / 1.02)}
+    return {**made, "m": m, "n": n, "k": k, "flops": flops, "time": sample(seconds / share), "baselines": baselines}
+
+
+CONTENDERS = ("01_naive", "02_tiled", "03_c", "04_d", "05_e", "06_f", "07_g", "peer_cutlass", "peer_triton")
+
+
+def bench(contenders=CONTENDERS):
+    """A benchmark of many shapes: 31 squares, a sweep of m, decoding, and attention in another layout."""
+    sweep = [(m, 4096, 4096) for m in range(256, 4097, 128)]
+    kinds = [((size, size, size), {}) for size in range(256, 4097, 128)] + [(shape, {}) for shape in sweep]
+    kinds += [((8, 4096, 4096), {}), ((2048, 3072, 768), {}), ((2048, 2048, 128), {"layout": "nt"})]
+    shares = [0.05, *(0.5 + index / 20 for index in range(len(contenders) - 1))]
+    return [of_shape(*shape, *each, **more) for shape, more in kinds for each in zip(contenders, shares)]
+
+
+SMALL, MIDDLE, LARGE = (f"{size} warp 16x16 s3 g8" for size in ("32x32x64", "64x128x64", "128x128x64"))
+
+
+def tuned(m, n, k, *candidates, **changed):
+    """Of a file of --tune: CANDIDATES are (tile, microseconds or None, why it cannot run or None)."""
+    tuning = [{"tile": tile, "seconds": us and us * 1e-6, "bound": 1e-6, "model": 1e-6} for tile, us, _ in candidates]
+    for each, (_, _, pruned) in zip(tuning, candidates):
+        if pruned:
+            each["pruned"] = pruned
+    made = {**of_shape(m, n, k, "06_autotune", 0.5), "time": None, "tflops": None, "roofline": None, "tuning": tuning}
+    return {**made, "baselines": {}, "ratio": {}, **changed}
 
 
 class Case(unittest.TestCase):
@@ -169,7 +204,7 @@ class Colours(unittest.TestCase):
         self.assertAlmostEqual(contrast("#777777", "#ffffff"), 4.48, places=2)
 
     def test_seen_on_light_and_on_dark_pages(self):
-        for colour in (plots.TEXT, *plots.COLOURS):
+        for colour in (plots.TEXT, *plots.COLOURS, *plots.PEER_COLOURS.values(), *plots.CELLS):
             for page in ("#ffffff", "#0d1117"):
                 self.assertGreaterEqual(contrast(colour, page), 3, f"{colour} on {page}")
         for page in ("#ffffff", "#0d1117"):
@@ -184,14 +219,34 @@ class Colours(unittest.TestCase):
                 distance = sum((a - b) ** 2 for a, b in zip(*seen)) ** 0.5
                 self.assertGreater(distance, 15, f"{one} and {other}, {kind}")
 
+    def test_numbers_are_read_in_every_cell(self):
+        for colour in plots.CELLS:
+            self.assertGreaterEqual(contrast(plots.IN_CELLS, colour), 4.5, colour)
+
+    def test_cells_differ_for_the_colour_blind(self):
+        # Their numbers say the same. What is far from 1 on one side must not look like what is far on the other.
+        for kind, matrix in COLOUR_BLIND.items():
+            seen = [lab([sum(a * b for a, b in zip(row, linear(each))) for row in matrix]) for each in plots.CELLS]
+            distances = [[math.dist(one, other) for other in seen] for one in seen]
+            middle = len(seen) // 2
+            for index, (one, other) in enumerate(zip(seen, seen[1:])):
+                self.assertGreater(math.dist(one, other), 12, f"cells {index} and {index + 1}, {kind}")
+            for index in range(middle):
+                self.assertGreater(distances[index][-1 - index], 30, f"cell {index} and its opposite, {kind}")
+                self.assertGreater(distances[index][middle], distances[index + 1][middle] if index + 1 < middle else 0)
+
     @draws
     def test_the_figures_use_no_other_colour(self):
         plots.prepare_matplotlib()
-        document = a_document(*ladder(512), *ladder(1024))
-        for name, canvas in plots.draw(document)[0].items():
-            used = set(re.findall(r"#[0-9a-f]{6}\b", canvas.render("svg").decode()))
-            # White: the inner line of a whisker, which has a border.
-            self.assertLessEqual(used, {plots.TEXT, *plots.COLOURS, "#ffffff"}, name)
+        searched = [tuned(64, 64, 64, (SMALL, 1, None), (LARGE, 3, None), (MIDDLE, None, "registers")), tuned(1, 1, 1, (SMALL, 1, None))]
+        for found in ((*ladder(512), *ladder(1024)), bench(), searched):
+            for name, canvas in plots.draw(a_document(*found))[0].items():
+                used = set(re.findall(r"#[0-9a-f]{6}\b", canvas.render("svg").decode()))
+                # White: the inner line of a whisker, which has a border; the numbers in cells.
+                allowed = {plots.TEXT, *plots.COLOURS, *plots.PEER_COLOURS.values(), "#ffffff"}
+                if name.startswith(("ratios", "tuning")):
+                    allowed |= set(plots.CELLS)
+                self.assertLessEqual(used, allowed, name)
 
 
 # --- plots ---
@@ -220,6 +275,136 @@ class Drawing(Case):
         for words in (">512<", ">1024<", ">2048<", ">01 naive  5.00<", ">cublasGemmEx  50.0<", "20-80 % of the rounds"):
             self.assertIn(words, svgs["sizes-f32-hot.svg"])
         self.assertIn("2048x2048x2048", svgs["ladder-f32-hot.svg"])  # the largest
+
+    def labels_right_of(self, svg, names):
+        """From the words before each number to the height at which it stands."""
+        pattern = r'<text [^>]*?(?:translate\(\S+ |y=")([\d.]+)[^>]*>(' + "|".join(names) + ")"
+        return {words: float(height) for height, words in re.findall(pattern, svg)}
+
+    def test_a_benchmark_of_many_shapes(self):
+        names, svgs = self.drawn(a_document(*bench()))
+        expected = {"ladder", "roofline", "sizes", "rows", "ratios"}
+        self.assertEqual({name[: -len("-f32-hot.svg")] for name in svgs if "-nt-" not in name}, expected)
+        for plot in ("sizes", "rows"):
+            svg = svgs[f"{plot}-f32-hot.svg"]
+            found = self.labels_right_of(svg, ("01 naive", r"0\d [a-g]\b", "02 tiled", "Triton", "CUTLASS", "cublasGemmEx", "cublasLt"))
+            self.assertEqual(len(found), len(CONTENDERS) + 2, plot)
+            heights = sorted(found.values())
+            self.assertGreater(min(b - a for a, b in zip(heights, heights[1:])), 10)
+            self.assertNotIn("peer", svg)
+            for colour in plots.PEER_COLOURS.values():
+                self.assertIn(colour, svg)
+            self.assertIn(">4096<", svg)
+        self.assertIn("m, with n = 4096, k = 4096", svgs["rows-f32-hot.svg"])
+        self.assertNotIn(">8<", svgs["rows-f32-hot.svg"])  # decoding
+
+    def test_rows_need_a_sweep(self):
+        found = [of_shape(m, 512, 256, "02_tiled", 0.5) for m in (64, 128, 192)]
+        _, reasons = plots.draw(a_document(*found))
+        self.assertIn("no rows of f32, nn, hot: it has no n and k with 4 different m", "; ".join(reasons))
+        found.append(of_shape(256, 512, 256, "02_tiled", 0.5))
+        _, svgs = self.drawn(a_document(*found))
+        self.assertIn("TFLOP/s of m×512×256: f32, nn, hot", svgs["rows-f32-hot.svg"])
+        # Without a rate, a shape is no place on the axis.
+        self.assertNotIn("rows-f32-hot", plots.draw(a_document(*found[:3], {**found[3], "tflops": None}))[0])
+
+    def test_even_steps_stand_evenly(self):
+        self.assertTrue(plots.is_even(range(256, 4097, 128)))
+        self.assertTrue(plots.is_even([128, 256, 512, 640]))  # one is missing
+        self.assertFalse(plots.is_even([256, 512, 1024, 1536, 2048, 3072, 4096]))
+        self.assertFalse(plots.is_even([512, 1024]))
+        named = sorted(plots.named_sizes(list(range(256, 4097, 128))))
+        self.assertEqual((named[0], named[-1]), (256, 4096))
+        self.assertGreaterEqual(min(b - a for a, b in zip(named, named[1:])), 3840 / 18)
+
+    def test_ratios(self):
+        found = [each for each in bench() if (each["step"], each["layout"]) != ("peer_cutlass", "nt")]
+        for each in found:
+            if each["step"] == "07_g":
+                each["epilogue"] = {"activation": "gelu", "bias": False}
+                each["ratio"]["cublasGemmEx"]["median"] = 1.5
+        _, svgs = self.drawn(a_document(*found))
+        svg = svgs["ratios-f32-hot.svg"]
+        self.assertIn("Ratio to cublasGemmEx: f32, hot", svg)
+        rows = (">decode 8×4096×4096<", ">BERT feed-forward 2048×3072×768<", ">attention Q·Kᵀ 2048×2048×128 (nt)<", ">geometric mean<")
+        places = [svg.index(row) for row in rows]
+        self.assertEqual(places, sorted(places))
+        self.assertNotIn(">256", svg)  # neither squares nor the sweep
+        self.assertEqual(svg.count(">0.050<"), 4)
+        self.assertEqual(svg.count(">1.50<"), 4)
+        self.assertEqual(svg.count(">–<"), 1)  # CUTLASS has no attention, and no mean either
+        self.assertEqual(svg.count(">0.80<"), 2)
+        self.assertIn("07 g: with an activation, which cublasGemmEx does not compute", svg)
+        for words in (">CUTLASS<", ">Triton<", ">0.95<", ">1.05<"):
+            self.assertIn(words, svg)
+
+    def test_ratios_need_shapes(self):
+        _, reasons = plots.draw(a_document(*ladder(512), *ladder(1024)))
+        self.assertIn("no ratios of f32, nn, hot: it has fewer than two shapes", "; ".join(reasons))
+        without = [{**each, "ratio": None} for each in bench()]
+        self.assertNotIn("ratios-f32-hot", plots.draw(a_document(*without))[0])
+        for median in (0, 1e299):
+            damaged = bench()
+            for each in damaged:
+                each["ratio"]["cublasGemmEx"] = {"median": median, "q20": median, "q80": median}
+            drawn = plots.draw(a_document(*damaged))[0]
+            self.assertEqual("ratios-f32-hot" in drawn, median > 0)
+
+    def test_bins(self):
+        middle = len(plots.CELLS) // 2
+        self.assertEqual(plots.bin_of(1, plots.RATIO_EDGES), middle)
+        self.assertEqual([plots.bin_of(each, plots.RATIO_EDGES) for each in (0.01, 0.9, 1.1, 99)], [0, middle - 1, middle + 1, 6])
+        for edges in (plots.RATIO_EDGES, plots.TUNING_EDGES):
+            self.assertEqual((len(edges), list(edges)), (len(plots.CELLS) - 1, sorted(edges)))
+        # As far from 1 on one side as on the other.
+        for low, high in zip(plots.RATIO_EDGES, reversed(plots.RATIO_EDGES)):
+            self.assertAlmostEqual(low * high, 1, delta=0.003)
+
+    def test_tuning(self):
+        bound, memory = (MIDDLE, None, None), (LARGE, None, "shared memory: a block needs 96 KiB")
+        found = [
+            tuned(1024, 1024, 1024, (LARGE, 10, None), (SMALL, 15, None), bound),
+            tuned(256, 256, 256, (SMALL, 2, None), (MIDDLE, 25, None), memory),
+            tuned(8, 4096, 4096, (SMALL, 4, None), (MIDDLE, 4.01, None)),
+            tuned(512, 512, 512, (SMALL, None, "registers: too many")),  # nothing was timed
+            tuned(512, 512, 512, (SMALL, 1, None), step="peer_triton"),
+        ]
+        _, svgs = self.drawn(a_document(*found))
+        self.assertEqual(list(svgs), ["tuning-f32-hot.svg"])
+        svg = svgs["tuning-f32-hot.svg"]
+        self.assertIn("Tuning of 06 autotune: f32, nn, hot", svg)
+        for order in ((">256<", ">1024<", ">8×4096×4096<"), (f">{SMALL}<", f">{MIDDLE}<", f">{LARGE}<")):
+            places = [svg.index(label) for label in order]
+            self.assertEqual(places, sorted(places))
+        self.assertNotIn(">512<", svg)
+        for words in (">50<", ">…<", ">0<"):  # % above the best: of 15 µs, of 25 µs, of 4.01 µs
+            self.assertEqual(svg.count(words), 1, words)
+        for words in ("too much shared memory", "its bound is above the best time", "blank: not in the file", "the best tile"):
+            self.assertIn(words, svg)
+        self.assertNotIn("too many registers", svg)
+        self.assertIn("<pattern", svg)
+
+    def test_why_a_tile_was_not_timed(self):
+        for reason, words in (
+            (None, "cannot win"),
+            ("occupancy: an SM holds no block", "no block fits"),
+            ("registers: 20 bytes", "registers"),
+            ("compiled for nn alone, not for nt", "not compiled"),
+            ("a reason that nobody knows yet", "cannot run"),
+        ):
+            self.assertIn(words, plots.why_not_timed({"tile": "x", "seconds": None, "pruned": reason})[0])
+
+    def test_tuning_needs_two_shapes(self):
+        one = tuned(256, 256, 256, (SMALL, 2, None))
+        self.assertEqual(list(plots.draw(a_document(one))[0]), [])
+        odd = tuned(2**62, 2**62, 2**60, ("no size in its name $", 1e9, None), (SMALL, 1e-290, None), (MIDDLE, 1e290, None))
+        _, svgs = self.drawn(a_document(one, odd))
+        svg = svgs["tuning-f32-hot.svg"]
+        self.assertLess(svg.index(f">{SMALL}<"), svg.index(">no size in its name $<"))
+
+    def test_only_some_plots(self):
+        names, _ = self.drawn(a_document(*bench()), "--only", "rows,ratios")
+        self.assertEqual(names, {f"{plot}-f32-hot.{each}" for plot in ("rows", "ratios") for each in ("svg", "png")})
 
     def test_a_file_per_type_layout_and_mode(self):
         kinds = ({}, {"in": "f16"}, {"in": "f16", "out": "f16"}, {"layout": "tn"}, {"mode": "cold"})
@@ -315,12 +500,13 @@ class Drawing(Case):
         self.assertEqual(sorted(plots.named_sizes([256, 512, 4095, 4096, 4097])), [256, 512, 4096])
 
     def test_the_same_input_gives_the_same_bytes(self):
-        file = self.save(a_document(*ladder(512), *ladder(1024)))
+        two_tuned = (tuned(size, size, size, (SMALL, 1, None), (LARGE, 2, None), (MIDDLE, None, None)) for size in (64, 128))
+        file = self.save(a_document(*ladder(512), *ladder(1024), *bench(CONTENDERS[:2]), *two_tuned))
         for out, seed in (("one", "1"), ("two", "2")):
             run = self.run_plots(file, "--out", self.path(out), env={"PYTHONHASHSEED": seed, "TZ": f"UTC-{seed}"})
             self.assertEqual(run.returncode, 0, run.stderr)
         names = sorted(os.listdir(self.path("one")))
-        self.assertEqual(len(names), 6)
+        self.assertEqual(len(names), 2 * (len(plots.ALL_PLOTS) + 2))  # and ladder and roofline of attention
         for name in names:
             with open(self.path("one", name), "rb") as one, open(self.path("two", name), "rb") as two:
                 self.assertEqual(one.read(), two.read(), name)
@@ -401,8 +587,9 @@ class Refusals(Case):
     """All before matplotlib is looked for: they need none."""
 
     def test_bad_arguments(self):
-        for arguments in (["--colour"], ["--out"], ["--out="], ["--ou", "x"]):
+        for arguments in (["--colour"], ["--out"], ["--out="], ["--ou", "x"], ["--only"], ["--only="]):
             self.assert_refused(self.run_plots(*arguments))
+        self.assert_refused(self.run_plots("--only", "rows,stairs"), "--only stairs", "there are: ladder, roofline, sizes, rows")
 
     def test_bad_files(self):
         good = a_document(*ladder())
@@ -429,6 +616,8 @@ class Refusals(Case):
         run = subprocess.run([script, "whatever", "--help"], capture_output=True, text=True, check=False)
         self.assertEqual((run.returncode, run.stderr), (0, ""))
         self.assertTrue(run.stdout.startswith("Usage: tools/plot"))
+        for plot in plots.ALL_PLOTS:
+            self.assertRegex(run.stdout, rf"(?m)^  {plot} ")
         with open(script, encoding="utf-8") as file:
             self.assertIn(f"NEEDS_MATPLOTLIB={plots.NEEDS_MATPLOTLIB} ", file.read())
 

@@ -18,6 +18,7 @@ import compare
 import ladder
 import registers
 import results
+import shapes
 import tables
 import terminal
 
@@ -61,6 +62,32 @@ def gpu_result(step, tile, tile_bytes, first, seconds, cublas=0.00268, lt=0.0026
         "baselines": {"cublasGemmEx": sample(cublas), "cublasLt": sample(lt)},
         "ratio": {"cublasGemmEx": sample(cublas / seconds), "cublasLt": sample(lt / seconds)},
     }
+
+
+def bench_result(step, m, n, k, ratio, layout="nn", activation=None):
+    """That runs at RATIO of cublasGemmEx, which runs at 100 TFLOP/s; cublasLt, which is not measured beside peers, at 125."""
+    flops = 2 * m * n * k
+    cublas = flops / 100e12
+    made = {**gpu_result(step, "a tile", 1e6, True, cublas / ratio, cublas, cublas / 1.25), "flops": flops}
+    made |= {"m": m, "n": n, "k": k, "in": "f16", "out": "f16", "layout": layout, "tflops": 100 * ratio}
+    if step in results.PEERS:
+        made["baselines"]["cublasLt"] = made["ratio"]["cublasLt"] = None
+    if activation:
+        made["epilogue"] = {"activation": activation, "bias": False}
+    return made
+
+
+BENCH = [
+    *(("01_naive", *each, 0.1) for each in ((256,) * 3, (1024,) * 3, *((m, 4096, 4096) for m in (1024, 2048, 3072, 4096, 8)))),
+    ("01_naive", 2048, 2048, 128, 0.1, "nt"),
+    ("02_tiled", 256, 256, 256, 0.2),
+    ("02_tiled", 1024, 1024, 1024, 0.8),
+    *(("02_tiled", m, 4096, 4096, 0.5) for m in (1024, 2048, 3072, 4096, 8)),
+    ("02_tiled", 2048, 2048, 128, 0.5, "nt"),
+    *(("07_fused", size, size, size, 0.9, "nn", "gelu") for size in (256, 1024)),
+    *(("peer_triton", *each, 0.8) for each in ((256,) * 3, (1024,) * 3, (4096,) * 3, (8, 4096, 4096))),
+    *(("peer_cutlass", size, size, size, 1) for size in (256, 1024, 4096)),
+]
 
 
 def interpreter_result(step, tile, tile_bytes, first, sectors, wavefronts, conflicts):
@@ -494,6 +521,44 @@ class Ladder(InFolder):
 # --- compare.py ---
 
 
+class Peers(InFolder):
+    def test_they_are_no_steps(self):
+        document = gpu_document()
+        document["results"].append(gpu_result("peer_triton", "128x256x64", 4e9, True, 0.003))
+        self.assertEqual(ladder.title("peer_triton", self.root), ("Triton", terminal.NOTHING))
+        speed_up = ladder.speed_ups(ladder.by_step(document["results"]))
+        self.assertEqual((speed_up["peer_triton"], speed_up["01_naive"]), (None, None))
+        self.assertGreater(speed_up["02_tiled"], 5)
+        self.assertIn("peer_triton: –\n", ladder.report(document, terminal.Style(False), self.root))
+
+
+class Shapes(unittest.TestCase):
+    def shape(self, m, n, k, layout="nn"):
+        return {"m": m, "n": n, "k": k, "layout": layout}
+
+    def test_names(self):
+        self.assertEqual(shapes.name(self.shape(4096, 11008, 4096)), "Llama up 4096×11008×4096")
+        self.assertEqual(shapes.name(self.shape(2048, 2048, 128, "nt")), "attention Q·Kᵀ 2048×2048×128 (nt)")
+        self.assertEqual(shapes.name(self.shape(2048, 2048, 128)), "2048×2048×128")
+        for m, n, k, layout in shapes.NAMED:
+            self.assertFalse(shapes.is_square(self.shape(m, n, k, layout)))
+
+    def test_a_sweep_has_neither_decoding_nor_another_layout(self):
+        swept = [self.shape(m, 4096, 4096) for m in (4096, 256, 512, 1024)]
+        rest = [self.shape(8, 4096, 4096), self.shape(300, 4096, 4096, "tn"), self.shape(0, 4096, 4096), self.shape(9, 9, 1)]
+        self.assertEqual(list(shapes.sweep(swept + rest)), [256, 512, 1024, 4096])
+        self.assertEqual(shapes.sweep(swept[1:] + rest), {})
+        self.assertEqual(shapes.sweep([]), {})
+        keys = [(8, 4096, 4096, "nn"), (9, 9, 1, "nn"), (300, 4096, 4096, "tn")]  # a name first, then by size; none empty
+        self.assertEqual(list(shapes.others(swept + rest)), keys)
+        self.assertEqual(list(shapes.squares(swept + rest)), [4096])
+
+    def test_suites(self):
+        group = [self.shape(size, size, size) for size in (1024, 1025)] + [self.shape(8, 4096, 4096)]
+        self.assertEqual(list(shapes.suites(group)), ["squares up to 1024", "squares above 1024", "transformers"])
+        self.assertEqual(shapes.suites([]), {})
+
+
 class Compare(InFolder):
     def compare(self, old, new, *arguments):
         return self.run_script("compare", self.put("old.json", old), self.put("new.json", new), *arguments)
@@ -789,6 +854,92 @@ class Tables(InFolder):
         tuned["tuning"] = [{"tile": first, "seconds": "fast", "model": 1}]
         self.put("docs/results/gpu.json", document)
         self.assertIn("seconds", self.run_tables(False)[1])
+
+    def put_bench(self, *changes):
+        """A benchmark of many shapes: two steps, a fused one and two peers; CHANGES are made to its results."""
+        kept = [bench_result(*each) for each in BENCH]
+        for change in changes:
+            change(kept)
+        self.put("docs/results/gpu.json", make_document("gpu", kept))
+        self.put("steps/07_fused/README.md", "# 07 fused: the activation in the epilogue\n")
+
+    def table_of(self, marker, code=0):
+        self.put("README.md", f"<!-- table {marker} -->\n{tables.END}\n")
+        found, output = self.run_tables(False)
+        self.assertEqual(found, code, output)
+        if code == 0:
+            self.assertEqual(self.run_tables(True), (0, ""))
+        return self.read("README.md") if code == 0 else output
+
+    def test_bench(self):
+        self.put_bench()
+        text = self.table_of("bench docs/results/gpu.json")
+        header = "| % of cuBLAS, geometric mean | squares up to 1024: 2 shapes | squares above 1024: 1 shape | m sweep: 4 shapes |"
+        self.assertIn(header + " transformers: 2 shapes |\n", text)
+        # 4096 is a square and of the sweep; attention has another layout; √(0.2 · 0.8) = 0.4.
+        self.assertIn("| [01 naive](steps/01_naive/README.md) | 10.0 | 10.0 | 10.0 | 10.0 |\n", text)
+        self.assertIn("| [02 tiled](steps/02_tiled/README.md) | 40.0 | 50.0 | 50.0 | 50.0 |\n", text)
+        self.assertIn("| [07 fused](steps/07_fused/README.md), with gelu | 90.0 | – | – | – |\n", text)
+        self.assertIn("| CUTLASS | 100 | 100 | 100 (1 of 4) | – |\n", text)
+        self.assertIn("| Triton | 80.0 | 80.0 | 80.0 (1 of 4) | 80.0 (1 of 2) |\n", text)
+        self.assertIn("8 shapes, f16, nn and nt, hot: [gpu.json]", text)
+
+    def test_bench_of_what_was_run_twice(self):
+        self.put_bench(lambda found: found.append(bench_result("02_tiled", 4096, 4096, 4096, 0.6)))
+        self.assertIn("| [02 tiled](steps/02_tiled/README.md) | 40.0 | 60.0 |", self.table_of("bench docs/results/gpu.json"))
+
+    def test_bench_of_nothing_that_it_is_about(self):
+        self.put_bench(lambda found: found.__setitem__(slice(None), [bench_result("01_naive", 3, 2, 1, 0.5)]))
+        self.assertIn("neither squares nor", self.table_of("bench docs/results/gpu.json", 2))
+        self.assertIn("found: none", self.table_of("shapes docs/results/gpu.json", 2))
+        self.assertIn("found: none", self.table_of("peers docs/results/gpu.json", 2))
+
+    def test_bench_of_squares_in_two_layouts(self):
+        self.put_bench(lambda found: found.append(bench_result("02_tiled", 512, 512, 512, 0.6, layout="tn")))
+        self.assertIn("add layout=, one of nn, tn", self.table_of("bench docs/results/gpu.json", 2))
+        self.assertIn("| 40.0 | 50.0 | 50.0 | 50.0 |", self.table_of("bench docs/results/gpu.json layout=nn"))
+        self.assertIn("found:", self.table_of("peers docs/results/gpu.json", 2))
+
+    def test_shapes(self):
+        self.put_bench()
+        text = self.table_of("shapes docs/results/gpu.json steps=peer_triton,02_tiled")
+        self.assertIn("| TFLOP/s, % of cuBLAS | cuBLAS | Triton | [02 tiled](steps/02_tiled/README.md) |\n", text)
+        rows = "| decode 8×4096×4096 | 100 | 80.0, 80.0 % | 50.0, 50.0 % |\n"
+        rows += "| attention Q·Kᵀ 2048×2048×128 (nt) | 100 | – | 50.0, 50.0 % |\n"
+        self.assertIn(rows, text)
+        self.assertIn("2 shapes, f16, nn and nt, hot", text)
+        text = self.table_of("shapes docs/results/gpu.json")
+        self.assertIn("[01 naive](steps/01_naive/README.md) | [02 tiled](steps/02_tiled/README.md) | Triton |", text)
+        for steps, words in (("99_none", "'99_none' for"), ("", "'' for"), ("02_tiled,", "'' for")):
+            self.assertRegex(self.table_of(f"shapes docs/results/gpu.json steps={steps or ','}", 2), words)
+        self.assertIn("no such option as sizes", self.table_of("shapes docs/results/gpu.json sizes=256", 2))
+
+    def test_peers(self):
+        self.put_bench()
+        text = self.table_of("peers docs/results/gpu.json")
+        self.assertIn("| TFLOP/s at m = n = k | cuBLAS | cublasLt | best step (which) | Triton | CUTLASS |\n", text)
+        # Not the fused one, which is faster. Triton's run has no cublasLt, the steps' have.
+        self.assertIn("| 256 | 100 | 125 | 20.0 (02) | 80.0 | 100 |\n| 1024 | 100 | 125 | 80.0 (02) | 80.0 | 100 |\n", text)
+        words = "best step / this, geometric mean of"
+        self.assertIn(f"| {words} 3 sizes | 0.431× | 0.345× |  | 0.539× | 0.431× |\n", text)
+        self.assertIn(f"| {words} 2 sizes up to 1024 | 0.400× | 0.320× |  | 0.500× | 0.400× |\n", text)
+        self.assertIn("3 shapes, f16, nn, hot", text)
+        short = self.table_of("peers docs/results/gpu.json sizes=4096,256")
+        self.assertRegex(short, r"\n\| 4096 .*\n\| 256 .*\n\| best step / this, geometric mean of 3 sizes \|")
+        self.assertIn("no results of size '512'; there are: 256, 1024, 4096", self.table_of("peers docs/results/gpu.json sizes=512", 2))
+        self.assertIn("no results of size 'x'", self.table_of("peers docs/results/gpu.json sizes=x", 2))
+
+    def test_peers_with_gaps(self):
+        def only_one(found):
+            found[:] = [each for each in found if each["step"] != "peer_cutlass" and (each["step"], each["m"]) != ("peer_triton", 256)]
+
+        self.put_bench(only_one)
+        text = self.table_of("peers docs/results/gpu.json")
+        self.assertIn("| best step (which) | Triton |\n", text)
+        self.assertIn("| 256 | 100 | 125 | 20.0 (02) | – |\n", text)
+        self.assertIn("0.791× (2 of 3) |\n", text)
+        self.put_bench(lambda found: found.__setitem__(slice(None), [each for each in found if each["step"] not in results.PEERS]))
+        self.assertIn("has no peers", self.table_of("peers docs/results/gpu.json", 2))
 
     def test_new_results_are_drift(self):
         self.put("README.md", LADDER_TABLE)
