@@ -55,17 +55,17 @@ void run_biased(const AnyMatrix& A, const AnyMatrix& B, const AnyMatrix& C, cons
   this_step_namespace::gemm<Tile>(typed<const In>(A), typed<const In>(B), typed<In>(C), epilogue);
 }
 
-// Kernels take long to compile. So what the step is about is built with and without code for a bias, the others with it alone, and
-// for the first type alone.
-template <class Tile, class In, class First, class... Others>
+// Kernels take long to compile. So all tiles are built with what the step is about; with code for a bias, and with the other
+// activations, which come with it, only those that `with_all` says.
+template <class Tile, class In, bool with_all, class First, class... Others>
 void add_fused(std::vector<Fused>& all, gemm::TypeList<First, Others...>) {
   all.push_back({kActivation<First>, false, run_fused<Tile, In, First>});
-  if constexpr (is_first_input<In>) {
+  if constexpr (with_all) {
     all.push_back({kActivation<First>, true, run_biased<Tile, In, First>});
     (all.push_back({kActivation<Others>, true, run_biased<Tile, In, Others>}), ...);
   }
 }
-template <class Tile, class In>
+template <class Tile, class In, bool with_all>
 void add_fused(std::vector<Fused>&, gemm::TypeList<>) {}
 
 constexpr bool kIsFused = !std::is_same_v<this_step_namespace::Activations, gemm::TypeList<>>;
@@ -80,7 +80,7 @@ constexpr TileNumbers tile_numbers() {
   return n;
 }
 
-template <class Tile, class In, class Out>
+template <class Tile, class In, class Out, bool is_first_tile = true>
 Variant variant() {
   Variant v{tile_name<Tile>(), 1, 1, kDType<In>, kDType<Out>, run<Tile, In, Out, gemm::Identity>, nullptr, tile_numbers<Tile>()};
   // A tile that has slices along k is loaded by its block as a whole; without them, each thread loads for itself.
@@ -88,7 +88,8 @@ Variant variant() {
   if constexpr (is_first_input<In> && std::is_same_v<In, Out>) {
     if constexpr (tile_numbers<Tile>().every_layout && !kIsFused) v.gemm_affine = run<Tile, In, Out, Affine>;
   }
-  if constexpr (std::is_same_v<In, Out>) add_fused<Tile, In>(v.fused, this_step_namespace::Activations{});
+  if constexpr (std::is_same_v<In, Out>)
+    add_fused<Tile, In, is_first_tile && is_first_input<In>>(v.fused, this_step_namespace::Activations{});
   return v;
 }
 
@@ -96,7 +97,7 @@ template <class In, class... Tiles, class... MoreTiles>
 void add_variants(std::vector<Variant>& all, gemm::TypeList<Tiles...>, gemm::TypeList<MoreTiles...>) {
   (all.push_back(variant<Tiles, In, In>()), ...);
   if constexpr (!std::is_same_v<In, float> && !kIsFused) (all.push_back(variant<Tiles, In, float>()), ...);
-  if constexpr (is_first_input<In>) (all.push_back(variant<MoreTiles, In, In>()), ...);
+  if constexpr (is_first_input<In>) (all.push_back(variant<MoreTiles, In, In, false>()), ...);
 }
 
 template <class Activations>

@@ -11,10 +11,11 @@
 namespace harness {
 namespace {
 
+// Of the problem's types, and built for its epilogue.
 std::vector<const Variant*> variants_for(const Spec& spec) {
   std::vector<const Variant*> variants;
   for (const Variant& v : this_step().variants)
-    if (v.in == spec.in && v.out == spec.out) variants.push_back(&v);
+    if (v.in == spec.in && v.out == spec.out && v.has(spec.epilogue)) variants.push_back(&v);
   return variants;
 }
 
@@ -30,14 +31,14 @@ std::vector<Spec> with_epilogue(std::vector<Spec> problems, const Arguments& arg
     epilogue.activation = *activation;
   }
   for (Spec& spec : problems) {
+    if (variants_for(spec).empty())
+      throw BadInput("this step has no kernel for " + std::string(name(spec.in)) + "; choose another --dtype");
     spec.epilogue = epilogue;
-    for (const Variant* v : variants_for(spec)) {
-      if (v->has(epilogue)) continue;
-      if (v->fused.empty())
-        throw BadInput("this step fuses nothing; leave out --activation and --bias, or run 07_fused_leaky_relu");
-      throw BadInput("this step has no kernel with " + name(epilogue) + " for " + std::string(name(spec.in)) +
-                     "; it was built with all of them for f16: add --dtype f16");
-    }
+    if (!variants_for(spec).empty()) continue;
+    if (step.activation == Activation::kIdentity)
+      throw BadInput("this step fuses nothing; leave out --activation and --bias, or run 07_fused_leaky_relu");
+    throw BadInput("this step has no kernel with " + name(epilogue) + " for " + std::string(name(spec.in)) +
+                   "; it was built with all of them for f16: add --dtype f16");
   }
   return problems;
 }
@@ -97,9 +98,6 @@ int run(const Arguments& arguments) {
     return manage(cache, arguments);
   }
   prepare(arguments);
-  for (const Spec& spec : arguments.problems)
-    if (variants_for(spec).empty())
-      throw BadInput("this step has no kernel for " + std::string(name(spec.in)) + "; choose another --dtype");
   const std::vector<Spec> problems = with_epilogue(arguments.problems, arguments);
   for (const Spec& spec : problems) check_affordable(spec, arguments, variants_for(spec));
   if (!arguments.json.empty()) write_file(arguments.json + ".test", ""), std::remove((arguments.json + ".test").c_str());

@@ -31,6 +31,11 @@ GpuLimits limits_here(const Machine& machine, double mma_flops) {
   return g;
 }
 
+void run_once(const Variant& v, const Problem& p) {
+  const Epilogue& epilogue = p.spec.epilogue;
+  v.run(epilogue, p.A.view(), p.B.view(), p.C.view(), epilogue.bias ? p.bias.view().data : nullptr);
+}
+
 // Of the kernel that the step's launcher takes for these operands.
 KernelResources resources_of(const Variant& v, const Problem& p) {
   struct DryRun {
@@ -39,7 +44,7 @@ KernelResources resources_of(const Variant& v, const Problem& p) {
   };
   {
     const DryRun only_ask;
-    v.gemm(p.A.view(), p.B.view(), p.C.view());
+    run_once(v, p);
   }
   cudaFuncAttributes attributes{};
   DEVICE_CHECK(cudaFuncGetAttributes(&attributes, device::last_launch().kernel));
@@ -48,7 +53,7 @@ KernelResources resources_of(const Variant& v, const Problem& p) {
 
 std::vector<double> seconds_of(const std::vector<const Variant*>& variants, const Problem& p) {
   std::vector<Contestant> contestants;
-  for (const Variant* v : variants) contestants.push_back({[v, &p](int) { v->gemm(p.A.view(), p.B.view(), p.C.view()); }});
+  for (const Variant* v : variants) contestants.push_back({[v, &p](int) { run_once(*v, p); }});
   TimingPlan plan;
   plan.min_rounds = 7, plan.max_rounds = 51, plan.seconds = 0.05 * static_cast<double>(variants.size());
   const Timings timings = time_in_rounds(contestants, plan);
@@ -77,7 +82,7 @@ Tuning tune_here(const std::vector<const Variant*>& variants, const Spec& spec, 
   tuner.verify = [&](const Variant& v) {
     Problem& p = problem();
     p.C.poison();
-    v.gemm(p.A.view(), p.B.view(), p.C.view());
+    run_once(v, p);
     device::synchronize();
     return p.verify();
   };

@@ -42,7 +42,7 @@ struct TileIndex {
 /// The tile that block number `block` computes. Within a group, blocks go down the columns; the last group may have fewer rows.
 template <int kGroupM>
 GEMM_HOST_DEVICE TileIndex tile_of_block(unsigned block, unsigned tiles_m, unsigned tiles_n) {
-  const unsigned group = (tiles_m < kGroupM ? tiles_m : kGroupM) * tiles_n;  // blocks, < 2^31 as the grid
+  const unsigned group = (tiles_m < kGroupM ? tiles_m : kGroupM) * tiles_n;               // blocks, < 2^31 as the grid
   const unsigned number = block < group ? 0 : block / group, first_m = number * kGroupM;  // one group has no time to divide
   const unsigned in_group = block - number * group, left = tiles_m - first_m, rows = left < kGroupM ? left : kGroupM;
   const unsigned n = rows == kGroupM ? in_group / kGroupM : in_group / rows;  // a shift, but for a ragged last group

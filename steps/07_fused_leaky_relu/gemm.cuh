@@ -1,8 +1,9 @@
 /// @file
 /// Step 07: the activation in the epilogue, on sums that are still in registers: no second kernel reads and writes C again.
 ///
-/// Changes since 05:
+/// Changes since 06:
 /// - The epilogue is applied to the accumulators before they are stored, column by column, so that it may hold a bias.
+/// - The candidates are those that won somewhere in 06; for each, Activations lists what can be fused.
 #pragma once
 
 #include "common/device/chunk_access.cuh"
@@ -17,12 +18,13 @@ using gemm::ceil_div, gemm::Matrix;
 constexpr int kFragment = 16;  ///< rows and columns that one ldmatrix.x4 brings
 
 /// What a block and a warp compute of C, and what follows from it.
-template <int block_m, int block_n, int block_k, int warp_m, int warp_n, int num_stages, int group_m>
+template <int block_m, int block_n, int block_k, int warp_m, int warp_n, int num_stages, int group_m, bool every_layout>
 struct Tile {
   static constexpr int kBlockM = block_m, kBlockN = block_n, kBlockK = block_k;  // the block's tile of C, and its steps along k
   static constexpr int kWarpM = warp_m, kWarpN = warp_n;                         // a warp's part of it
   static constexpr int kNumStages = num_stages;                                  // tiles of A and B in shared memory
   static constexpr int kGroupM = group_m;                                        // rows of tiles that blocks cross together
+  static constexpr bool kEveryLayout = every_layout;  // else A and B as rows alone; other layouts take the element-wise path
   static constexpr int kWarpsM = kBlockM / kWarpM, kWarpsN = kBlockN / kWarpN;
   static constexpr int kThreads = 32 * kWarpsM * kWarpsN;
   static constexpr int kBlocksPerSm = kThreads > 128 ? 1 : 256 / kThreads;  // as many as fit if each thread has 255 registers
@@ -42,7 +44,7 @@ struct TileIndex {
 /// The tile that block number `block` computes. Within a group, blocks go down the columns; the last group may have fewer rows.
 template <int kGroupM>
 GEMM_HOST_DEVICE TileIndex tile_of_block(unsigned block, unsigned tiles_m, unsigned tiles_n) {
-  const unsigned group = (tiles_m < kGroupM ? tiles_m : kGroupM) * tiles_n;  // blocks, < 2^31 as the grid
+  const unsigned group = (tiles_m < kGroupM ? tiles_m : kGroupM) * tiles_n;               // blocks, < 2^31 as the grid
   const unsigned number = block < group ? 0 : block / group, first_m = number * kGroupM;  // one group has no time to divide
   const unsigned in_group = block - number * group, left = tiles_m - first_m, rows = left < kGroupM ? left : kGroupM;
   const unsigned n = rows == kGroupM ? in_group / kGroupM : in_group / rows;  // a shift, but for a ragged last group
@@ -65,7 +67,7 @@ struct Operand {
   static constexpr int kRow = kAlongMN ? kBlockMN : Tile::kBlockK, kRows = kAlongMN ? Tile::kBlockK : kBlockMN;
   static constexpr int kRowChunks = kRow / kChunk<In>, kStep = Tile::kThreads / kRowChunks;
   static constexpr int kOffsets = (kAlongMN ? kWarpMN : Tile::kBlockK) / kFragment;
-  static_assert(kStep % 8 == 0 && kRows % kStep == 0, "the swizzle must be the same in all rows that a thread copies");
+  static_assert(kStep >= 1 && kRows % kStep == 0, "every thread copies the same chunk of as many rows");
 
   /// @param g the operand, k along its columns  @param mn_0, warp_mn the first row of the block in it, of the warp in the block
   __device__ __forceinline__ Operand(const Matrix<const In>& g, int64_t mn_0, int warp_mn)
@@ -90,20 +92,23 @@ struct Operand {
 
   /// Starts copying the next tile to s; k_left slices of the operand are left.
   __device__ __forceinline__ void copy(In* s, int64_t k_left) {
-    In* const to = s + swizzled<kRow>(row, first / kChunk<In>);
+    In* const first_to = s + swizzled<kRow>(row, first / kChunk<In>);
+    const auto to = [&](int i) {  // the swizzle is the same every eight rows
+      return kStep % 8 == 0 ? first_to + i * kRow : s + swizzled<kRow>(row + i, first / kChunk<In>);
+    };
     const bool k_whole = kChunks && k_left >= Tile::kBlockK;
     if (k_whole && whole) {
       const In* from = source;
 #pragma unroll
-      for (int i = 0; i < kRows; i += kStep, from += kStep * row_stride) device::cp_async_cg_16(to + i * kRow, from);
+      for (int i = 0; i < kRows; i += kStep, from += kStep * row_stride) device::cp_async_cg_16(to(i), from);
     } else if (k_whole && !kAlongMN) {
 #pragma unroll 4  // not all: as straight code, nvcc would give it to every block, switched off by predicates
-      for (int i = 0; i < kRows; i += kStep) device::cp_async_cg_16(to + i * kRow, source + min(i, valid) * row_stride);
+      for (int i = 0; i < kRows; i += kStep) device::cp_async_cg_16(to(i), source + min(i, valid) * row_stride);
     } else {
       const int slices = static_cast<int>(min(k_left, static_cast<int64_t>(Tile::kBlockK)));
 #pragma unroll(kChunks ? 4 : 1)
       for (int i = 0; i < kRows; i += kStep)
-        device::copy_chunk(to + i * kRow, source + (kAlongMN ? i : min(i, valid)) * row_stride, k_stride,
+        device::copy_chunk(to(i), source + (kAlongMN ? i : min(i, valid)) * row_stride, k_stride,
                            kAlongMN ? (row + i < slices ? valid : 0) : slices - first, kChunks);
     }
     source += Tile::kBlockK * k_stride;
@@ -218,15 +223,23 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
 
   // Strides become a layout once, here: a kernel for each pair of transpositions, and one for all that has no aligned chunks.
   device::with_contiguous(A, B, [&]<Contiguous a, Contiguous b>() {
-    device::launch(gemm_kernel<Tile, a, b, In, Out, Epilogue>, gemm::grid_size(tiles), Tile::kThreads, Tile::kSharedBytes, A, B, C,
-                   device::chunks_aligned(C.data, C.col_stride, C.row_stride), epilogue);
+    constexpr bool kCompiled = Tile::kEveryLayout || (a == Contiguous::kK && b == Contiguous::kMN);
+    constexpr Contiguous kA = kCompiled ? a : Contiguous::kNeither, kB = kCompiled ? b : Contiguous::kNeither;
+    device::launch(gemm_kernel<Tile, kA, kB, In, Out, Epilogue>, gemm::grid_size(tiles), Tile::kThreads, Tile::kSharedBytes, A, B,
+                   C, device::chunks_aligned(C.data, C.col_stride, C.row_stride), epilogue);
   });
 }
 
+/// A candidate for row-major A and B alone.
+template <int block_m, int block_n, int block_k, int warp_m, int warp_n, int num_stages>
+using RowTile = Tile<block_m, block_n, block_k, warp_m, warp_n, num_stages, 8, false>;
+
 using Inputs = gemm::TypeList<__half, __nv_bfloat16>;
-using Tiles = gemm::TypeList<Tile<128, 128, 64, 64, 64, 3, 8>>;
-using MoreTiles = gemm::TypeList<>;
-/// The first is what the step is about.
+using Tiles = gemm::TypeList<Tile<128, 128, 64, 64, 64, 3, 8, true>>;
+using MoreTiles = gemm::TypeList<RowTile<128, 256, 64, 64, 64, 3>, RowTile<128, 128, 64, 64, 32, 3>,
+                                 RowTile<64, 128, 64, 32, 64, 3>, RowTile<128, 64, 64, 64, 32, 4>, RowTile<64, 64, 128, 32, 32, 3>,
+                                 RowTile<32, 64, 64, 16, 32, 6>, RowTile<32, 32, 128, 16, 32, 4>, RowTile<32, 32, 64, 16, 16, 6>>;
+/// The first is what the step is about, and what MoreTiles are built with.
 using Activations = gemm::TypeList<gemm::LeakyRelu, gemm::Relu, gemm::GeluTanh, gemm::Silu, gemm::Identity>;
 
 }  // namespace step_07_fused_leaky_relu
