@@ -16,6 +16,7 @@ KIND   ladder: all steps, from a GPU's file
        registers: what tools/registers counted; takes no options
        tuning: the best tile of step=NAME for each shape, beside the step's first tile and the model's choice, from a GPU's file
        caches: where ncu saw the reads of step=NAME answered, from a GPU's file and ncu-caches/ beside it
+       limits: how busy ncu saw the units of step=NAME, and what its warps waited for, from a GPU's file and ncu-limits/ beside it
        bench: geometric means of the ratio to cublasGemmEx, for each step and peer over squares, m sweep and transformers,
               from a GPU's file with many shapes
        shapes: TFLOP/s of transformers' multiplications, of cuBLAS and of steps=NAME,NAME... (also peers; without it, all)
@@ -242,6 +243,53 @@ def caches_table(context):
     return markdown(["tile", "bytes without reuse", "asked of L1", "read from L2", "read from DRAM"], rows)
 
 
+STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
+# What warps wait for, in words: the tensor cores are busy; the instruction before takes as long; copies; shared memory; others.
+STALLS = {
+    "math_pipe_throttle": "the pipe",
+    "wait": "the instruction before",
+    "long_scoreboard": "global memory",
+    "short_scoreboard": "shared memory",
+    "barrier": "other warps",
+}
+
+
+def limits_table(context):
+    first = context.results[0]
+    path = os.path.join(
+        os.path.dirname(context.file), "ncu-limits", f"{first['step']}-{OPTIONS['shape'](first)}-{OPTIONS['dtype'](first)}.csv"
+    )
+    try:
+        with open(os.path.join(context.root, path), encoding="utf-8", newline="") as file:
+            launches = list(csv.DictReader(file))
+        rows = []
+        for launch in launches:
+            busy = float(launch["sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active"])
+            tile = tile_of_kernel(launch["Kernel Name"])
+            active = float(launch["sm__cycles_active.avg"]) / float(launch["sm__cycles_elapsed.max"])
+            shared = float(launch["l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"])
+            issue = float(launch["smsp__issue_active.avg.pct_of_peak_sustained_active"])
+            waits = (rounded(float(launch[STALL.format(name)])) for name in STALLS)
+            rows.append((busy, [tile, rounded(busy), rounded(100 * active), rounded(shared), rounded(issue), *waits]))
+        if not rows:
+            raise ValueError("it is empty")
+    except (OSError, KeyError, ValueError, ZeroDivisionError) as error:
+        raise BadTable(f"{path} does not hold ncu's launches: {error}; record it with tools/gpu-checks limits") from None
+    rows.sort(key=lambda row: -row[0])
+    header = ["tile", "tensor pipe busy, %", "SMs busy, %", "shared memory busy, %", "issue slots busy, %"]
+    return markdown([*header, *(f"warps waiting for {words}" for words in STALLS.values())], [row for _, row in rows])
+
+
+def tile_of_kernel(name):
+    """From 'void gemm_kernel<Tile<128, 128, 64, 64, 64, 3, 8, 1>, ...' to '128x128x64 warp 64x64 s3 g8'."""
+    found = re.search(r"Tile<([0-9, ]+)>", name)
+    numbers = found.group(1).split(", ") if found else []
+    if len(numbers) < 5:
+        raise ValueError(f"{name} has no tile in its name")
+    text = "x".join(numbers[:3]) + " warp " + "x".join(numbers[3:5])
+    return text + "".join(f" {letter}{number}" for letter, number in zip("sg", numbers[5:]))
+
+
 def traffic_table(context):
     first = context.results[0]
     shape, dtype = OPTIONS["shape"](first), OPTIONS["dtype"](first)
@@ -405,6 +453,7 @@ KINDS = {
     "bytes": (bytes_table, True, None),
     "tuning": (tuning_table, True, "gpu"),
     "caches": (caches_table, True, "gpu"),
+    "limits": (limits_table, True, "gpu"),
     "epilogues": (epilogues_table, True, "interpreter"),
     "fused": (fused_table, True, "gpu"),
     "traffic": (traffic_table, True, "gpu"),

@@ -741,6 +741,33 @@ class Tables(InFolder):
         self.assertEqual(self.run_tables(False)[0], 0)
         self.assertRegex(self.read("README.md"), r"\| coalesced \| \S+ GB \| 32.0 GB \| 3.20 GB \| 5.00 MB \|\n\| swapped ")
 
+    def test_limits(self):
+        marker = "<!-- table limits docs/results/gpu.json step=01_naive -->"
+        path = "docs/results/ncu-limits/01_naive-4096x4096x4096-f32.csv"
+        names = [
+            "sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active",
+            "sm__cycles_active.avg",
+            "sm__cycles_elapsed.max",
+            "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed",
+            "smsp__issue_active.avg.pct_of_peak_sustained_active",
+            *(tables.STALL.format(name) for name in tables.STALLS),
+        ]
+        header = ",".join(["ID", "Kernel Name", *names]) + "\n"
+        self.put("README.md", f"{marker}\n{tables.END}\n")
+        self.assertRegex(self.run_tables(False)[1], f"{path} does not hold ncu's launches")
+        self.put(path, header)
+        self.assertRegex(self.run_tables(False)[1], "it is empty")
+        self.put(path, header + '0,"gemm_kernel<int>",1,2,3,4,5,6,7,8,9,10\n')
+        self.assertRegex(self.run_tables(False)[1], "has no tile in its name")
+        kernels = ['"k<Tile<128, 64, 32, 64, 16, 3, 8, 1>, 0>"', '"k<Tile<128, 64, 32, 64, 16, 3>, 0>"', '"k<Tile<8, 4, 2, 1, 1>, 0>"']
+        rows = (f"{at},{kernel},{busy},75,100,50,25,1.5,2.5,0.25,0,0.5\n" for at, (kernel, busy) in enumerate(zip(kernels, (60, 80, 70))))
+        self.put(path, header + "".join(rows))
+        self.assertEqual(self.run_tables(False)[0], 0)
+        text = self.read("README.md")
+        lines = [line for line in text.splitlines() if "warp" in line][1:]
+        self.assertEqual([line.split(" |")[0] for line in lines], ["| 128x64x32 warp 64x16 s3", "| 8x4x2 warp 1x1", "| 128x64x32 warp 64x16 s3 g8"])
+        self.assertIn("| 80.0 | 75.0 | 50.0 | 25.0 | 1.50 | 2.50 | 0.250 | 0 | 0.500 |\n", text)
+
     def test_fused(self):
         marker = "<!-- table fused docs/results/gpu.json step=01_naive -->"
         document = gpu_document()
@@ -997,6 +1024,23 @@ class Tables(InFolder):
         self.put("README.md", text)
         self.assertEqual(self.run_tables(False), (0, ""))
         self.assertEqual(self.read("README.md"), text)
+
+
+class Tuning(unittest.TestCase):
+    """What tuning found once, as tuning from nothing saw it a second time (tools/gpu-checks tuning)."""
+
+    def test_what_was_chosen_is_never_two_per_cent_slower_than_another_tile(self):
+        folder = os.path.join(ladder.ROOT, "docs", "results", "h200")
+        first, second = (results.load(os.path.join(folder, *name)) for name in (["tuning-f16.json"], ["repeat", "tuning-f16.json"]))
+        again = {results.setting(each): {tile["tile"]: tile["seconds"] for tile in each["tuning"]} for each in second["results"]}
+        squares = 0
+        for each in first["results"]:
+            chosen, seconds = each["tuning"][0]["tile"], again[results.setting(each)]
+            with self.subTest(shape=(each["m"], each["n"], each["k"]), chosen=chosen):
+                self.assertIsNotNone(seconds[chosen])
+                self.assertLessEqual(seconds[chosen], 1.02 * min(time for time in seconds.values() if time))
+            squares += each["m"] == each["n"] == each["k"]
+        self.assertGreaterEqual(squares, 31)
 
 
 if __name__ == "__main__":
