@@ -407,7 +407,7 @@ TEST_CASE("tuning: a tile without numbers is timed like the others, and never le
   CHECK(t.best()->tile == "unknown");
   CHECK(bench.timed.size() == 4);
   CHECK(t.tiles().front().bound == 0);
-  CHECK(to_text(t, cube(512)).find("model: 0") == std::string::npos);
+  CHECK(to_text(t, cube(512)).find("model: 0 ms") == std::string::npos);
 }
 
 TEST_CASE("tuning: a wrong result neither wins nor is kept") {
