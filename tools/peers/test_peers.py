@@ -1,5 +1,6 @@
 """Tests of this folder, for which neither PyTorch nor a GPU is needed: python3 -m unittest discover -s tools/peers"""
 
+import contextlib
 import io
 import json
 import math
@@ -8,6 +9,8 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
+import types
 import unittest
 from contextlib import redirect_stderr, redirect_stdout
 from unittest import mock
@@ -22,6 +25,10 @@ try:
     import triton_kernel
 except ImportError:
     triton_kernel = None
+try:
+    import torch
+except (ImportError, OSError):
+    torch = None
 
 results = peer.results
 PROGRAM = pathlib.Path(triton_matmul.__file__)
@@ -362,6 +369,139 @@ class Kernel(unittest.TestCase):
                 self.assertGreaterEqual(len(triton_kernel.candidates(m, n)), 3, (m, n))
         self.assertTrue(all(tile.m <= 32 for tile in triton_kernel.candidates(8, 4096)))
         self.assertTrue(all(tile.m >= 64 for tile in triton_kernel.candidates(4096, 4096)))
+
+
+class FakeEvent:
+    def __init__(self, **_):
+        self.at = 0
+
+    def record(self, _):
+        self.at = time.monotonic()
+
+    def synchronize(self):
+        pass
+
+    def elapsed_time(self, end):
+        return 1e3 * (end.at - self.at)
+
+
+class FakeGraph:
+    def capture_begin(self):
+        pass
+
+    def capture_end(self):
+        pass
+
+    def replay(self):
+        pass
+
+
+@unittest.skipUnless(triton_kernel and torch, "PyTorch or Triton is not installed")
+class EndToEnd(unittest.TestCase):
+    """The whole program on the CPU: PyTorch's tensors, Triton's interpreter, and a GPU that is pretended."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.json, self.ceilings = (os.path.join(folder.name, name) for name in ("peer.json", "ceilings.json"))
+        kept = {"version": 1, "gpu": "GPU", "driver": "", "ceilings": CEILINGS}
+        pathlib.Path(self.ceilings).write_text(json.dumps(kept), encoding="utf-8")
+        properties = types.SimpleNamespace(
+            name="GPU", major=9, minor=0, multi_processor_count=132, L2_cache_size=10000, total_memory=10**11
+        )
+        cuda = {
+            "Stream": mock.Mock,
+            "Event": FakeEvent,
+            "CUDAGraph": FakeGraph,
+            "stream": lambda _: contextlib.nullcontext(),
+            "synchronize": lambda: None,
+            "init": lambda: None,
+            "empty_cache": lambda: None,
+            "current_device": lambda: 0,
+            "mem_get_info": lambda: (10**9, 10**9),
+            "get_device_properties": lambda _: properties,
+        }
+        ours = {"missing": lambda: "", "bus_id_of_gpu": lambda _: "", "prefer_cublas": lambda _: None, "DEVICE": "cpu"}
+        tiles = [triton_kernel.Tile(16, 32, 32, 2, 4), triton_kernel.Tile(32, 32, 16, 2, 4, group=2)]
+        for patch in (
+            *(mock.patch.object(torch.cuda, name, value) for name, value in cuda.items()),
+            *(mock.patch.object(triton_matmul, name, value) for name, value in ours.items()),
+            mock.patch.object(triton_kernel, "TILES", tiles),
+            mock.patch.dict(os.environ, TRITON_INTERPRET="1"),
+            mock.patch.object(rounds, "WARM_UP_SECONDS", 0.01),
+            mock.patch.object(rounds, "SAMPLE_SECONDS", 1e-5),
+        ):
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def run_main(self, *arguments):
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err):
+            always = ("--ceilings", self.ceilings, "--json", self.json, "--seconds", "0.01")
+            code = triton_matmul.main([*always, *arguments])
+        return code, out.getvalue(), err.getvalue()
+
+    def test_verified_and_written(self):
+        for arguments in (
+            ("--layout", "tn"),
+            ("--layout", "nt", "--mode", "cold"),
+            ("--layout", "tt", "--mode", "single"),
+        ):  # in f16: Triton's interpreter multiplies bf16 wrongly
+            with self.subTest(arguments):
+                code, out, err = self.run_main("--shape", "20x33x50,16x32x16", *arguments)
+                self.assertEqual((code, err), (0, ""))
+                self.assertEqual(out.count("verified"), 2)
+                found = results.load(self.json)["results"]
+                self.assertEqual([(each["m"], each["n"], each["k"]) for each in found], [(20, 33, 50), (16, 32, 16)])
+                self.assertEqual({len(each["tuning"]) for each in found}, {2})
+                self.assertEqual({each["mode"] for each in found}, {arguments[3] if len(arguments) > 2 else "hot"})
+                self.assertGreaterEqual(found[0]["time"]["rounds"], 11)
+
+    def test_what_cannot_be_run_is_left_out(self):
+        code, out, _ = self.run_main("--shape", "0x8x8,16x32x16,16000x16000x16")
+        self.assertEqual(code, 0)
+        self.assertIn("cannot run this: there is nothing to multiply", out)
+        self.assertRegex(out, "cannot run this: 16000x16000x16 needs .* of the GPU's memory")
+        self.assertEqual([each["m"] for each in results.load(self.json)["results"]], [16])
+        code, _, err = self.run_main("--shape", "0x8x8")
+        self.assertEqual((code, err), (2, "peer_triton: nothing of this can be run: 0x8x8: there is nothing to multiply\n"))
+
+    def test_wrong_results_are_not_written(self):
+        right = triton_kernel.launch
+
+        def launch(change):
+            def changed(tile, a, b, c):
+                right(tile, a, b, c)
+                change(a, c)
+
+            return changed
+
+        for change, message in (
+            (lambda a, c: c[3, 5].fill_(math.nan), r"C\[3, 5\] is nan"),
+            (lambda a, c: c[3, 5].add_(0.5), r"C\[3, 5\] is .*, expected .* within"),
+            (lambda a, c: torch.as_strided(c, (1,), (1,), c.storage_offset() - 1).fill_(0), "outside of C"),
+            (lambda a, c: torch.as_strided(c, (1,), (1,), c.storage_offset() + c.numel()).fill_(0), "outside of C"),
+            (lambda a, c: a[0, 0].add_(1), "input was overwritten"),
+        ):
+            with self.subTest(message), mock.patch.object(triton_kernel, "launch", launch(change)):
+                code, out, _ = self.run_main("--shape", "16x32x16")
+                self.assertEqual(code, 1)
+                self.assertRegex(out, f"WRONG\n.*{message}")
+                self.assertFalse(os.path.exists(self.json))
+
+    def test_a_tile_that_cannot_run_is_pruned(self):
+        right = triton_kernel.launch
+
+        def launch(tile, a, b, c):
+            if tile.m == 32:
+                raise ValueError("out of resource: shared memory\nand more")
+            right(tile, a, b, c)
+
+        with mock.patch.object(triton_kernel, "launch", launch):
+            self.assertEqual(self.run_main("--shape", "20x33x50")[0], 0)
+        tuning = results.load(self.json)["results"][0]["tuning"]
+        self.assertEqual(tuning[1]["pruned"], "ValueError: out of resource: shared memory")
+        self.assertIsNone(tuning[1]["seconds"])
 
 
 if __name__ == "__main__":

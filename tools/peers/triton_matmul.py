@@ -16,6 +16,7 @@ import rounds  # noqa: E402
 from peer import BadInput  # noqa: E402
 
 NAME = "peer_triton"
+DEVICE = "cuda"
 MAX_SETS = 8192
 GUARD = 512  # elements on both sides of a matrix, that nobody may write to
 GUARD_VALUE = -1024.0  # exact in both types
@@ -181,7 +182,7 @@ class GuardedMatrix:
     """A matrix in device memory without padding, guard bands around it; `view` is what kernels get."""
 
     def __init__(self, torch, dtype, rows, cols, transposed):
-        self.memory = torch.full((rows * cols + 2 * GUARD,), GUARD_VALUE, dtype=dtype, device="cuda")
+        self.memory = torch.full((rows * cols + 2 * GUARD,), GUARD_VALUE, dtype=dtype, device=DEVICE)
         inner = self.memory[GUARD : GUARD + rows * cols]
         self.view = inner.view(cols, rows).t() if transposed else inner.view(rows, cols)
 
@@ -196,14 +197,14 @@ class Problem:
         self.torch, self.spec = torch, spec
         dtype = {"f16": torch.float16, "bf16": torch.bfloat16}[spec.dtype]
         transpose_a, transpose_b = (letter == "t" for letter in spec.layout)
-        random = torch.Generator(device="cuda").manual_seed(0)
+        random = torch.Generator(device=DEVICE).manual_seed(0)
 
         def matrix(rows, cols, transposed=False):
             return GuardedMatrix(torch, dtype, rows, cols, transposed)
 
         first_a, first_b = matrix(spec.m, spec.k, transpose_a), matrix(spec.k, spec.n, transpose_b)
         for each in (first_a, first_b):  # normally distributed, mean 0, deviation 1, as the steps' matrices are
-            each.view.copy_(torch.randn(each.view.shape, generator=random, device="cuda", dtype=torch.float32))
+            each.view.copy_(torch.randn(each.view.shape, generator=random, device=DEVICE, dtype=torch.float32))
         self.a, self.b = [first_a], [first_b]
         for _ in range(sets - 1):
             self.a.append(matrix(spec.m, spec.k, transpose_a))
@@ -390,7 +391,7 @@ def run(typed):
 
     prefer_cublas(torch)
     torch.cuda.init()
-    torch.zeros(1, device="cuda")  # so that there is a context
+    torch.zeros(1, device=DEVICE)  # so that there is a context
     nvml = Nvml(bus_id_of_gpu(torch))
     gpu = describe_gpu(torch, nvml.driver())
     ceilings = peer.read_ceilings(typed.ceilings, gpu["name"], gpu.get("driver"))
