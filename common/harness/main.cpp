@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "common/harness/backend.h"
 
@@ -69,12 +70,10 @@ Tuning tuned(const Spec& spec, const std::function<Problem&()>& problem, const A
       code = kWrong;
     }
   }
-  if (!tuning.best())
-    throw BadInput("none of this step's tiles runs " + spec.shape() + " on " + machine.gpu + "; --verbose says why");
-  if (tuning.by_model)
+  if (tuning.best() && tuning.by_model)
     std::printf("%s: the model expects it to be the best of %zu tiles on %s; %d cannot run there. Nothing was timed.\n",
                 tuning.best()->tile.c_str(), tuning.candidates.size(), machine.gpu.c_str(), count[Fate::kPruned]);
-  else
+  else if (tuning.best())
     std::printf("%s: the best of %zu tiles; %d timed, %d known from earlier, %d cannot win, %d cannot run; %.4g ms\n",
                 tuning.best()->tile.c_str(), tuning.candidates.size(), count[Fate::kTimed], count[Fate::kKept],
                 count[Fate::kSkipped], count[Fate::kPruned], 1e3 * seconds);
@@ -90,6 +89,15 @@ std::vector<const Variant*> worth_running(const Tuning& tuning) {
   for (const Candidate& c : tuning.candidates)
     if (variants.empty() || (tuning.by_model && c.fate != Candidate::Fate::kPruned)) variants.push_back(c.variant);
   return variants;
+}
+
+// Why no candidate can run: each reason once.
+std::string why_none(const Tuning& tuning) {
+  std::set<std::string> known;
+  std::string text;
+  for (const Candidate& c : tuning.candidates)
+    if (c.fate == Candidate::Fate::kPruned && known.insert(c.reason).second) text += (text.empty() ? "" : "; ") + c.reason;
+  return text;
 }
 
 int run(const Arguments& arguments) {
@@ -108,6 +116,11 @@ int run(const Arguments& arguments) {
 
   std::vector<Result> results;
   int code = kVerified;
+  std::string refused;  // why the last problem that cannot be run was left out; the others are run
+  const auto leave_out = [&](const std::string& what, const std::string& why) {
+    refused = why;
+    std::printf("%s: cannot run this: %s\n", what.c_str(), why.c_str());
+  };
   for (const Spec& spec : problems) {
     std::printf("%s  m=%lld n=%lld k=%lld %s %s%s, %s\n", this_step().name.c_str(), static_cast<long long>(spec.m),
                 static_cast<long long>(spec.n), static_cast<long long>(spec.k), std::string(name(spec.in)).c_str(),
@@ -121,6 +134,10 @@ int run(const Arguments& arguments) {
     std::vector<TunedTile> tuning;
     if (this_step().tuned && !arguments.once && spec.flops() > 0) {
       const Tuning found = tuned(spec, problem, arguments, machine, ceilings, code);
+      if (!found.best()) {
+        if (code == kVerified) leave_out("each of its tiles", why_none(found));
+        continue;
+      }
       variants = worth_running(found), tuning = found.tiles();
     }
     bool first = true;
@@ -129,14 +146,21 @@ int run(const Arguments& arguments) {
       result.step = this_step().name, result.tile = v->tile, result.first = first, result.spec = spec;
       result.roofline = roofline(spec, v->tile_m, v->tile_n, ceilings);
       if (first) result.tuning = tuning;
-      first = false;
       if (arguments.tune) {
         result.mode = tuning.empty() || !tuning.front().seconds ? "count" : "hot";
         results.push_back(std::move(result));
         break;
       }
       problem().C.poison();
-      if (const std::string wrong = measure(*v, problem(), arguments, result); wrong.empty()) {
+      std::string wrong;
+      try {
+        wrong = measure(*v, problem(), arguments, result);
+      } catch (const gemm::Refused& e) {
+        leave_out(v->tile, e.what());
+        continue;
+      }
+      first = false;
+      if (wrong.empty()) {
         const bool brief = this_step().tuned && !result.first && !arguments.verbose;
         std::printf("\n%s: verified%s", v->tile.c_str(), brief ? "\n" : to_text(result, arguments).c_str());
         results.push_back(std::move(result));
@@ -147,6 +171,7 @@ int run(const Arguments& arguments) {
       std::fflush(stdout);
     }
   }
+  if (results.empty() && code == kVerified && !refused.empty()) throw BadInput("nothing of this can be run: " + refused);
   if (!arguments.json.empty() && code == kVerified) write_file(arguments.json, to_json(machine, ceilings, results));
   return code;
 }

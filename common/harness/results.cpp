@@ -23,6 +23,7 @@ constexpr int kVersion = 1;
 
 // JSON has no infinity and no NaN; a value that is not there is null.
 ordered_json number(std::optional<double> x) { return x && std::isfinite(*x) ? ordered_json(*x) : ordered_json(nullptr); }
+ordered_json known(double x) { return number(x > 0 ? std::optional(x) : std::nullopt); }
 ordered_json whole(double x) { return static_cast<std::int64_t>(x); }
 ordered_json text(const std::optional<std::string>& x) { return x ? ordered_json(*x) : ordered_json(nullptr); }
 
@@ -82,7 +83,7 @@ ordered_json json(const Result& r) {
   }
   for (const TunedTile& t : r.tuning) {
     ordered_json& tile = j["tuning"].emplace_back(
-        ordered_json{{"tile", t.tile}, {"seconds", number(t.seconds)}, {"bound", number(t.bound)}, {"model", number(t.model)}});
+        ordered_json{{"tile", t.tile}, {"seconds", number(t.seconds)}, {"bound", known(t.bound)}, {"model", known(t.model)}});
     if (!t.pruned.empty()) tile["pruned"] = t.pruned;
   }
   if (!r.counters.empty()) {

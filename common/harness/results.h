@@ -57,7 +57,7 @@ struct Projection {
 struct TunedTile {
   std::string tile;
   std::optional<double> seconds;  ///< measured; nothing where it was not timed
-  double bound = 0, model = 0;    ///< what it takes at least, and what the model expects
+  double bound = 0, model = 0;    ///< what it takes at least, and what the model expects; 0 where it knows nothing of the tile
   std::string pruned;             ///< why it cannot run
 };
 

@@ -59,7 +59,11 @@ void prune(std::vector<Candidate>& candidates, const TuningKey& key, const Tuner
   if (!tuner.resources) return;
   for (Candidate& c : candidates) {
     if (c.fate != Fate::kModelled) continue;
-    c.reason = why_pruned(c.variant->numbers, tuner.resources(*c.variant), key.spec, tuner.gpu);
+    try {
+      c.reason = why_pruned(c.variant->numbers, tuner.resources(*c.variant), key.spec, tuner.gpu);
+    } catch (const gemm::Refused& refused) {
+      c.reason = refused.what();
+    }
     if (c.reason.empty()) continue;
     c.fate = Fate::kPruned;
     cache.store(key, c.variant->tile, {0, c.reason});
@@ -163,7 +167,7 @@ std::string to_text(const Tuning& tuning, const Spec& spec) {
   std::string text;
   for (const Candidate& c : tuning.candidates) {
     text += "  " + c.variant->tile + std::string(width - c.variant->tile.size(), ' ') + "  " + fate_of(c, spec);
-    if (c.fate != Fate::kPruned)
+    if (c.fate != Fate::kPruned && c.prediction.seconds > 0)
       text += "; the model: " + milliseconds(c.prediction.seconds) + ", " + digits(c.prediction.waves) + " waves";
     text += "\n";
   }

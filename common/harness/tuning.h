@@ -44,7 +44,7 @@ struct Tuning {
 /// What tune() needs to know of the machine. On the interpreter there is nothing that could time: then the model alone chooses.
 struct Tuner {
   GpuLimits gpu;
-  /// What the compiler made of a tile; may be empty.
+  /// What the compiler made of a tile; may be empty. @throws gemm::Refused when the tile's launcher refuses the problem
   std::function<KernelResources(const Variant&)> resources;
   /// Runs a tile once. @return what is wrong with the result, or an empty string. May be empty.
   std::function<std::string(const Variant&)> verify;

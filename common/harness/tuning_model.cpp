@@ -47,6 +47,7 @@ Occupancy occupancy(const TileNumbers& t, const std::optional<KernelResources>& 
 }
 
 std::string why_pruned(const TileNumbers& t, const std::optional<KernelResources>& kernel, const Spec& spec, const GpuLimits& gpu) {
+  if (t.block_m == 0) return "";
   if (!t.every_layout && (spec.transpose_a || spec.transpose_b))
     return "compiled for nn alone, not for " + spec.layout() + "; the CMake option COURSE_EVERY_TILE compiles the rest";
   if (t.shared_bytes > gpu.shared_per_block)
@@ -64,6 +65,7 @@ std::string why_pruned(const TileNumbers& t, const std::optional<KernelResources
 }
 
 Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu) {
+  if (t.block_m == 0) return {};
   const auto real = [](auto x) { return static_cast<double>(x); };
   const std::int64_t blocks = ceil_div(spec.m, t.block_m) * ceil_div(spec.n, t.block_n), k_tiles = ceil_div(spec.k, t.block_k);
   const std::int64_t on_busiest = ceil_div(blocks, gpu.multiprocessors);  // SM

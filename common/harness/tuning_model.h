@@ -47,6 +47,7 @@ struct Occupancy {
 Occupancy occupancy(const TileNumbers& tile, const std::optional<KernelResources>& kernel, const GpuLimits& gpu);
 
 /// Why `gpu` cannot run the tile on `spec`, or should not, in words with both numbers; an empty string if it can.
+/// A tile without numbers is never pruned: only its launcher knows what it takes.
 /// @param kernel as above
 std::string why_pruned(const TileNumbers& tile, const std::optional<KernelResources>& kernel, const Spec& spec,
                        const GpuLimits& gpu);
@@ -57,6 +58,8 @@ struct Prediction {
   double bound = 0;    ///< seconds that it takes at least: no kernel of this shape can be faster
   double seconds = 0;  ///< what it may take: an estimate, to try the best first
 };
+/// Of a tile without numbers the model says nothing: all zeros.
+///
 /// The SM with the most blocks decides: it has ceil(blocks / SMs) of them. Its tensor cores, its shared memory (128 bytes per
 /// clock) and its way to the L2 cache (64 bytes per clock) each need so many clocks for them; no kernel is faster than the slowest
 /// of these three, which is the bound. The estimate also knows that a ring of stages brings at most its own size per trip to the L2

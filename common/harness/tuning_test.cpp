@@ -381,6 +381,35 @@ TEST_CASE("tuning: what the compiler's figures forbid is pruned, once and for al
   CHECK(bench.candidate(t, "middle").reason.find("8 bytes") != std::string::npos);
 }
 
+TEST_CASE("tuning: a tile whose launcher refuses the problem is pruned with its reason; without any other, there is no best") {
+  Bench bench;
+  bench.tuner.resources = [](const Variant& v) -> KernelResources {
+    if (v.tile != "small") throw gemm::Refused("rows are not aligned");
+    return {128, 0};
+  };
+  Tuning t = bench.run();
+  CHECK(t.best()->tile == "small");
+  CHECK(bench.candidate(t, "middle").fate == Candidate::Fate::kPruned);
+  CHECK(bench.candidate(t, "middle").reason == "rows are not aligned");
+  bench.tuner.resources = [](const Variant&) -> KernelResources { throw gemm::Refused("rows are not aligned"); };
+  TuningKey k = key();
+  k.spec.n = 511;
+  t = bench.run(k);
+  CHECK_FALSE(t.best());
+  CHECK(bench.timed == std::vector<std::string>{});
+}
+
+TEST_CASE("tuning: a tile without numbers is timed like the others, and never left out") {
+  Bench bench;
+  bench.add("unknown", TileNumbers{}, 9e-6);
+  bench.resources["unknown"] = {255, 16};  // its author's business
+  const Tuning t = bench.run();
+  CHECK(t.best()->tile == "unknown");
+  CHECK(bench.timed.size() == 4);
+  CHECK(t.tiles().front().bound == 0);
+  CHECK(to_text(t, cube(512)).find("model: 0 ms") == std::string::npos);
+}
+
 TEST_CASE("tuning: a wrong result neither wins nor is kept") {
   Bench bench;
   bench.wrong = {"middle"};

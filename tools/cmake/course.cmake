@@ -5,6 +5,7 @@
 #   course_test(NAME SOURCES...)      a doctest program
 #   course_kernel_test(NAME SOURCES...)  one whose sources hold kernels
 #   course_step(NAME [TUNED])         a step: steps/NAME -> library step_NAME, program bin/NAME; TUNED: its tiles are candidates
+#   course_peer(NAME FOLDER)          somebody else's kernels behind a step's contract: FOLDER -> program bin/NAME, on demand only
 
 # ------------------------------------------------------------------------------------------------------------ toolchains
 if(COURSE_GPU)
@@ -118,13 +119,18 @@ function(course_kernel_test name)
 endfunction()
 
 # What TUNED adds: the hash of all that a kernel is made of, so that other kernels are timed anew, and fewer architectures.
-function(course_tuned_step name)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/steps/${name}/gemm.cuh ${CMAKE_SOURCE_DIR}/common/device/*.cuh
+# course_tuned_step(NAME FOLDER [SOURCES...]): SOURCES are what its kernels are made of besides the course's own headers.
+function(course_tuned_step name folder)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/gemm.cuh ${CMAKE_SOURCE_DIR}/common/device/*.cuh
        ${CMAKE_SOURCE_DIR}/common/gemm/*.h)
+  list(APPEND sources ${ARGN})
   set(version ${CMAKE_BINARY_DIR}/steps/${name}/kernel_version.h)
   set(compiler "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
   if(COURSE_GPU)
     set(compiler "nvcc ${CMAKE_CUDA_COMPILER_VERSION} ${CMAKE_CUDA_FLAGS_${CMAKE_BUILD_TYPE}}")
+  endif()
+  if(COURSE_EVERY_TILE)
+    string(APPEND compiler " every tile")
   endif()
   add_custom_command(OUTPUT ${version}
     COMMAND ${CMAKE_COMMAND} "-DSOURCES=${sources}" "-DCOMPILER=${compiler}" -DOUTPUT=${version}
@@ -146,25 +152,38 @@ function(course_tuned_step name)
   endif()
 endfunction()
 
-function(course_step name)
-  cmake_parse_arguments(PARSE_ARGV 1 step "TUNED" "" "")
-  set(folder ${CMAKE_SOURCE_DIR}/steps/${name})
+# FOLDER's gemm.cuh as the library step_NAME and the program NAME.
+function(course_program name folder)
   # The one entry that all steps share, compiled with the step's header.
   set(entry ${CMAKE_BINARY_DIR}/steps/${name}/entry.cpp)
   set(COURSE_STEP ${name})
+  set(COURSE_STEP_FOLDER ${folder})
   configure_file(${CMAKE_SOURCE_DIR}/common/harness/entry.cpp.in ${entry} @ONLY)
   add_library(step_${name} STATIC ${entry})
   course_kernels(step_${name})
   target_link_libraries(step_${name} PUBLIC harness)
-  if(step_TUNED)
-    course_tuned_step(${name})
-  endif()
-
   add_executable(${name} ${CMAKE_SOURCE_DIR}/common/harness/main.cpp)
   target_link_libraries(${name} PRIVATE step_${name} step_main)
-  course_test(test_${name} ${folder}/test.cpp)
+endfunction()
+
+function(course_step name)
+  cmake_parse_arguments(PARSE_ARGV 1 step "TUNED" "" "")
+  course_program(${name} steps/${name})
+  if(step_TUNED)
+    course_tuned_step(${name} steps/${name})
+  endif()
+  set(test ${CMAKE_SOURCE_DIR}/steps/${name}/test.cpp)
+  course_test(test_${name} ${test})
   if(COURSE_GPU)  # it may include the step's gemm.cuh
-    set_source_files_properties(${folder}/test.cpp PROPERTIES LANGUAGE CUDA)
+    set_source_files_properties(${test} PROPERTIES LANGUAGE CUDA)
   endif()
   target_link_libraries(test_${name} PRIVATE step_${name} conformance)
+endfunction()
+
+# A peer takes long to compile and is no part of the course: only who asks for its target gets it. Its headers are somebody else's,
+# so it has no conformance test; its program verifies what it measures. SOURCES: as of course_tuned_step.
+function(course_peer name folder)
+  course_program(${name} ${folder})
+  course_tuned_step(${name} ${folder} ${ARGN})
+  set_target_properties(step_${name} ${name} PROPERTIES EXCLUDE_FROM_ALL ON)
 endfunction()
