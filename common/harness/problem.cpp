@@ -6,7 +6,9 @@
 #include <fstream>
 #include <numbers>
 #include <random>
+#include <vector>
 
+#include "common/harness/parallel.h"
 #include "common/harness/text.h"
 
 namespace harness {
@@ -14,19 +16,37 @@ namespace {
 
 constexpr unsigned kSeed = 0;
 
-// Box and Muller's method, because std::normal_distribution gives other numbers with other libraries.
-std::function<double()> normal_numbers() {
-  return [engine = std::mt19937_64(kSeed), second = 0.0, has_second = false]() mutable {
-    if (has_second) {
-      has_second = false;
-      return second;
+// Box and Muller's method, because std::normal_distribution gives other numbers with other libraries. One thread draws, which takes
+// little; all cores compute the logarithms, sines and cosines of what was drawn, which for 4096 x 4096 takes one of them a second.
+class NormalNumbers {
+ public:
+  double operator()() {
+    if (next_ == numbers_.size()) refill();
+    return numbers_[next_++];
+  }
+
+ private:
+  void refill() {
+    // Small problems need few, and there are many of them in tests.
+    numbers_.resize(numbers_.empty() ? 1024 : std::min<std::size_t>(2 * numbers_.size(), 1 << 20));
+    next_ = 0;
+    for (std::size_t i = 0; i < numbers_.size(); i += 2) {
+      numbers_[i] = static_cast<double>((engine_() >> 11) + 1) * 0x1p-53;
+      numbers_[i + 1] = static_cast<double>(engine_() >> 11) * 0x1p-53;
     }
-    const double u = static_cast<double>((engine() >> 11) + 1) * 0x1p-53, v = static_cast<double>(engine() >> 11) * 0x1p-53;
-    const double radius = std::sqrt(-2 * std::log(u)), angle = 2 * std::numbers::pi * v;
-    second = radius * std::sin(angle), has_second = true;
-    return radius * std::cos(angle);
-  };
-}
+    const std::int64_t pairs = static_cast<std::int64_t>(numbers_.size()) / 2;
+    in_parts(pairs, 20.0 * static_cast<double>(pairs), [this](std::int64_t begin, std::int64_t end) {
+      for (double* pair = &numbers_[static_cast<std::size_t>(2 * begin)]; begin < end; ++begin, pair += 2) {
+        const double radius = std::sqrt(-2 * std::log(pair[0])), angle = 2 * std::numbers::pi * pair[1];
+        pair[0] = radius * std::cos(angle), pair[1] = radius * std::sin(angle);
+      }
+    });
+  }
+
+  std::mt19937_64 engine_{kSeed};
+  std::vector<double> numbers_;
+  std::size_t next_ = 0;
+};
 
 Placement placement(std::int64_t rows, std::int64_t cols, bool transposed) {
   return transposed ? column_major(rows, cols) : row_major(rows, cols);
@@ -64,7 +84,7 @@ void check_host_memory(const Spec& s, double extra) {
                    "B are available; choose a smaller --shape");
 }
 
-Problem::Problem(const Spec& spec) : Problem(spec, normal_numbers()) {}
+Problem::Problem(const Spec& spec) : Problem(spec, NormalNumbers()) {}
 
 Problem::Problem(const Spec& s, const std::function<double()>& random)
     : spec(s),

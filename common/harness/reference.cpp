@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <thread>
 
 #include "common/device/device.cuh"
+#include "common/harness/parallel.h"
 #include "common/harness/reference_kernel.h"
 
 namespace harness {
@@ -18,17 +18,6 @@ std::string number(double x) {
 }
 
 std::string position(std::int64_t row, std::int64_t col) { return "[" + std::to_string(row) + ", " + std::to_string(col) + "]"; }
-
-// Calls body(begin, end) for parts of 0 .. rows: on all cores if `work` operations are worth it.
-template <class Body>
-void over_rows(std::int64_t rows, double work, const Body& body) {
-  const std::int64_t threads = work < 1e5 ? 1 : std::max(1u, std::thread::hardware_concurrency());
-  const std::int64_t share = std::max<std::int64_t>(1, (rows + threads - 1) / threads);
-  std::vector<std::thread> pool;
-  for (std::int64_t begin = share; begin < rows; begin += share) pool.emplace_back(body, begin, std::min(begin + share, rows));
-  body(0, std::min(share, rows));
-  for (std::thread& t : pool) t.join();
-}
 
 Reference::Where best_place([[maybe_unused]] const TestMatrix& A, [[maybe_unused]] const TestMatrix& B) {
 #ifdef COURSE_ON_GPU
@@ -61,7 +50,7 @@ void Reference::compute_on_host(const TestMatrix& A, const TestMatrix& B) {
   std::vector<double> b(static_cast<std::size_t>(k_ * cols_));
   for (std::int64_t k = 0; k < k_; ++k)
     for (std::int64_t c = 0; c < cols_; ++c) b[static_cast<std::size_t>(k * cols_ + c)] = B.at(k, c);
-  over_rows(rows_, static_cast<double>(rows_) * static_cast<double>(k_ * cols_), [&](std::int64_t begin, std::int64_t end) {
+  in_parts(rows_, static_cast<double>(rows_) * static_cast<double>(k_ * cols_), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
       double *const sum = &sum_[static_cast<std::size_t>(r * cols_)], *const magnitude =
                                                                           &magnitude_[static_cast<std::size_t>(r * cols_)];
@@ -98,7 +87,7 @@ std::string Reference::compare(const TestMatrix& C, Sums sums, const Epilogue& e
 
 std::string Reference::compare(const TestMatrix& C, Sums sums, const Finish& finish) const {
   std::vector<std::string> wrong(static_cast<std::size_t>(rows_));  // per part, at the index of its first row
-  over_rows(rows_, 20.0 * static_cast<double>(rows_ * cols_), [&](std::int64_t begin, std::int64_t end) {
+  in_parts(rows_, 20.0 * static_cast<double>(rows_ * cols_), [&](std::int64_t begin, std::int64_t end) {
     if (begin < end) wrong[static_cast<std::size_t>(begin)] = compare_rows(C, begin, end, sums, finish);
   });
   for (std::string& text : wrong)
