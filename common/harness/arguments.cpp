@@ -41,12 +41,15 @@ void describe(CLI::App& app, Typed& typed, Arguments& arguments) {
   app.add_option("--activation", arguments.activation,
                  "fused into the epilogue: identity, leaky_relu, relu, gelu or silu; without it, what the step is about");
   app.add_flag("--bias", arguments.bias, "fused too: a random bias for each column, added before the activation");
+  app.add_flag("--first", arguments.first, "only the tile that stands for the step: its first, or the best that tuning finds");
   app.add_option("--json", arguments.json, "write the results to this file, as docs/results/README.md describes");
 #ifdef COURSE_ON_GPU
   app.add_option("--mode", typed.mode,
                  "hot: one set of matrices; cold: sets in turn, more than 3 times the L2 cache; single: cold, one launch at a time")
       ->capture_default_str();
   app.add_flag("--once", arguments.once, "launch each tile once, time nothing: for ncu and compute-sanitizer");
+  app.add_option("--seconds", arguments.seconds, "how long a measurement's rounds last, from 0.01 to 60; at least 11 are made")
+      ->capture_default_str();
   app.add_option("--ceilings", arguments.ceilings, "keep the GPU's measured ceilings in this file");
 #else
   app.add_option("--order", arguments.order, "forward, reverse, random or random:SEED")->capture_default_str();
@@ -75,6 +78,7 @@ void interpret(const Typed& typed, Arguments& arguments) {
   static const std::map<std::string, Mode> modes = {{"hot", Mode::kHot}, {"cold", Mode::kCold}, {"single", Mode::kSingle}};
   if (!modes.contains(typed.mode)) throw BadInput("--mode " + typed.mode + ": expected hot, cold or single");
   arguments.mode = modes.at(typed.mode);
+  if (!(arguments.seconds >= 0.01 && arguments.seconds <= 60)) throw BadInput("--seconds: expected a number from 0.01 to 60");
   std::istringstream list(typed.shapes + ",");
   for (std::string shape; std::getline(list, shape, ',');) {
     Spec spec = parse_shape(shape);

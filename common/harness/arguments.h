@@ -26,6 +26,8 @@ struct Arguments {
   std::string order = "forward";
   bool force = false;
   std::string project_to;  ///< name of a GPU, or empty
+  bool first = false;      ///< of each problem's tiles, only the one that stands for the step
+  double seconds = 1;      ///< that the rounds of a measurement last, unless they are as many as there may be, or too few
   std::string json;        ///< file for the results, or empty
   std::string ceilings;    ///< file that keeps measured ceilings, or empty
   // Of steps whose tiles are tuned:

@@ -20,6 +20,12 @@ std::vector<const Variant*> variants_for(const Spec& spec) {
   return variants;
 }
 
+// With --first, only the tile that stands for the step.
+std::vector<const Variant*> to_measure(std::vector<const Variant*> variants, const Arguments& arguments) {
+  if (arguments.first && variants.size() > 1) variants.resize(1);
+  return variants;
+}
+
 constexpr int kVerified = 0, kWrong = 1;
 
 // The problems with the epilogue that was asked for. @throws BadInput where the step has no such kernel
@@ -107,7 +113,7 @@ int run(const Arguments& arguments) {
   }
   prepare(arguments);
   const std::vector<Spec> problems = with_epilogue(arguments.problems, arguments);
-  for (const Spec& spec : problems) check_affordable(spec, arguments, variants_for(spec));
+  for (const Spec& spec : problems) check_affordable(spec, arguments, to_measure(variants_for(spec), arguments));
   if (!arguments.json.empty()) write_file(arguments.json + ".test", ""), std::remove((arguments.json + ".test").c_str());
   const Machine machine = this_machine();
   if (arguments.tune && !arguments.json.empty() && machine.backend != "gpu")
@@ -141,7 +147,7 @@ int run(const Arguments& arguments) {
       variants = worth_running(found), tuning = found.tiles();
     }
     bool first = true;
-    for (const Variant* v : variants) {
+    for (const Variant* v : to_measure(variants, arguments)) {
       Result result;
       result.step = this_step().name, result.tile = v->tile, result.first = first, result.spec = spec;
       result.roofline = roofline(spec, v->tile_m, v->tile_n, ceilings);

@@ -11,7 +11,6 @@ namespace harness {
 namespace {
 
 constexpr double kSampleSeconds = 1e-3;  // a graph lasts about that long
-constexpr double kWarmUpSeconds = 20e-3;
 
 // Launches go to a stream of our own meanwhile, because the default stream cannot be captured.
 class StreamScope {
@@ -116,7 +115,7 @@ Timings time_in_rounds(const std::vector<Contestant>& contestants, const TimingP
       c.launch(turn());
       end.record();
       shortest = std::min(shortest, end.seconds_since(begin));
-    } while (since(warm_up) < kWarmUpSeconds);
+    } while (since(warm_up) < plan.warm_up);
 
     Runner runner;
     if (shortest >= kSampleSeconds || !plan.graphs) {
