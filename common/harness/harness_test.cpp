@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <numbers>
+#include <random>
 #include <sstream>
 
 #include "common/device/device.cuh"
@@ -228,6 +230,56 @@ TEST_CASE("the same problem has the same numbers everywhere") {
   }
   CHECK(std::fabs(sum / 40000) < 0.02);
   CHECK(std::fabs(squares / 40000 - 1) < 0.03);
+}
+
+TEST_CASE("the numbers are Box and Muller's, pair after pair, whatever the matrices' sizes") {
+  for (const Spec& s : {Spec{3, 5, 7}, Spec{1, 1, 1}, Spec{700, 3, 1501}}) {
+    const Problem p(s);
+    std::mt19937_64 engine(0);
+    const auto uniform = [&](int more) { return static_cast<double>((engine() >> 11) + static_cast<unsigned>(more)) * 0x1p-53; };
+    double pair[2] = {};
+    int next = 2;
+    const auto normal = [&] {
+      if (next == 2) {
+        const double u = uniform(1), angle = 2 * std::numbers::pi * uniform(0), radius = std::sqrt(-2 * std::log(u));
+        pair[0] = radius * std::cos(angle), pair[1] = radius * std::sin(angle), next = 0;
+      }
+      return static_cast<double>(static_cast<float>(pair[next++]));
+    };
+    bool same = true;
+    for (const TestMatrix* matrix : {&p.A, &p.B})
+      for (std::int64_t r = 0; r < matrix->rows(); ++r)
+        for (std::int64_t c = 0; c < matrix->cols(); ++c) same = same && matrix->at(r, c) == normal();
+    CHECK(same);
+  }
+}
+
+TEST_CASE("a byte outside a matrix that was overwritten is found, wherever it is, and once") {
+  for (const Placement& place : {row_major(5, 7), row_major(5, 7, 3), column_major(5, 7, 2), Placement{5, 7, 16, 2, 1},
+                                 Placement{5, 7, -8, 1, 0}, Placement{5, 7, 0, 1, 0}, row_major(0, 7)})
+    for (const DType type : {DType::kF32, DType::kF16}) {
+      TestMatrix m("X", type, place);
+      m.fill([](std::int64_t, std::int64_t) { return 1; });
+      CHECK(m.fetch() == "");
+      CHECK(m.changed() == "");
+      const std::size_t size = bytes(type), cells = m.allocated_bytes() / size;
+      std::vector<bool> is_element(cells);
+      const std::int64_t first = (static_cast<char*>(m.view().data) - static_cast<char*>(m.allocation())) / static_cast<int>(size);
+      for (std::int64_t r = 0; r < place.rows; ++r)
+        for (std::int64_t c = 0; c < place.cols; ++c)
+          is_element[static_cast<std::size_t>(first + r * place.row_stride + c * place.col_stride)] = true;
+      for (std::size_t cell = 0; cell < cells; ++cell) {
+        unsigned char* const byte = static_cast<unsigned char*>(m.allocation()) + cell * size + cell % size;
+        const unsigned char other = 0x11;
+        device::detail::copy_in(byte, &other, 1);
+        CHECK(m.changed() != "");
+        CHECK((m.fetch() == "") == is_element[cell]);
+        m.poison();
+        CHECK(m.fetch() == "");
+        for (std::int64_t r = 0; r < place.rows; ++r)
+          for (std::int64_t c = 0; c < place.cols; ++c) REQUIRE(std::isnan(m.at(r, c)));
+      }
+    }
 }
 
 TEST_CASE("files are written whole or not at all") {

@@ -17,45 +17,53 @@ namespace {
 constexpr unsigned kSeed = 0;
 
 // Box and Muller's method, because std::normal_distribution gives other numbers with other libraries. One thread draws, which takes
-// little; all cores compute the logarithms, sines and cosines of what was drawn, which for 4096 x 4096 takes one of them a second.
+// little; all cores compute the logarithms, sines and cosines of what was drawn.
 class NormalNumbers {
  public:
-  double operator()() {
-    if (next_ == numbers_.size()) refill();
-    return numbers_[next_++];
-  }
-
- private:
-  void refill() {
-    // Small problems need few, and there are many of them in tests.
-    numbers_.resize(numbers_.empty() ? 1024 : std::min<std::size_t>(2 * numbers_.size(), 1 << 20));
-    next_ = 0;
-    for (std::size_t i = 0; i < numbers_.size(); i += 2) {
-      numbers_[i] = static_cast<double>((engine_() >> 11) + 1) * 0x1p-53;
-      numbers_[i + 1] = static_cast<double>(engine_() >> 11) * 0x1p-53;
+  const double* operator()(std::int64_t count) {
+    std::int64_t have = 0;
+    numbers_.resize(static_cast<std::size_t>(count + 2));
+    if (has_second_ && count > 0) numbers_[have++] = second_, has_second_ = false;
+    const std::int64_t pairs = (count - have + 1) / 2;
+    double* const first = numbers_.data() + have;
+    for (std::int64_t i = 0; i < pairs; ++i) {
+      first[2 * i] = static_cast<double>((engine_() >> 11) + 1) * 0x1p-53;
+      first[2 * i + 1] = static_cast<double>(engine_() >> 11) * 0x1p-53;
     }
-    const std::int64_t pairs = static_cast<std::int64_t>(numbers_.size()) / 2;
-    in_parts(pairs, 20.0 * static_cast<double>(pairs), [this](std::int64_t begin, std::int64_t end) {
-      for (double* pair = &numbers_[static_cast<std::size_t>(2 * begin)]; begin < end; ++begin, pair += 2) {
+    in_parts(pairs, 20.0 * static_cast<double>(pairs), [first](std::int64_t begin, std::int64_t end) {
+      for (double* pair = first + 2 * begin; begin < end; ++begin, pair += 2) {
         const double radius = std::sqrt(-2 * std::log(pair[0])), angle = 2 * std::numbers::pi * pair[1];
         pair[0] = radius * std::cos(angle), pair[1] = radius * std::sin(angle);
       }
     });
+    if (have + 2 * pairs > count) second_ = first[2 * pairs - 1], has_second_ = true;
+    return numbers_.data();
   }
 
+ private:
   std::mt19937_64 engine_{kSeed};
   std::vector<double> numbers_;
-  std::size_t next_ = 0;
+  double second_ = 0;  // of a pair whose first has been given out
+  bool has_second_ = false;
 };
 
 Placement placement(std::int64_t rows, std::int64_t cols, bool transposed) {
   return transposed ? column_major(rows, cols) : row_major(rows, cols);
 }
 
-TestMatrix filled(const char* name, DType type, const Placement& placement, const std::function<double()>& random) {
+TestMatrix filled(const char* name, DType type, const Placement& placement, const Problem::Numbers& random) {
   TestMatrix matrix(name, type, placement);
-  matrix.fill([&](std::int64_t, std::int64_t) { return random(); });
+  matrix.fill_in_order(random);
   return matrix;
+}
+
+// Numbers one by one, as many at once as are wanted.
+Problem::Numbers collected(const std::function<double()>& random) {
+  return [&random, numbers = std::vector<double>()](std::int64_t count) mutable {
+    numbers.resize(static_cast<std::size_t>(count));
+    for (double& number : numbers) number = random();
+    return static_cast<const double*>(numbers.data());
+  };
 }
 
 double available_bytes() {
@@ -84,9 +92,11 @@ void check_host_memory(const Spec& s, double extra) {
                    "B are available; choose a smaller --shape");
 }
 
-Problem::Problem(const Spec& spec) : Problem(spec, NormalNumbers()) {}
+Problem::Problem(const Spec& spec) : Problem(spec, Numbers(NormalNumbers())) {}
 
-Problem::Problem(const Spec& s, const std::function<double()>& random)
+Problem::Problem(const Spec& spec, const std::function<double()>& random) : Problem(spec, collected(random)) {}
+
+Problem::Problem(const Spec& s, const Numbers& random)
     : spec(s),
       A(filled("A", s.in, placement(s.m, s.k, s.transpose_a), random)),
       B(filled("B", s.in, placement(s.k, s.n, s.transpose_b), random)),

@@ -38,6 +38,8 @@ class Problem {
   explicit Problem(const Spec& spec);
   /// @param random called for each element of A, then of B, row by row, then of the bias
   Problem(const Spec& spec, const std::function<double()>& random);
+  /// Gives as many of them at once as it is asked for.
+  using Numbers = std::function<const double*(std::int64_t count)>;
 
   /// Fetches C from the device. @return what is wrong with it, with the bytes around it, with A or with B; or an empty string.
   std::string verify();
@@ -46,6 +48,9 @@ class Problem {
   TestMatrix A, B, C;
   TestMatrix bias;  ///< one row, or none
   Reference reference;
+
+ private:
+  Problem(const Spec& spec, const Numbers& random);
 };
 
 }  // namespace harness

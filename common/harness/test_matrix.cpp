@@ -1,10 +1,10 @@
 #include "common/harness/test_matrix.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 
 #include "common/device/device.cuh"
+#include "common/harness/parallel.h"
 
 namespace harness {
 namespace {
@@ -25,12 +25,19 @@ TestMatrix::TestMatrix(std::string name, DType type, const Placement& p) : name_
   const std::size_t cells = static_cast<std::size_t>(first_ + highest + 1 + kGuard);
   bytes_ = cells * bytes(type);
   host_.assign(bytes_, kPattern);
-  is_element_.assign(cells, false);
-  // Along what is contiguous, if anything is: a word of bits at a time.
+  // Elements in runs along what is contiguous, if anything is; what lies between the runs belongs to nobody.
   const bool columns = p.row_stride == 1 && p.col_stride != 1, runs = columns || p.col_stride == 1;
   const std::int64_t length = runs ? (columns ? p.rows : p.cols) : 1;
+  std::vector<std::int64_t> begins;
   for (std::int64_t r = 0; r < p.rows; r += columns ? length : 1)
-    for (std::int64_t c = 0; c < p.cols; c += columns ? 1 : length) std::fill_n(is_element_.begin() + element(r, c), length, true);
+    for (std::int64_t c = 0; c < p.cols; c += columns ? 1 : length) begins.push_back(element(r, c));
+  std::sort(begins.begin(), begins.end());
+  std::int64_t end = 0;
+  for (const std::int64_t begin : begins) {
+    if (begin > end) gaps_.push_back({end, begin});
+    end = std::max(end, begin + length);
+  }
+  gaps_.push_back({end, static_cast<std::int64_t>(cells)});
   device_ = device::detail::allocate(bytes_, name_);
 }
 
@@ -42,7 +49,7 @@ TestMatrix::TestMatrix(TestMatrix&& other) noexcept
       bytes_(other.bytes_),
       device_(std::exchange(other.device_, nullptr)),
       host_(std::move(other.host_)),
-      is_element_(std::move(other.is_element_)) {}
+      gaps_(std::move(other.gaps_)) {}
 
 TestMatrix::~TestMatrix() {
   if (device_) device::detail::release(device_);
@@ -70,6 +77,22 @@ void TestMatrix::fill(const std::function<double(std::int64_t, std::int64_t)>& v
   device::detail::copy_in(device_, host_.data(), bytes_);
 }
 
+void TestMatrix::fill_in_order(const std::function<const double*(std::int64_t count)>& next) {
+  constexpr std::int64_t kAtATime = 1 << 20;
+  const std::int64_t step = std::max<std::int64_t>(1, kAtATime / std::max<std::int64_t>(1, cols()));
+  for (std::int64_t from = 0; from < rows() && cols() > 0; from += step) {
+    const std::int64_t count = std::min(step, rows() - from);
+    const double* const values = next(count * cols());
+    in_parts(count, 5.0 * static_cast<double>(count * cols()), [&](std::int64_t begin, std::int64_t end) {
+      const double* value = values + begin * cols();
+      for (std::int64_t r = from + begin; r < from + end; ++r)
+        for (std::int64_t c = 0; c < cols(); ++c)
+          store(type_, host_.data() + static_cast<std::size_t>(element(r, c)) * bytes(type_), *value++);
+    });
+  }
+  device::detail::copy_in(device_, host_.data(), bytes_);
+}
+
 void TestMatrix::poison() {
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   if (placement_.col_stride != 1) {
@@ -85,21 +108,24 @@ void TestMatrix::poison() {
 }
 
 std::string TestMatrix::fetch() {
-  const std::vector<unsigned char> before = host_;
   device::detail::copy_out(host_.data(), device_, bytes_);
-  const std::size_t size = bytes(type_);
-  for (std::size_t i = 0; i < is_element_.size(); ++i)
-    if (!is_element_[i] && std::memcmp(&host_[i * size], &before[i * size], size) != 0)
-      return "a byte outside the elements of " + name_ + " was overwritten, " +
-             std::to_string(static_cast<std::int64_t>(i) - first_) + " elements from its first";
+  const auto size = static_cast<std::int64_t>(bytes(type_));
+  for (const auto& [begin, end] : gaps_) {
+    const auto last = host_.begin() + end * size;
+    const auto overwritten = std::find_if(host_.begin() + begin * size, last, [](unsigned char byte) { return byte != kPattern; });
+    if (overwritten == last) continue;
+    for (const auto& [b, e] : gaps_) std::fill(host_.begin() + b * size, host_.begin() + e * size, kPattern);
+    return "a byte outside the elements of " + name_ + " was overwritten, " +
+           std::to_string((overwritten - host_.begin()) / size - first_) + " elements from its first";
+  }
   return "";
 }
 
 std::string TestMatrix::changed() const {
-  std::vector<unsigned char> now(bytes_);
-  device::detail::copy_out(now.data(), device_, bytes_);
-  if (now == host_) return "";
-  const auto mine = std::mismatch(host_.begin(), host_.end(), now.begin()).first;
+  now_.resize(bytes_);
+  device::detail::copy_out(now_.data(), device_, bytes_);
+  if (now_ == host_) return "";
+  const auto mine = std::mismatch(host_.begin(), host_.end(), now_.begin()).first;
   return "the input " + name_ + " was overwritten, " +
          std::to_string((mine - host_.begin()) / static_cast<std::int64_t>(bytes(type_)) - first_) + " elements from its first";
 }

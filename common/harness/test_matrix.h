@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/harness/step.h"
@@ -38,6 +39,9 @@ class TestMatrix {
   /// Sets every element on the host and copies everything to the device. Elements that share an address get the same value:
   /// the one that `value` gives for the last.
   void fill(const std::function<double(std::int64_t row, std::int64_t col)>& value);
+  /// The same, row by row, for matrices no two elements of which share an address: on all cores.
+  /// @param next gives so many values more
+  void fill_in_order(const std::function<const double*(std::int64_t count)>& next);
   /// Sets every element, and the device's, to NaN.
   void poison();
   /// Element on the host, after fill() or fetch().
@@ -66,7 +70,8 @@ class TestMatrix {
   std::size_t bytes_ = 0;
   void* device_ = nullptr;
   std::vector<unsigned char> host_;
-  std::vector<bool> is_element_;  // per element-sized cell of the allocation
+  std::vector<std::pair<std::int64_t, std::int64_t>> gaps_;  // what belongs to no element: indices into the allocation
+  mutable std::vector<unsigned char> now_;                   // of the device; kept, because memory costs time when it is new
 };
 
 }  // namespace harness
