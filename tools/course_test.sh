@@ -201,6 +201,15 @@ test_refusals() {
   refused 'not a number of percent' compare "$scratch/missing" "$scratch/missing" --fail-beyond -3
   refused 'not a number of percent' compare "$scratch/missing" "$scratch/missing" --fail-beyond 3%
   refused 'needs a value' compare a b --fail-beyond
+  refused "--suite 'all' is none of: squares rows transformer" bench --suite all
+  refused "--suite '' is none of" bench --suite squares,
+  refused "--suite '' is none of" bench --suite=
+  refused "--dtype 'f8' is none of: f16 bf16 f32" bench --dtype f16,f8
+  refused "--mode 'warm' is none of: hot cold single" bench --mode hot,warm
+  refused 'needs the name of a folder' bench --out=
+  refused 'unknown option' bench --shape 1x1x1
+  refused 'unknown option' bench --plan=yes
+  refused "no step '3'" bench 3
   refused 'none of: forward' run --order sideways
   refused 'none of: forward' run --order random:
   refused 'none of: forward' run --order random:-1
@@ -216,6 +225,7 @@ test_refusals() {
   if ! compgen -G '/dev/nvidia[0-9]*' >/dev/null; then
     refused 'Or run with --on interpreter' run --on gpu
     refused 'Or run with --on interpreter' test --on gpu
+    refused "bench measures on a GPU: this machine has no NVIDIA GPU that can be used. Here, 'course bench --plan'" bench
   fi
 }
 
@@ -249,7 +259,7 @@ test_step_names() {
 
 test_help() {
   local arguments
-  for arguments in help --help 'run --help' 'test --help' 'tune --help' 'compare --help' 'help run' 'help test' 'run 1 -h'; do
+  for arguments in help --help 'run --help' 'test --help' 'tune --help' 'bench --help' 'compare --help' 'help run' 'help test' 'run 1 -h'; do
     # shellcheck disable=SC2086 # several arguments
     course $arguments
     check "$arguments" equal "$code" 0
@@ -323,14 +333,19 @@ test_types_that_a_step_has() {
   check 'named: it says so itself' contains "$output" '02_tiled --shape 256x256x256 --dtype f32'
 }
 
-test_gpu() {
-  local results=$scratch/course/build/results
+# As if there were a GPU and nvcc, until CUDA_HOME is unset.
+make_gpu() {
   stand_in nvidia-smi </dev/null
   mkdir -p "$scratch"/cuda/{bin,include}
   cp "$scratch/bin/ninja" "$scratch/cuda/bin/nvcc"
   : >"$scratch/cuda/include/cuda_runtime.h"
   echo '#define CUDART_VERSION 13000' >"$scratch/cuda/include/cuda_runtime_api.h"
   export CUDA_HOME=$scratch/cuda
+}
+
+test_gpu() {
+  local results=$scratch/course/build/results
+  make_gpu
   course run 1
   check 'the GPU is chosen' equal "$output" "01_naive --shape 4096x4096x4096 --dtype f32 --layout nn$(
   ) --ceilings $scratch/course/build/ceilings.json --json $results/01_naive.json"
@@ -413,6 +428,79 @@ END
   course compare "$results/ladder.json" "$scratch/missing"
   check 'compare with a bad file' equal "$code" 2
   check 'compare with a bad file' equal "$(grep -c '' <<<"$errors")" 1
+}
+
+# The benchmark, whose own tests are tools/report/test_bench.py: what the command makes of its arguments, and one from end to end.
+test_bench() {
+  local out=$scratch/course/build/results/bench
+  : >"$scratch/reports"
+  course bench --plan --suite transformer --dtype f16 --mode hot 1 10
+  check 'the plan' equal "$code" 0
+  check 'the plan' contains "$output" '01_naive      2             8'
+  check 'the plan' contains "$output" 'transformer: 8 shapes'
+  check 'the plan runs nothing' not_called 'cmake\|a_step'
+  check 'the plan writes nothing' test ! -e "$out"
+
+  make_gpu
+  stand_in a_step <<END
+exec '$python' -SE "\$SCRATCH/a_step.py" "\${0##*/}" "\$@"
+END
+  # Writes a result for each shape, as a step does.
+  cat >"$scratch/a_step.py" <<'END'
+import json, os, sys
+step, *given = sys.argv[1:]
+if os.path.exists(os.environ["SCRATCH"] + "/exit-" + step):
+    print("what is wrong with " + step)
+    sys.exit(int(open(os.environ["SCRATCH"] + "/exit-" + step).read()))
+def option(name, default): return given[given.index(name) + 1] if name in given else default
+results = []
+for shape in option("--shape", "").split(","):
+    m, n, k = map(int, shape.split("x"))
+    ratio = {"median": 0.25, "q20": 0.25, "q80": 0.25}
+    results.append({"step": step, "tile": "1x1", "first": True, "m": m, "n": n, "k": k, "in": "f16", "out": "f16",
+        "layout": option("--layout", "nn"), "mode": option("--mode", "hot"), "flops": 2, "intensity": {}, "bound": {},
+        "bytes": {"no_reuse": 1, "tile_reuse": 1, "compulsory": 1}, "ratio": {"cublasGemmEx": ratio, "cublasLt": ratio}})
+document = {"schema": "gemm-course-results", "version": 1, "created": "2026-11-21T07:00:00Z", "commit": None, "backend": "gpu",
+    "gpu": {"name": "a GPU", "driver": "1"}, "cuda": "13.0", "cublas": "13.1", "ceilings": {"source": "measured"},
+    "results": results}
+with open(option("--json", ""), "w") as file: json.dump(document, file)
+END
+  echo 1 >"$scratch/exit-10_last"
+  course bench --suite transformer --dtype f16 --mode hot 1 10
+  check 'a failed part' equal "$code" 1
+  check 'a failed part' contains "$errors" $'FAILED: a wrong result.\n  | what is wrong with 10_last'
+  check 'a failed part does not stop the others' contains "$errors" '[4/4] 10_last transformer 2048x2048x128 nt f16 hot ...'
+  check 'a failed part: no file' test ! -e "$out/bench-f16-hot.json"
+  check 'what is left out' contains "$errors" 'peer_cutlass is left out: it was not built'
+  check 'what is left out' contains "$errors" 'peer_triton is left out: this checkout does not have it'
+  rm "$scratch/exit-10_last"
+  course bench --suite transformer --dtype f16 --mode hot 1 10
+  check 'bench' equal "$code" 0
+  check 'bench keeps what is there' contains "$errors" '2 of 4 parts are kept'
+  check 'bench keeps what is there' equal "$(grep -c 'a_step .*--layout' "$scratch/calls")" 2
+  check 'the arguments' called "^a_step --shape 1x4096x4096,.*,4096x4096x11008 --dtype f16 --layout nn --mode hot --first $(
+  )--seconds 0.2 --json $out/parts/unfinished.json --ceilings $scratch/course/build/ceilings.json\$"
+  check 'time left' grep -qE '^course: \[3/4\] 10_last .* \.\.\. [0-9.]+ s, about [0-9]+ s left$' "$scratch/errors"
+  check 'the table' grep -qE '^  10_last +25\.0 +25\.0 +1x4096x4096' "$scratch/output"
+  check 'the file' equal "$(grep -c '"step"' "$out/bench-f16-hot.json")" 16
+
+  # A peer that the build knows is built and runs, too.
+  sed -i 's|^  \*--build\*)|  *--target\\ help) echo "peer_cutlass: phony" ;;\n&|' "$scratch/bin/cmake"
+  mkdir "$scratch/course/steps/peer_cutlass"
+  course bench --suite transformer --dtype f16 --mode hot --no-peers 1 10
+  check '--no-peers' not_called 'peer_cutlass'
+  course bench --suite transformer --dtype f16 --mode hot 1 10
+  check 'a peer' equal "$code" 0
+  check 'a peer is built' called 'cmake --build --preset gpu --target peer_cutlass'
+  check 'a peer is measured' equal "$(grep -c 'peer_cutlass' "$out/bench-f16-hot.json")" 8
+  course compare --fail-beyond 3 "$out/bench-f16-hot.json" "$out/bench-f16-hot.json"
+  check 'compare' contains "$output" '24 compared; 0 changes'
+  course bench --plan --no-peers --suite transformer --dtype f16 --mode hot 1
+  check 'the plan knows what is there' contains "$output" '2 of the parts lie in'
+  course bench --dtype f32 --suite transformer --fresh --mode hot 1
+  check 'other results than were asked for' equal "$code" 1
+  check 'fresh' test ! -e "$out/parts/01_naive-f16-hot-nt-transformer-2048x2048x128.json"
+  unset CUDA_HOME
 }
 
 test_plots() {

@@ -1,6 +1,7 @@
 """What changed between two result files, and whether it is beyond the noise.
 
-Compares what both files have: same step, tile, epilogue, shape, types, layout and mode. On a GPU that is the ratio to cuBLAS
+Compares what both files have: same step, tile, epilogue, shape, types, layout and mode; and what stands for the same step where
+its tile is another one, as tuning may find. On a GPU that is the ratio to cuBLAS
 (cublasGemmEx, else cublasLt) if both have one, else the time. Its noise is half of the 20-80 % band over the median, of
 both files together, and at least 1 %. The interpreter's counters have no noise: they must be equal.
 """
@@ -71,8 +72,9 @@ def compared(old, new):
     return counted(old.get("counters") or {}, new.get("counters") or {})
 
 
-def describe(result):
-    return f"{result['step']}, {results.title(result)}"
+def describe(result, before=None):
+    tile = f"{before['tile']} → " if before and before["tile"] != result["tile"] else ""
+    return f"{result['step']}, {tile}{results.title(result)}"
 
 
 def differences_of_the_runs(old, new):
@@ -86,11 +88,11 @@ def differences_of_the_runs(old, new):
     return [f"{name}: {a or NOTHING} and {b or NOTHING}" for name, a, b in pairs if a != b]
 
 
-def cells(line, result):
-    """RESULT is None below a result's first line."""
+def cells(line, what):
+    """WHAT is compared; None below its first line."""
     return [
-        f"  {describe(result)}" if result else f"    {line.what}",
-        line.what if result else "",
+        f"  {what}" if what else f"    {line.what}",
+        line.what if what else "",
         line.old,
         line.new,
         "" if line.change is None else f"{100 * line.change:+.2f}%",
@@ -99,16 +101,32 @@ def cells(line, result):
     ]
 
 
+def pairs(old, new):
+    """(old, new) results of the same thing, in the order of NEW."""
+    before = {results.identity(each): each for each in old}
+    after = {results.identity(each) for each in new}
+
+    def first(each):
+        return (each["step"], results.epilogue(each), *results.setting(each))
+
+    # Those that stand for their step with a tile that the other file does not have.
+    others = {first(each): each for each in old if each["first"] and results.identity(each) not in after}
+    found = []
+    for each in {results.identity(each): each for each in new}.values():
+        same = before.get(results.identity(each)) or (others.get(first(each)) if each["first"] else None)
+        if same:
+            found.append((same, each))
+    return found
+
+
 def report(old_path, old, new_path, new, style):
     """The text, and its Lines."""
-    before = {results.identity(each): each for each in old["results"]}
-    after = {results.identity(each): each for each in new["results"]}
-    common = [each for identity, each in after.items() if identity in before]
+    common = pairs(old["results"], new["results"])
     rows, lines, settings = [], [], []
-    for setting, group in results.grouped(common, results.setting).items():
-        for each in group:
-            for index, line in enumerate(compared(before[results.identity(each)], each)):
-                rows.append(cells(line, None if index else each))
+    for setting, group in results.grouped(common, lambda pair: results.setting(pair[1])).items():
+        for before, each in group:
+            for index, line in enumerate(compared(before, each)):
+                rows.append(cells(line, None if index else describe(each, before)))
                 lines.append(line)
                 settings.append(setting)
 
@@ -120,9 +138,10 @@ def report(old_path, old, new_path, new, style):
         if index == 0 or settings[index] != settings[index - 1]:
             text.append(style.bold(", ".join(results.describe(settings[index]))))
         text.append(row if lines[index].is_change else style.dim(row))
-    for path, one, other in ((old_path, before, after), (new_path, after, before)):
-        for identity, each in one.items():
-            if identity not in other:
+    for index, (path, document) in enumerate(((old_path, old), (new_path, new))):
+        compared_ones = {results.identity(pair[index]) for pair in common}
+        for each in document["results"]:
+            if results.identity(each) not in compared_ones:
                 text.append(f"only in {path}: {describe(each)}, {', '.join(results.describe(results.setting(each)))}")
     changed = sum(line.is_change for line in lines)
     text += ["", f"{len(common)} compared; {changed} change{'s' * (changed != 1)} beyond the noise."]
@@ -144,7 +163,7 @@ def main():
     given = arguments.parse_args()
     old, new = results.load(given.old), results.load(given.new)
     # Without a common result there is no answer, which must not look like 'nothing changed'.
-    if not {results.identity(each) for each in old["results"]} & {results.identity(each) for each in new["results"]}:
+    if not pairs(old["results"], new["results"]):
         raise results.BadFile(
             f"{given.old} and {given.new} have no result in common:"
             " make them with the same steps, --shape, --dtype, --layout, --mode and --on."

@@ -99,6 +99,16 @@ parse_choice() {
   refuse "$option '$value' is none of: $*."
 }
 
+# parse_choices OPTION LIST CHOICE...: several with commas between.
+parse_choices() {
+  local option=$1 values value
+  # A comma at the end would vanish.
+  IFS=, read -ra values <<<"$2,"
+  shift 2
+  ((${#values[@]})) || values=('')
+  for value in "${values[@]}"; do parse_choice "$option" "$value" "$@"; done
+}
+
 parse_dtype() { # sets dtype and element_bytes
   case $1 in
     f32 | fp32) dtype=f32 element_bytes=4 ;;
@@ -132,11 +142,9 @@ require_writable() {
 
 # --- where to run ---
 
-# choose_backend [gpu|interpreter]: sets on; without an argument, the GPU if one can be used.
-choose_backend() {
-  on=${1:-interpreter}
-  if [[ $on == interpreter ]] && { [[ -n ${1:-} ]] || ! has_gpu; }; then return; fi
-  local reason=''
+# Sets reason to why nothing can be measured here; to nothing if it can.
+find_reason_against_gpu() {
+  reason=''
   if ! has_gpu; then
     reason='this machine has no NVIDIA GPU that can be used'
   elif ! find_nvcc; then
@@ -144,6 +152,14 @@ choose_backend() {
   elif ! find_toolkit_headers; then
     reason="there is a GPU but $nvcc is older than CUDA 12.8: install a newer toolkit, or set CUDA_HOME"
   fi
+}
+
+# choose_backend [gpu|interpreter]: sets on; without an argument, the GPU if one can be used.
+choose_backend() {
+  on=${1:-interpreter}
+  if [[ $on == interpreter ]] && { [[ -n ${1:-} ]] || ! has_gpu; }; then return; fi
+  local reason
+  find_reason_against_gpu
   if [[ -z $reason ]]; then
     on=gpu
   elif [[ $on == gpu ]]; then

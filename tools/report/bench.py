@@ -1,0 +1,633 @@
+"""The benchmark: what 'tools/course bench' runs, in which parts, and what is made of them.
+
+A part is one call of a program: some shapes of one suite, in one layout, type and mode. Its results become a file as soon as it has
+ended, with what they were made from; a later run keeps the parts whose answer would be the same, so that an interruption costs
+one part. Results of one type and mode are a kind, and become one result file when all of its parts are there.
+"""
+
+import dataclasses
+import fcntl
+import hashlib
+import json
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import results
+from terminal import NOTHING, Arguments, Style, align, percent, run_command, wants_colours
+
+WIDTH = 120
+KEPT_OF_LOG = 8  # lines, shown of a part that failed
+# How long the rounds of one measurement last: some 60 of them, and the same medians as a second gives. A step that is slow makes 11.
+SECONDS = "0.2"
+
+
+# --- what is measured ---
+
+
+def squares(m):
+    return (m, m, m)
+
+
+def rows(m):
+    return (m, 4096, 4096)
+
+
+SWEEP = range(256, 4097, 128)
+# (layout, shapes): of a transformer's multiplications with 1, 8, 16 and 64 tokens at a time, BERT's feed-forward, a Llama's and back;
+# Q times K transposed.
+SUITES = {
+    "squares": [("nn", [squares(m) for m in SWEEP])],
+    "rows": [("nn", [rows(m) for m in SWEEP])],
+    "transformer": [
+        ("nn", [*map(rows, (1, 8, 16, 64)), (2048, 3072, 768), (4096, 11008, 4096), (4096, 4096, 11008)]),
+        ("nt", [(2048, 2048, 128)]),
+    ],
+}
+PEERS = ("peer_cutlass", "peer_triton")
+INPUTS = {"f32": "float", "f16": "__half", "bf16": "__nv_bfloat16"}
+
+
+def text_of(shape):
+    return "x".join(map(str, shape))
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    program: str
+    suite: str
+    layout: str
+    dtype: str
+    mode: str
+    shapes: tuple
+
+    @property
+    def kind(self):
+        return self.dtype, self.mode
+
+    @property
+    def extent(self):
+        """'256..2176': which of the suite's shapes; by what differs between them."""
+        short = {"squares": 0, "rows": 0}.get(self.suite)
+        ends = dict.fromkeys((self.shapes[0], self.shapes[-1]))
+        return "..".join(text_of(shape) if short is None else str(shape[short]) for shape in ends)
+
+    @property
+    def file(self):
+        return "-".join((self.program, self.dtype, self.mode, self.layout, self.suite, self.extent)) + ".json"
+
+    def __str__(self):
+        layout = "" if self.layout == "nn" else f" {self.layout}"
+        return f"{self.program} {self.suite} {self.extent}{layout} {self.dtype} {self.mode}"
+
+    def arguments(self):
+        shapes = ",".join(map(text_of, self.shapes))
+        given = ["--shape", shapes, "--dtype", self.dtype, "--layout", self.layout, "--mode", self.mode, "--first"]
+        # Triton's program is no step's: it has its own way of measuring.
+        return given if self.program == "peer_triton" else [*given, "--seconds", SECONDS]
+
+
+def has_type(root, step, dtype):
+    """Whether a step's kernels take DTYPE. Its gemm.cuh says which types it takes."""
+    try:
+        with open(os.path.join(root, "steps", step, "gemm.cuh"), encoding="utf-8") as file:
+            inputs = re.search(r"^using Inputs.*", file.read(), re.MULTILINE)
+    except OSError:
+        inputs = None
+    return not inputs or bool(re.search(rf"[< ]{INPUTS[dtype]}[,>]", inputs[0]))
+
+
+# What looks for the best tile of each problem before it measures.
+TUNED_PEERS = ("peer_cutlass",)
+
+
+def shapes_of_a_part(program):
+    """So many that a program takes less than a minute for them; starting takes a second, and much longer with PyTorch."""
+    return 31 if program == "peer_triton" else 16
+
+
+def plan(root, programs, suites, dtypes, modes):
+    """All parts, kind after kind. A shape that is in two suites is measured once."""
+    parts = []
+    for dtype in dtypes:
+        for mode in modes:
+            for program in programs:
+                if program in PEERS:
+                    if dtype == "f32":  # what they are compared for are tensor cores
+                        continue
+                elif not has_type(root, program, dtype):
+                    continue
+                seen, count = set(), shapes_of_a_part(program)
+                for suite in suites:
+                    for layout, shapes in SUITES[suite]:
+                        new = [shape for shape in shapes if (layout, shape) not in seen]
+                        seen.update((layout, shape) for shape in new)
+                        for begin in range(0, len(new), count):
+                            parts.append(Part(program, suite, layout, dtype, mode, tuple(new[begin : begin + count])))
+    return parts
+
+
+# --- how long it takes ---
+
+
+def expected_seconds(parts, tuned=()):
+    """For each part, seconds that an H200 takes. Only the relations matter as soon as something has been measured.
+
+    TUNED: steps that look for the best tile of each problem once.
+    """
+    known, seconds = set(), []
+    for part in parts:
+        rate = {"01_naive": 6e12, "02_tiled": 35e12}.get(part.program, 300e12)
+        total = 15 if part.program == "peer_triton" else 1  # to start
+        for m, n, k in part.shapes:
+            flops, elements = 2 * m * n * k, m * k + k * n + m * n
+            # Rounds and cublasLt's candidates; random numbers and comparisons; the reference; warm-up and at least 11 rounds.
+            total += 0.4 + 1.4e-8 * elements + 1e-12 * flops + 15 * flops / rate
+            problem = (part.program, part.layout, part.dtype, m, n, k)
+            if (part.program in tuned or part.program in TUNED_PEERS) and problem not in known:
+                total += 2 + 1e-7 * elements
+                known.add(problem)
+        seconds.append(total)
+    return seconds
+
+
+def duration(seconds):
+    """'40 s', '3 min', '1 h 5 min'."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+class Pace:
+    """How long what is left will take, from how long what is done took. Nobody knows at the beginning, so that what an H200 takes
+    counts like some seconds of experience."""
+
+    PRIOR = 10
+
+    def __init__(self, expected):
+        self.left, self.done, self.elapsed = sum(expected), self.PRIOR, self.PRIOR
+
+    def add(self, expected, elapsed):
+        self.left -= expected
+        self.done += expected
+        self.elapsed += elapsed
+
+    def seconds_left(self):
+        return max(0.0, self.left) * self.elapsed / self.done
+
+
+# --- programs ---
+
+
+def fingerprint(paths):
+    """Of the contents of all files below PATHS."""
+    files = []
+    for path in paths:
+        if os.path.isfile(path):
+            files.append(path)
+        for folder, folders, names in os.walk(path):
+            folders.sort()
+            files += [os.path.join(folder, name) for name in sorted(names) if not name.endswith((".md", ".pyc"))]
+    total = hashlib.sha256()
+    for file in files:
+        total.update(os.path.basename(file).encode() + b"\0")
+        with open(file, "rb") as content:
+            total.update(hashlib.sha256(content.read()).digest())
+    return total.hexdigest()[:16]
+
+
+class Programs:
+    """The programs that can run here: how to call them, and what they are made of."""
+
+    def __init__(self, root, build):
+        self.root, self.build = root, build
+        self.python = sys.executable
+        self.versions = {}
+
+    def command(self, program):
+        if program == "peer_triton":
+            return [self.python, os.path.join(self.root, "tools", "peers", "triton_matmul.py")]
+        return [os.path.join(self.build, "gpu", "bin", program)]
+
+    def reason_against(self, peer):
+        """Why a peer cannot run here, or None."""
+        command = self.command(peer)
+        if peer == "peer_cutlass":
+            return None if os.access(command[-1], os.X_OK) else "it was not built; it needs CUTLASS's headers"
+        if not os.path.isfile(command[-1]):
+            return "this checkout does not have it"
+        reason = ""
+        for python in (os.path.join(self.build, "peers", "bin", "python"), sys.executable):
+            if not os.access(python, os.X_OK):
+                continue
+            self.python = python
+            usable, said = run_quickly([*self.command(peer), "--probe"])
+            if usable:
+                self.versions[peer] = said
+                return None
+            reason = reason or (said.splitlines() or [""])[-1]
+        return reason or "it needs PyTorch and Triton that can use this GPU"
+
+    def made_of(self, program):
+        """Changes with the program: with its sources, for each build calls the same thing by other names."""
+        root = self.root
+        folders = ["common/device", "common/gemm", "common/harness", "tools/cmake"]
+        folders += ["tools/peers"] if program in PEERS else [f"steps/{program}"]
+        made_of = fingerprint([os.path.join(root, *folder.split("/")) for folder in folders])
+        return " ".join([made_of, *self.versions.get(program, "").split()])
+
+
+def run_quickly(command):
+    """(whether it ended with 0, what it said)."""
+    try:
+        process = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=120,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return False, str(error)
+    return process.returncode == 0, process.stdout.strip()
+
+
+# --- running them ---
+
+
+class Failed(Exception):
+    """A part without results; `code` is what the benchmark's exit code becomes."""
+
+    def __init__(self, message, code=1):
+        super().__init__(message)
+        self.code = code
+
+
+def say(message, end="\n"):
+    print(f"course: {message}", end=end, file=sys.stderr, flush=True)
+
+
+def ended_by_user(code):
+    return code in (130, -signal.SIGINT)
+
+
+def execute(command, log):
+    """The exit code of COMMAND, whose output goes to the file LOG. Ctrl-C reaches it, too: this waits until it is gone."""
+    with open(log, "wb") as output:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+        try:
+            code = process.wait()
+        except BaseException:
+            process.terminate()
+            process.wait()
+            raise
+    if ended_by_user(code):
+        raise KeyboardInterrupt
+    return code
+
+
+def tail(log):
+    try:
+        with open(log, encoding="utf-8", errors="replace") as file:
+            lines = file.read().splitlines()
+    except OSError:
+        lines = []
+    return [f"  | {line}" for line in lines[-KEPT_OF_LOG:]]
+
+
+class Bench:
+    """A benchmark in the folder OUT, on the GPU that is described by a result file's HEADER."""
+
+    def __init__(self, programs, parts, tuned, out, header, run=execute):
+        self.programs, self.parts, self.out, self.header, self.run = programs, parts, out, header, run
+        self.folder = os.path.join(out, "parts")
+        self.unfinished = os.path.join(self.folder, "unfinished.json")
+        self.expected = dict(zip(parts, expected_seconds(parts, tuned)))
+        made_of = {part.program: programs.made_of(part.program) for part in parts}
+        self.made_from = {
+            part: {
+                **{name: header.get(name) for name in ("commit", "cuda", "cublas")},
+                "gpu": header["gpu"]["name"],
+                "driver": header["gpu"].get("driver"),
+                "program": made_of[part.program],
+                "arguments": part.arguments(),
+            }
+            for part in parts
+        }
+        self.failed, self.code = [], 0
+
+    def path(self, part):
+        return os.path.join(self.folder, part.file)
+
+    def is_kept(self, part):
+        """Whether there are results that this run would make again."""
+        try:
+            return results.load(self.path(part)).get("made_from") == self.made_from[part]
+        except results.BadFile:
+            return False
+
+    def check(self, part, document):
+        """Raises Failed if these are not the results of PART. @return the shapes that a peer could not run."""
+        if document["gpu"]["name"] != self.header["gpu"]["name"]:
+            raise Failed(f"it ran on {document['gpu']['name']}, not on {self.header['gpu']['name']}")
+        wanted = {(part.program, *shape, part.dtype, part.layout, part.mode) for shape in part.shapes}
+        names = ("step", "m", "n", "k", "in", "layout", "mode")
+        missing = wanted - {tuple(each[name] for name in names) for each in document["results"] if each["first"]}
+        missing = [shape for _, *shape, _, _, _ in sorted(missing)]
+        if missing and part.program not in PEERS:
+            raise Failed(f"it wrote no result of {text_of(missing[0])}")
+        return missing
+
+    def measure(self, part):
+        """Makes the part's file. Returns a remark about it. Raises Failed."""
+        log = os.path.join(self.programs.build, "logs", f"bench-{part.file.removesuffix('.json')}.log")
+        ceilings = os.path.join(self.programs.build, "ceilings.json")
+        command = [*self.programs.command(part.program), *part.arguments(), "--json", self.unfinished, "--ceilings", ceilings]
+        forget(self.unfinished)
+        try:
+            code = self.run(command, log)
+            if code not in (0, 1, 2):
+                raise Failed(f"it ended with exit code {code}, which it never should")
+            if code == 2 and part.program in PEERS:  # it can run none of these
+                document = {**self.header, "results": []}
+            elif code:
+                raise Failed("a wrong result" if code == 1 else "it refused", code)
+            else:
+                document = self.load(self.unfinished)
+            missing = self.check(part, document)
+        except Failed as failure:
+            raise Failed("\n".join([f"{failure}.", *tail(log), f"course: the whole log: {log}"]), failure.code) from None
+        results.write(self.path(part), {**document, "made_from": self.made_from[part]})
+        forget(self.unfinished)
+        if missing:
+            return f"; it cannot run {len(missing)} of them, such as {text_of(missing[0])}: {log}"
+        forget(log)
+        return ""
+
+    @staticmethod
+    def load(path):
+        try:
+            return results.load(path)
+        except results.BadFile as error:
+            raise Failed(str(error).removesuffix(".")) from None
+
+    def measure_all(self):
+        """Measures what is missing, and writes the file of each kind that is complete. Raises KeyboardInterrupt."""
+        missing = [part for part in self.parts if not self.is_kept(part)]
+        count, todo = len(self.parts), set(missing)
+        if len(missing) < count:
+            say(f"{count - len(missing)} of {count} parts are kept from an earlier run; --fresh would measure them again.")
+        pace = Pace([self.expected[part] for part in missing])
+        for index, part in enumerate(self.parts):
+            if part in todo:
+                begin = time.monotonic()
+                say(f"[{index + 1:{len(str(count))}}/{count}] {part} ...", end="")
+                try:
+                    remark, error = self.measure(part), ""
+                except Failed as failure:
+                    self.failed.append(part)
+                    self.code = failure.code if self.code != 1 else 1
+                    error = str(failure)
+                except BaseException:
+                    print(file=sys.stderr)
+                    raise
+                elapsed = time.monotonic() - begin
+                pace.add(self.expected[part], elapsed)
+                todo.discard(part)
+                left = f", about {duration(pace.seconds_left())} left" if todo else ""
+                print(f" FAILED: {error}" if error else f" {elapsed:.1f} s{left}{remark}", file=sys.stderr, flush=True)
+            if index + 1 == count or self.parts[index + 1].kind != part.kind:
+                self.finish(part.kind)
+
+    def done(self):
+        return sum(os.path.exists(self.path(part)) and self.is_kept(part) for part in self.parts)
+
+    # --- what is made of them ---
+
+    def file_of(self, kind):
+        return os.path.join(self.out, f"bench-{'-'.join(kind)}.json")
+
+    def results_of(self, kind):
+        """(the newest part's date, results in the plan's order): of what there is."""
+        documents = [results.load(self.path(part)) for part in self.parts if part.kind == kind and part not in self.failed]
+        created = max((each["created"] for each in documents), default=self.header["created"])
+        # The times of all candidates of each tuned step would be half of the file; 'course tune --show' has them.
+        keep = [{k: v for k, v in each.items() if k != "tuning"} for document in documents for each in document["results"]]
+        return created, keep
+
+    def finish(self, kind):
+        if any(part.kind == kind for part in self.failed):
+            say(f"not every part of {' '.join(kind)} has results: {self.file_of(kind)} was not written.")
+            return
+        created, measured = self.results_of(kind)
+        # A peer's file may name another cuBLAS, PyTorch's: the header is the steps'.
+        results.write(self.file_of(kind), {**self.header, "created": created, "results": measured})
+        say(f"results: {self.file_of(kind)}")
+
+    def summary(self, style):
+        lines = []
+        for kind in dict.fromkeys(part.kind for part in self.parts):
+            lines += summary(kind, self.parts, self.results_of(kind)[1], style)
+        return "\n".join([*lines, *map(style.dim, LEGEND)]) + "\n"
+
+
+LEGEND = (
+    "% of cuBLAS: geometric means over a suite's shapes, and the worst and the best one; against cublasGemmEx. Lt: against the",
+    "fastest of cublasLt's algorithms. A step that fuses an activation computes more than they do.",
+)
+
+
+def geometric_mean(values):
+    """None if one is missing: the others would be a mean of something else."""
+    if not values or any(not value for value in values):
+        return None
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def of_baseline(result, name):
+    return (results.ratio(result, name) or {}).get("median")
+
+
+def summary_cells(found):
+    """From a dictionary of (layout, m, n, k) to its result."""
+    ratios = {shape: of_baseline(each, "cublasGemmEx") for shape, each in found.items()}
+    lt = percent(geometric_mean([of_baseline(each, "cublasLt") for each in found.values()]))
+    if not ratios or not all(ratios.values()):
+        return [NOTHING] * 5 + [lt]
+    worst, best = min(ratios, key=ratios.get), max(ratios, key=ratios.get)
+    mean = percent(geometric_mean(list(ratios.values())))
+    return [mean, percent(ratios[worst]), text_of(worst[1:]), percent(ratios[best]), text_of(best[1:]), lt]
+
+
+def summary(kind, parts, measured, style):
+    """Lines: for each suite and program, how it compares with cuBLAS."""
+    dtype, mode = kind
+    parts = [part for part in parts if part.kind == kind]
+    by_program = results.grouped([each for each in measured if each["first"]], lambda each: each["step"])
+    header = ["", "% of\ncuBLAS", "worst", "at", "best", "at", "% of\nLt"]
+    titles, body = {}, []
+    for suite in dict.fromkeys(part.suite for part in parts):
+        shapes = {(layout, *shape) for layout, list_ in SUITES[suite] for shape in list_}
+        titles[len(body)] = f"{suite}, {len(shapes)} shapes"
+        for program in dict.fromkeys(part.program for part in parts):
+            found = {(each["layout"], each["m"], each["n"], each["k"]): each for each in by_program.get(program, [])}
+            found = {shape: each for shape, each in found.items() if shape in shapes}
+            name = f"  {program}" + f", {len(found)} of them" * (len(found) < len(shapes))
+            body.append([name, *summary_cells(found)])
+    head, body = align(header, body, WIDTH)
+    lines = [style.bold(f"{dtype}, {mode}"), *head]
+    for index, row in enumerate(body):
+        if index in titles:
+            lines.append(style.bold(titles[index]))
+        lines.append(row)
+    return [*lines, ""]
+
+
+# --- the command ---
+
+
+def forget(path):
+    try:
+        os.remove(path)
+    except FileNotFoundError:
+        pass
+
+
+def forget_all(folder):
+    """Removes what earlier runs measured, and nothing that somebody else may have put there."""
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        if name.startswith("unfinished.json"):
+            forget(path)
+        elif name.endswith(".json"):
+            try:
+                with open(path, encoding="utf-8") as file:
+                    ours = "made_from" in json.load(file)
+            except (OSError, ValueError, TypeError):
+                continue
+            if ours:
+                forget(path)
+
+
+def lock(folder):
+    """Two benchmarks at the same time would measure each other. Released when this process ends."""
+    file = open(os.path.join(folder, "lock"), "w", encoding="utf-8")  # pylint: disable=consider-using-with
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        where = os.path.dirname(folder)
+        raise results.BadFile(f"another benchmark is running in {where}: wait for its end, then try again.") from None
+    return file
+
+
+def header_of_this_machine(programs, step, dtype, folder, run=execute):
+    """What a result file says of the machine and the course. Measures the GPU's ceilings, if nobody has. Raises Failed."""
+    file, log = os.path.join(folder, "unfinished.json"), os.path.join(programs.build, "logs", "bench-machine.log")
+    ceilings = os.path.join(programs.build, "ceilings.json")
+    command = [*programs.command(step), "--shape", "0x0x0", "--dtype", dtype, "--first", "--json", file, "--ceilings", ceilings]
+    code = run(command, log)
+    if code != 0:
+        raise Failed("\n".join([f"{step} does not run here.", *tail(log)]), code if code in (1, 2) else 1)
+    document = results.load(file)
+    forget(file)
+    return {**document, "results": []}
+
+
+def plan_text(parts, expected, left_out, out):
+    lines = ["What 'course bench' would run. The times are those of an H200, roughly; other GPUs need others.", ""]
+    by_program = results.grouped(list(zip(parts, expected)), lambda pair: pair[0].program)
+    cells = []
+    for program, pairs in by_program.items():
+        count = sum(len(part.shapes) for part, _ in pairs)
+        cells.append([program, f"{len(pairs):,}", f"{count:,}", duration(sum(seconds for _, seconds in pairs))])
+    total = sum(len(part.shapes) for part in parts)
+    cells.append(["all", f"{len(parts):,}", f"{total:,}", duration(sum(expected))])
+    head, body = align(["", "parts", "measurements", "time"], cells, WIDTH)
+    lines += [*head, *body, ""]
+    suites = results.grouped(parts, lambda part: part.suite)
+    for suite, of_suite in suites.items():
+        shapes = [shape for part in of_suite if part.program == of_suite[0].program and part.kind == of_suite[0].kind for shape in part.shapes]
+        lines.append(f"{suite}: {len(shapes)} shapes, {text_of(shapes[0])} to {text_of(shapes[-1])}")
+    lines.append("kinds: " + ", ".join(dict.fromkeys(" ".join(part.kind) for part in parts)))
+    lines += [f"{peer} is left out: {reason}" for peer, reason in left_out.items()]
+    there = sum(os.path.exists(os.path.join(out, "parts", part.file)) for part in parts)
+    if there:
+        lines.append(f"{there} of the parts lie in {out}: those that this course measured on this GPU are kept.")
+    return "\n".join(lines) + "\n"
+
+
+def words(text):
+    return list(dict.fromkeys(text.split(",")))
+
+
+def main():
+    arguments = Arguments(prog="tools/course bench", add_help=False)
+    for name in ("--root", "--build", "--out"):
+        arguments.add_argument(name, required=True)
+    for name in ("--steps", "--suite", "--dtype", "--mode"):
+        arguments.add_argument(name, required=True, type=words)
+    arguments.add_argument("--tuned", default=[], type=words)
+    for name in ("--named", "--no-peers", "--fresh", "--plan"):
+        arguments.add_argument(name, action="store_true")
+    given = arguments.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+    programs, left_out = Programs(given.root, given.build), {}
+    for dtype in given.dtype:
+        for step in given.steps:
+            if not has_type(given.root, step, dtype):
+                if given.named:
+                    raise results.BadFile(f"{step} has no kernels for {dtype}: leave one of them out.")
+                say(f"{step} has no kernels for {dtype}: left out.")
+    if not given.no_peers:
+        left_out = {peer: programs.reason_against(peer) for peer in PEERS}
+        left_out = {peer: reason for peer, reason in left_out.items() if reason}
+    names = given.steps + [peer for peer in PEERS if not given.no_peers and peer not in left_out]
+    parts = plan(given.root, names, given.suite, given.dtype, given.mode)
+    if given.plan:
+        sys.stdout.write(plan_text(parts, expected_seconds(parts, given.tuned), left_out, given.out))
+        return 0
+    for peer, reason in left_out.items():
+        say(f"{peer} is left out: {reason}.")
+
+    folder = os.path.join(given.out, "parts")
+    os.makedirs(folder, exist_ok=True)
+    os.makedirs(os.path.join(given.build, "logs"), exist_ok=True)
+    lock_file = lock(folder)
+    for name in os.listdir(folder):  # of a run that was killed
+        if name.startswith("unfinished.json"):
+            forget(os.path.join(folder, name))
+    if given.fresh:
+        forget_all(folder)
+    bench = None
+    try:
+        say("looking at the GPU ...")
+        first = next(part for part in parts if part.program not in PEERS)
+        header = header_of_this_machine(programs, first.program, first.dtype, folder)
+        bench = Bench(programs, parts, given.tuned, given.out, header)
+        bench.measure_all()
+    except Failed as failure:
+        say(failure)
+        return failure.code
+    except KeyboardInterrupt:
+        if bench:
+            say(f"interrupted: {bench.done()} of {len(parts)} parts are there; the same command goes on from there.")
+        raise
+    finally:
+        forget(os.path.join(folder, "unfinished.json"))
+        lock_file.close()
+    sys.stdout.write(bench.summary(Style(wants_colours(sys.stdout))))
+    return bench.code
+
+
+if __name__ == "__main__":
+    run_command(main)
