@@ -1,8 +1,9 @@
 """The benchmark: what 'tools/course bench' runs, in which parts, and what is made of them.
 
-A part is one call of a program: some shapes of one suite, in one layout, type and mode. Its results become a file as soon as it has
-ended, with what they were made from; a later run keeps the parts whose answer would be the same, so that an interruption costs
-one part. Results of one type and mode are a kind, and become one result file when all of its parts are there.
+A part is one call of a program: some shapes of one suite, in one layout, type and mode. Its results become a file as
+soon as it has ended, with what they were made from; a later run keeps the parts that are made from the same, so that an
+interruption costs one part. Results of one type and mode are a kind, and become one result file when all of its parts
+are there.
 """
 
 import dataclasses
@@ -22,7 +23,7 @@ from terminal import NOTHING, Arguments, Style, align, percent, run_command, wan
 
 WIDTH = 120
 KEPT_OF_LOG = 8  # lines, shown of a part that failed
-# How long the rounds of one measurement last: some 60 of them, and the same medians as a second gives. A step that is slow makes 11.
+# How long the rounds of one measurement last: some 60 of them, in place of 101. What is slow makes 11.
 SECONDS = "0.2"
 
 
@@ -38,8 +39,8 @@ def rows(m):
 
 
 SWEEP = range(256, 4097, 128)
-# (layout, shapes): of a transformer's multiplications with 1, 8, 16 and 64 tokens at a time, BERT's feed-forward, a Llama's and back;
-# Q times K transposed.
+# (layout, shapes). Of a transformer: 1, 8, 16 and 64 tokens at a time; BERT's feed-forward; a Llama's, and back; Q times K
+# transposed.
 SUITES = {
     "squares": [("nn", [squares(m) for m in SWEEP])],
     "rows": [("nn", [rows(m) for m in SWEEP])],
@@ -106,7 +107,7 @@ TUNED_PEERS = ("peer_cutlass",)
 
 
 def shapes_of_a_part(program):
-    """So many that a program takes less than a minute for them; starting takes a second, and much longer with PyTorch."""
+    """So many that a program takes less than a minute; starting takes it a second, and much longer with PyTorch."""
     return 31 if program == "peer_triton" else 16
 
 
@@ -145,7 +146,7 @@ def expected_seconds(parts, tuned=()):
         total = 15 if part.program == "peer_triton" else 1  # to start
         for m, n, k in part.shapes:
             flops, elements = 2 * m * n * k, m * k + k * n + m * n
-            # Rounds and cublasLt's candidates; random numbers and comparisons; the reference; warm-up and at least 11 rounds.
+            # Rounds and cublasLt's candidates; random numbers and comparisons; the reference; at least 11 rounds.
             total += 0.4 + 1.4e-8 * elements + 1e-12 * flops + 15 * flops / rate
             problem = (part.program, part.layout, part.dtype, m, n, k)
             if (part.program in tuned or part.program in TUNED_PEERS) and problem not in known:
@@ -164,8 +165,8 @@ def duration(seconds):
 
 
 class Pace:
-    """How long what is left will take, from how long what is done took. Nobody knows at the beginning, so that what an H200 takes
-    counts like some seconds of experience."""
+    """How long what is left will take, from how long what is done took. In the beginning nobody knows: so what an H200
+    takes counts like some seconds of experience."""
 
     PRIOR = 10
 
@@ -280,7 +281,7 @@ def ended_by_user(code):
 
 
 def execute(command, log):
-    """The exit code of COMMAND, whose output goes to the file LOG. Ctrl-C reaches it, too: this waits until it is gone."""
+    """The exit code of COMMAND, whose output goes to the file LOG. It does not outlive this."""
     with open(log, "wb") as output:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
         try:
@@ -350,7 +351,14 @@ class Bench:
         """Makes the part's file. Returns a remark about it. Raises Failed."""
         log = os.path.join(self.programs.build, "logs", f"bench-{part.file.removesuffix('.json')}.log")
         ceilings = os.path.join(self.programs.build, "ceilings.json")
-        command = [*self.programs.command(part.program), *part.arguments(), "--json", self.unfinished, "--ceilings", ceilings]
+        command = [
+            *self.programs.command(part.program),
+            *part.arguments(),
+            "--json",
+            self.unfinished,
+            "--ceilings",
+            ceilings,
+        ]
         forget(self.unfinished)
         try:
             code = self.run(command, log)
@@ -364,11 +372,14 @@ class Bench:
                 document = self.load(self.unfinished)
             missing = self.check(part, document)
         except Failed as failure:
-            raise Failed("\n".join([f"{failure}.", *tail(log), f"course: the whole log: {log}"]), failure.code) from None
+            raise Failed(
+                "\n".join([f"{failure}.", *tail(log), f"course: the whole log: {log}"]), failure.code
+            ) from None
         results.write(self.path(part), {**document, "made_from": self.made_from[part]})
         forget(self.unfinished)
         if missing:
-            return f"; it cannot run {len(missing)} of them, such as {text_of(missing[0])}: {log}"
+            reason = "".join(tail(log)[-1:]).removeprefix("  | ") if code == 2 else log
+            return f"; it cannot run {len(missing)} of them, such as {text_of(missing[0])}: {reason}"
         forget(log)
         return ""
 
@@ -384,7 +395,7 @@ class Bench:
         missing = [part for part in self.parts if not self.is_kept(part)]
         count, todo = len(self.parts), set(missing)
         if len(missing) < count:
-            say(f"{count - len(missing)} of {count} parts are kept from an earlier run; --fresh would measure them again.")
+            say(f"{count - len(missing)} of {count} parts are kept from an earlier run; --fresh measures them again.")
         pace = Pace([self.expected[part] for part in missing])
         for index, part in enumerate(self.parts):
             if part in todo:
@@ -417,11 +428,13 @@ class Bench:
 
     def results_of(self, kind):
         """(the newest part's date, results in the plan's order): of what there is."""
-        documents = [results.load(self.path(part)) for part in self.parts if part.kind == kind and part not in self.failed]
+        documents = [
+            results.load(self.path(part)) for part in self.parts if part.kind == kind and part not in self.failed
+        ]
         created = max((each["created"] for each in documents), default=self.header["created"])
-        # The times of all candidates of each tuned step would be half of the file; 'course tune --show' has them.
-        keep = [{k: v for k, v in each.items() if k != "tuning"} for document in documents for each in document["results"]]
-        return created, keep
+        every = [each for document in documents for each in document["results"]]
+        # They would be half of the file: the times of all candidates, which 'course tune' has, and the roofline in words.
+        return created, [{k: v for k, v in each.items() if k not in ("tuning", "note")} for each in every]
 
     def finish(self, kind):
         if any(part.kind == kind for part in self.failed):
@@ -429,7 +442,7 @@ class Bench:
             return
         created, measured = self.results_of(kind)
         # A peer's file may name another cuBLAS, PyTorch's: the header is the steps'.
-        results.write(self.file_of(kind), {**self.header, "created": created, "results": measured})
+        results.write_text(self.file_of(kind), dump({**self.header, "created": created, "results": measured}))
         say(f"results: {self.file_of(kind)}")
 
     def summary(self, style):
@@ -439,9 +452,16 @@ class Bench:
         return "\n".join([*lines, *map(style.dim, LEGEND)]) + "\n"
 
 
+def dump(document):
+    """As results.dump(), but with one line for each of the many results."""
+    lines = [json.dumps(each, ensure_ascii=False, allow_nan=False) for each in document["results"]]
+    head, tail_ = results.dump({**document, "results": []}).rsplit('"results": []', 1)
+    return head + '"results": [\n  ' + ",\n  ".join(lines) + "\n ]" + tail_
+
+
 LEGEND = (
-    "% of cuBLAS: geometric means over a suite's shapes, and the worst and the best one; against cublasGemmEx. Lt: against the",
-    "fastest of cublasLt's algorithms. A step that fuses an activation computes more than they do.",
+    "% of cuBLAS: geometric means over a suite's shapes, and the worst and the best one; against cublasGemmEx. Lt: against",
+    "the fastest of cublasLt's algorithms. A step that fuses an activation computes more than they do.",
 )
 
 
@@ -530,10 +550,21 @@ def lock(folder):
 
 
 def header_of_this_machine(programs, step, dtype, folder, run=execute):
-    """What a result file says of the machine and the course. Measures the GPU's ceilings, if nobody has. Raises Failed."""
+    """What a result file says of the machine and the course. Measures the GPU's ceilings if nobody has. Raises Failed."""
     file, log = os.path.join(folder, "unfinished.json"), os.path.join(programs.build, "logs", "bench-machine.log")
     ceilings = os.path.join(programs.build, "ceilings.json")
-    command = [*programs.command(step), "--shape", "0x0x0", "--dtype", dtype, "--first", "--json", file, "--ceilings", ceilings]
+    command = [
+        *programs.command(step),
+        "--shape",
+        "0x0x0",
+        "--dtype",
+        dtype,
+        "--first",
+        "--json",
+        file,
+        "--ceilings",
+        ceilings,
+    ]
     code = run(command, log)
     if code != 0:
         raise Failed("\n".join([f"{step} does not run here.", *tail(log)]), code if code in (1, 2) else 1)
@@ -555,7 +586,12 @@ def plan_text(parts, expected, left_out, out):
     lines += [*head, *body, ""]
     suites = results.grouped(parts, lambda part: part.suite)
     for suite, of_suite in suites.items():
-        shapes = [shape for part in of_suite if part.program == of_suite[0].program and part.kind == of_suite[0].kind for shape in part.shapes]
+        shapes = [
+            shape
+            for part in of_suite
+            if part.program == of_suite[0].program and part.kind == of_suite[0].kind
+            for shape in part.shapes
+        ]
         lines.append(f"{suite}: {len(shapes)} shapes, {text_of(shapes[0])} to {text_of(shapes[-1])}")
     lines.append("kinds: " + ", ".join(dict.fromkeys(" ".join(part.kind) for part in parts)))
     lines += [f"{peer} is left out: {reason}" for peer, reason in left_out.items()]
@@ -593,6 +629,8 @@ def main():
         left_out = {peer: reason for peer, reason in left_out.items() if reason}
     names = given.steps + [peer for peer in PEERS if not given.no_peers and peer not in left_out]
     parts = plan(given.root, names, given.suite, given.dtype, given.mode)
+    if not parts:
+        raise results.BadFile("there is nothing to measure: no step has kernels for these types.")
     if given.plan:
         sys.stdout.write(plan_text(parts, expected_seconds(parts, given.tuned), left_out, given.out))
         return 0

@@ -24,8 +24,21 @@ def option(command, name):
 def result_of(step, shape, dtype="f16", layout="nn", mode="hot", ratio=0.5, tile="64x64"):
     m, n, k = shape
     ratios = {"cublasGemmEx": {"median": ratio, "q20": ratio, "q80": ratio}, "cublasLt": None}
-    return {"step": step, "tile": tile, "first": True, "m": m, "n": n, "k": k, "in": dtype, "out": dtype, "layout": layout,
-            "mode": mode, **MINIMAL, "ratio": ratios, "tuning": [{"tile": tile, "seconds": 1.0, "model": 1.0}]}
+    return {
+        "step": step,
+        "tile": tile,
+        "first": True,
+        "m": m,
+        "n": n,
+        "k": k,
+        "in": dtype,
+        "out": dtype,
+        "layout": layout,
+        "mode": mode,
+        **MINIMAL,
+        "ratio": ratios,
+        "tuning": [{"tile": tile, "seconds": 1.0, "model": 1.0}],
+    }
 
 
 class Machine:
@@ -45,7 +58,11 @@ class Machine:
             file.write("first line\nthe last line\n")
         code = self.codes.get((program, shapes[0]), self.codes.get(program, 0))
         if code == 0:
-            setting = [option(command, name) for name in ("--dtype", "--layout", "--mode")] if "--mode" in command else ["f16", "nn", "hot"]
+            setting = (
+                [option(command, name) for name in ("--dtype", "--layout", "--mode")]
+                if "--mode" in command
+                else ["f16", "nn", "hot"]
+            )
             shapes = [tuple(map(int, shape.split("x"))) for shape in shapes if shape not in self.lacks]
             document = make_document("gpu", [result_of(program, shape, *setting) for shape in shapes])
             document["gpu"]["name"] = self.gpu
@@ -56,7 +73,9 @@ class Machine:
 class OfParts(unittest.TestCase):
     STEPS = ["01_naive", "06_autotune"]
 
-    def plan(self, suites=("squares", "rows", "transformer"), programs=None, dtypes=("f16", "bf16"), modes=("hot", "cold")):
+    def plan(
+        self, suites=("squares", "rows", "transformer"), programs=None, dtypes=("f16", "bf16"), modes=("hot", "cold")
+    ):
         return bench.plan("/nowhere", programs or self.STEPS, suites, dtypes, modes)
 
     def test_the_suites(self):
@@ -83,7 +102,10 @@ class OfParts(unittest.TestCase):
         self.assertEqual(str(parts[0]), "01_naive squares 256..2176 f16 hot")
         self.assertEqual(parts[0].file, "01_naive-f16-hot-nn-squares-256..2176.json")
         self.assertEqual(str(parts[-1]), "01_naive transformer 2048x2048x128 nt f16 hot")
-        self.assertEqual(parts[-1].arguments(), "--shape 2048x2048x128 --dtype f16 --layout nt --mode hot --first --seconds 0.2".split())
+        self.assertEqual(
+            parts[-1].arguments(),
+            "--shape 2048x2048x128 --dtype f16 --layout nt --mode hot --first --seconds 0.2".split(),
+        )
 
     def test_peers(self):
         parts = self.plan(programs=["01_naive", "peer_cutlass", "peer_triton"], dtypes=["f16", "f32"])
@@ -97,7 +119,9 @@ class OfParts(unittest.TestCase):
         self.assertFalse(bench.has_type(root, "03_tensor_core", "f32"))
         for dtype in ("f16", "bf16"):
             self.assertTrue(bench.has_type(root, "03_tensor_core", dtype))
-        steps = {part.program for part in bench.plan(root, ["01_naive", "03_tensor_core"], ["squares"], ["f32"], ["hot"])}
+        steps = {
+            part.program for part in bench.plan(root, ["01_naive", "03_tensor_core"], ["squares"], ["f32"], ["hot"])
+        }
         self.assertEqual(steps, {"01_naive"})
 
 
@@ -109,7 +133,11 @@ class Time(unittest.TestCase):
     def test_slow_programs_and_tuning_take_longer(self):
         parts = bench.plan("/nowhere", ["01_naive", "06_autotune"], ["squares"], ["f16"], ["hot", "cold"])
         naive, tuned, naive_cold, tuned_cold = (
-            sum(seconds for part, seconds in zip(parts, bench.expected_seconds(parts, ["06_autotune"])) if (part.program, part.mode) == kind)
+            sum(
+                seconds
+                for part, seconds in zip(parts, bench.expected_seconds(parts, ["06_autotune"]))
+                if (part.program, part.mode) == kind
+            )
             for kind in (("01_naive", "hot"), ("06_autotune", "hot"), ("01_naive", "cold"), ("06_autotune", "cold"))
         )
         self.assertGreater(tuned, naive)
@@ -173,6 +201,8 @@ class Running(InFolder):
         self.assertEqual([each["step"] for each in document["results"]], ["01_naive"] * 8 + ["02_tiled"] * 8)
         self.assertNotIn("tuning", document["results"][0])
         self.assertNotIn("made_from", document)
+        with open(os.path.join(self.out, "bench-f16-hot.json"), encoding="utf-8") as file:
+            self.assertEqual(sum('"step"' in line for line in file), 16)  # a line each
         self.assertEqual(self.names_in("build/logs"), [])
 
         before = self.merged()
@@ -226,7 +256,9 @@ class Running(InFolder):
         done = self.run_bench(dtypes=("f16", "bf16"))
         self.assertEqual(done.code, 1)  # comes before 2
         self.assertEqual(len(self.machine.calls), 8)
-        self.assertIn("FAILED: a wrong result.\n  | first line\n  | the last line\ncourse: the whole log: ", self.errors)
+        self.assertIn(
+            "FAILED: a wrong result.\n  | first line\n  | the last line\ncourse: the whole log: ", self.errors
+        )
         self.assertIn("f16 hot has results: ", self.errors)
         self.assertEqual((self.root / "out/bench-f16-hot.json").read_text(), "precious")
         self.assertIn("01_naive, 7 of them", done.summary(Style(False)))
@@ -335,7 +367,9 @@ class Summary(unittest.TestCase):
         measured[5] = result_of("01_naive", shapes[5], ratio=0.75)
         text = "\n".join(bench.summary(("f16", "hot"), parts, measured, Style(False)))
         mean = 25 * (0.5 * 3) ** (1 / 31)
-        self.assertRegex(text, rf"squares, 31 shapes\n  01_naive +{mean:.1f} +12\.5 +640x640x640 +75\.0 +896x896x896 +–")
+        self.assertRegex(
+            text, rf"squares, 31 shapes\n  01_naive +{mean:.1f} +12\.5 +640x640x640 +75\.0 +896x896x896 +–"
+        )
         self.assertLess(max(map(len, text.split("\n"))), bench.WIDTH)
 
     def test_means(self):
@@ -356,8 +390,24 @@ class Process(InFolder):
         program = self.put("build/gpu/bin/01_naive", PROGRAM)
         os.chmod(program, 0o755)
         self.put("build/gpu/bin/01_naive.json", make_document("gpu", []))
-        command = [sys.executable, str(HERE / "bench.py"), "--root", self.root, "--build", self.root / "build", "--out",
-                   self.root / "out", "--steps", "01_naive", "--suite", "squares", "--dtype", "f16", "--mode", "hot"]
+        command = [
+            sys.executable,
+            str(HERE / "bench.py"),
+            "--root",
+            self.root,
+            "--build",
+            self.root / "build",
+            "--out",
+            self.root / "out",
+            "--steps",
+            "01_naive",
+            "--suite",
+            "squares",
+            "--dtype",
+            "f16",
+            "--mode",
+            "hot",
+        ]
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
             with subprocess.Popen(
                 list(map(str, command)),
