@@ -19,6 +19,7 @@ import sys
 import time
 
 import results
+import shapes
 from terminal import NOTHING, Arguments, Style, align, percent, run_command, wants_colours
 
 WIDTH = 120
@@ -39,17 +40,15 @@ def rows(m):
 
 
 SWEEP = range(256, 4097, 128)
-# (layout, shapes). Of a transformer: 1, 8, 16 and 64 tokens at a time; BERT's feed-forward; a Llama's, and back; Q times K
-# transposed.
+# From each suite to its (layout, shapes).
 SUITES = {
     "squares": [("nn", [squares(m) for m in SWEEP])],
     "rows": [("nn", [rows(m) for m in SWEEP])],
     "transformer": [
-        ("nn", [*map(rows, (1, 8, 16, 64)), (2048, 3072, 768), (4096, 11008, 4096), (4096, 4096, 11008)]),
-        ("nt", [(2048, 2048, 128)]),
+        (layout, [key[:3] for key in keys])
+        for layout, keys in results.grouped(shapes.NAMED, lambda key: key[3]).items()
     ],
 }
-PEERS = ("peer_cutlass", "peer_triton")
 INPUTS = {"f32": "float", "f16": "__half", "bf16": "__nv_bfloat16"}
 
 
@@ -86,10 +85,8 @@ class Part:
         return f"{self.program} {self.suite} {self.extent}{layout} {self.dtype} {self.mode}"
 
     def arguments(self):
-        shapes = ",".join(map(text_of, self.shapes))
-        given = ["--shape", shapes, "--dtype", self.dtype, "--layout", self.layout, "--mode", self.mode, "--first"]
-        # Triton's program is no step's: it has its own way of measuring.
-        return given if self.program == "peer_triton" else [*given, "--seconds", SECONDS]
+        setting = ["--dtype", self.dtype, "--layout", self.layout, "--mode", self.mode]
+        return ["--shape", ",".join(map(text_of, self.shapes)), *setting, "--first", "--seconds", SECONDS]
 
 
 def has_type(root, step, dtype):
@@ -102,13 +99,7 @@ def has_type(root, step, dtype):
     return not inputs or bool(re.search(rf"[< ]{INPUTS[dtype]}[,>]", inputs[0]))
 
 
-# What looks for the best tile of each problem before it measures.
-TUNED_PEERS = ("peer_cutlass",)
-
-
-def shapes_of_a_part(program):
-    """So many that a program takes less than a minute; starting takes it a second, and much longer with PyTorch."""
-    return 31 if program == "peer_triton" else 16
+SHAPES_OF_A_PART = 16  # a step takes less than half a minute for them, and a second to start
 
 
 def plan(root, programs, suites, dtypes, modes):
@@ -117,15 +108,15 @@ def plan(root, programs, suites, dtypes, modes):
     for dtype in dtypes:
         for mode in modes:
             for program in programs:
-                if program in PEERS:
+                if program in results.PEERS:
                     if dtype == "f32":  # what they are compared for are tensor cores
                         continue
                 elif not has_type(root, program, dtype):
                     continue
-                seen, count = set(), shapes_of_a_part(program)
+                seen, count = set(), SHAPES_OF_A_PART
                 for suite in suites:
-                    for layout, shapes in SUITES[suite]:
-                        new = [shape for shape in shapes if (layout, shape) not in seen]
+                    for layout, of_layout in SUITES[suite]:
+                        new = [shape for shape in of_layout if (layout, shape) not in seen]
                         seen.update((layout, shape) for shape in new)
                         for begin in range(0, len(new), count):
                             parts.append(Part(program, suite, layout, dtype, mode, tuple(new[begin : begin + count])))
@@ -149,8 +140,10 @@ def expected_seconds(parts, tuned=()):
             # Rounds and cublasLt's candidates; random numbers and comparisons; the reference; at least 11 rounds.
             total += 0.4 + 1.4e-8 * elements + 1e-12 * flops + 15 * flops / rate
             problem = (part.program, part.layout, part.dtype, m, n, k)
-            if (part.program in tuned or part.program in TUNED_PEERS) and problem not in known:
-                total += 2 + 1e-7 * elements
+            # Looking for the best tile; what it was is kept, but not by Triton's program.
+            if part.program in results.PEERS or part.program in tuned:
+                if problem not in known or part.program == "peer_triton":
+                    total += 2 + 5e-8 * elements
                 known.add(problem)
         seconds.append(total)
     return seconds
@@ -238,7 +231,7 @@ class Programs:
         """Changes with the program: with its sources, for each build calls the same thing by other names."""
         root = self.root
         folders = ["common/device", "common/gemm", "common/harness", "tools/cmake"]
-        folders += ["tools/peers"] if program in PEERS else [f"steps/{program}"]
+        folders += ["tools/peers"] if program in results.PEERS else [f"steps/{program}"]
         made_of = fingerprint([os.path.join(root, *folder.split("/")) for folder in folders])
         return " ".join([made_of, *self.versions.get(program, "").split()])
 
@@ -343,7 +336,7 @@ class Bench:
         names = ("step", "m", "n", "k", "in", "layout", "mode")
         missing = wanted - {tuple(each[name] for name in names) for each in document["results"] if each["first"]}
         missing = [shape for _, *shape, _, _, _ in sorted(missing)]
-        if missing and part.program not in PEERS:
+        if missing and part.program not in results.PEERS:
             raise Failed(f"it wrote no result of {text_of(missing[0])}")
         return missing
 
@@ -364,7 +357,7 @@ class Bench:
             code = self.run(command, log)
             if code not in (0, 1, 2):
                 raise Failed(f"it ended with exit code {code}, which it never should")
-            if code == 2 and part.program in PEERS:  # it can run none of these
+            if code == 2 and part.program in results.PEERS:  # it can run none of these
                 document = {**self.header, "results": []}
             elif code:
                 raise Failed("a wrong result" if code == 1 else "it refused", code)
@@ -433,7 +426,7 @@ class Bench:
         ]
         created = max((each["created"] for each in documents), default=self.header["created"])
         every = [each for document in documents for each in document["results"]]
-        # They would be half of the file: the times of all candidates, which 'course tune' has, and the roofline in words.
+        # They would be half of the file: the times of all candidates, which are in the parts, and the roofline in words.
         return created, [{k: v for k, v in each.items() if k not in ("tuning", "note")} for each in every]
 
     def finish(self, kind):
@@ -460,8 +453,8 @@ def dump(document):
 
 
 LEGEND = (
-    "% of cuBLAS: geometric means over a suite's shapes, and the worst and the best one; against cublasGemmEx. Lt: against",
-    "the fastest of cublasLt's algorithms. A step that fuses an activation computes more than they do.",
+    "% of cuBLAS: geometric means over a suite's shapes, and the worst and the best one; against cublasGemmEx. Lt:",
+    "against the fastest of cublasLt's algorithms. A step that fuses an activation computes more than they do.",
 )
 
 
@@ -495,12 +488,12 @@ def summary(kind, parts, measured, style):
     header = ["", "% of\ncuBLAS", "worst", "at", "best", "at", "% of\nLt"]
     titles, body = {}, []
     for suite in dict.fromkeys(part.suite for part in parts):
-        shapes = {(layout, *shape) for layout, list_ in SUITES[suite] for shape in list_}
-        titles[len(body)] = f"{suite}, {len(shapes)} shapes"
+        wanted = {(layout, *shape) for layout, of_layout in SUITES[suite] for shape in of_layout}
+        titles[len(body)] = f"{suite}, {len(wanted)} shapes"
         for program in dict.fromkeys(part.program for part in parts):
             found = {(each["layout"], each["m"], each["n"], each["k"]): each for each in by_program.get(program, [])}
-            found = {shape: each for shape, each in found.items() if shape in shapes}
-            name = f"  {program}" + f", {len(found)} of them" * (len(found) < len(shapes))
+            found = {shape: each for shape, each in found.items() if shape in wanted}
+            name = f"  {program}" + f", {len(found)} of them" * (len(found) < len(wanted))
             body.append([name, *summary_cells(found)])
     head, body = align(header, body, WIDTH)
     lines = [style.bold(f"{dtype}, {mode}"), *head]
@@ -550,7 +543,7 @@ def lock(folder):
 
 
 def header_of_this_machine(programs, step, dtype, folder, run=execute):
-    """What a result file says of the machine and the course. Measures the GPU's ceilings if nobody has. Raises Failed."""
+    """What a result file says of machine and course. Measures the GPU's ceilings if nobody has. Raises Failed."""
     file, log = os.path.join(folder, "unfinished.json"), os.path.join(programs.build, "logs", "bench-machine.log")
     ceilings = os.path.join(programs.build, "ceilings.json")
     command = [
@@ -584,15 +577,14 @@ def plan_text(parts, expected, left_out, out):
     cells.append(["all", f"{len(parts):,}", f"{total:,}", duration(sum(expected))])
     head, body = align(["", "parts", "measurements", "time"], cells, WIDTH)
     lines += [*head, *body, ""]
-    suites = results.grouped(parts, lambda part: part.suite)
-    for suite, of_suite in suites.items():
-        shapes = [
+    for suite, of_suite in results.grouped(parts, lambda part: part.suite).items():
+        found = [
             shape
             for part in of_suite
             if part.program == of_suite[0].program and part.kind == of_suite[0].kind
             for shape in part.shapes
         ]
-        lines.append(f"{suite}: {len(shapes)} shapes, {text_of(shapes[0])} to {text_of(shapes[-1])}")
+        lines.append(f"{suite}: {len(found)} shapes, {text_of(found[0])} to {text_of(found[-1])}")
     lines.append("kinds: " + ", ".join(dict.fromkeys(" ".join(part.kind) for part in parts)))
     lines += [f"{peer} is left out: {reason}" for peer, reason in left_out.items()]
     there = sum(os.path.exists(os.path.join(out, "parts", part.file)) for part in parts)
@@ -625,9 +617,9 @@ def main():
                     raise results.BadFile(f"{step} has no kernels for {dtype}: leave one of them out.")
                 say(f"{step} has no kernels for {dtype}: left out.")
     if not given.no_peers:
-        left_out = {peer: programs.reason_against(peer) for peer in PEERS}
+        left_out = {peer: programs.reason_against(peer) for peer in results.PEERS}
         left_out = {peer: reason for peer, reason in left_out.items() if reason}
-    names = given.steps + [peer for peer in PEERS if not given.no_peers and peer not in left_out]
+    names = given.steps + [peer for peer in results.PEERS if not given.no_peers and peer not in left_out]
     parts = plan(given.root, names, given.suite, given.dtype, given.mode)
     if not parts:
         raise results.BadFile("there is nothing to measure: no step has kernels for these types.")
@@ -649,7 +641,7 @@ def main():
     bench = None
     try:
         say("looking at the GPU ...")
-        first = next(part for part in parts if part.program not in PEERS)
+        first = next(part for part in parts if part.program not in results.PEERS)
         header = header_of_this_machine(programs, first.program, first.dtype, folder)
         bench = Bench(programs, parts, given.tuned, given.out, header)
         bench.measure_all()

@@ -109,9 +109,7 @@ class OfParts(unittest.TestCase):
 
     def test_peers(self):
         parts = self.plan(programs=["01_naive", "peer_cutlass", "peer_triton"], dtypes=["f16", "f32"])
-        self.assertEqual({part.dtype for part in parts if part.program in bench.PEERS}, {"f16"})
-        self.assertIn("--seconds", next(part for part in parts if part.program == "peer_cutlass").arguments())
-        self.assertNotIn("--seconds", next(part for part in parts if part.program == "peer_triton").arguments())
+        self.assertEqual({part.dtype for part in parts if part.program in results.PEERS}, {"f16"})
 
     def test_types(self):
         root = str(HERE.parent.parent)
