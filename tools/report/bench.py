@@ -426,7 +426,7 @@ class Bench:
         ]
         created = max((each["created"] for each in documents), default=self.header["created"])
         every = [each for document in documents for each in document["results"]]
-        # They would be half of the file: the times of all candidates, which are in the parts, and the roofline in words.
+        # They would be half of the file: the times of all candidates, which are in the parts, and notes.
         return created, [{k: v for k, v in each.items() if k not in ("tuning", "note")} for each in every]
 
     def finish(self, kind):

@@ -1,9 +1,9 @@
 """What changed between two result files, and whether it is beyond the noise.
 
 Compares what both files have: same step, tile, epilogue, shape, types, layout and mode; and what stands for a step
-where tuning found another tile. On a GPU that is the ratio to cuBLAS (cublasGemmEx, else cublasLt) if both have one, else the
-time. Its noise is half of the 20-80 % band over the median, of both files together, and at least 1 %. The interpreter's
-counters have no noise: they must be equal.
+where tuning found another tile. On a GPU that is the ratio to cuBLAS (cublasGemmEx, else cublasLt) if both have one,
+else the time. Its noise is half of the 20-80 % band over the median, of both files together, and at least 1 %. The
+interpreter's counters have no noise: they must be equal.
 """
 
 from __future__ import annotations

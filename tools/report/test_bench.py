@@ -11,6 +11,7 @@ import unittest
 
 import bench
 import results
+import tables
 from terminal import Style
 from test_report import HERE, InFolder, gpu_result, make_document
 
@@ -332,6 +333,18 @@ class Running(InFolder):
         self.assertEqual(changed.returncode, 1)
         self.assertIn("16 compared; 8 changes", changed.stdout)
         self.assertIn("peer_triton, 64x64 → 128x128", changed.stdout)
+
+    def test_tables_read_merged_files(self):
+        self.put("tools/peers/triton_matmul.py", "a program")
+        self.run_bench(["01_naive", "02_tiled", "peer_triton"], suites=tuple(bench.SUITES))
+        self.assertEqual(len(self.merged()["results"]), 3 * 69)
+        lesson = self.root / "README.md"
+        lesson.write_text("<!-- table bench out/bench-f16-hot.json -->\n<!-- end of table -->\n", encoding="utf-8")
+        with contextlib.redirect_stdout(io.StringIO()):
+            self.assertEqual(tables.run(str(self.root), False), 0)
+        text = lesson.read_text(encoding="utf-8")
+        self.assertIn("squares above 1024: 24 shapes | m sweep: 31 shapes | transformers: 8 shapes", text)
+        self.assertRegex(text, r"Triton \| 50\.0 \| 50\.0 \| 50\.0 \| 50\.0 \|")
 
     def test_fresh_forgets_parts_and_nothing_else(self):
         self.run_bench(["01_naive"])
