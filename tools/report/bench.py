@@ -224,7 +224,7 @@ class Programs:
             if usable:
                 self.versions[peer] = said
                 return None
-            reason = reason or (said.splitlines() or [""])[-1]
+            reason = reason or (said.splitlines() or [""])[-1].removeprefix(f"{peer}: ")
         return reason or "it needs PyTorch and Triton that can use this GPU"
 
     def made_of(self, program):

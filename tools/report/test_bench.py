@@ -307,7 +307,7 @@ class Running(InFolder):
         self.put("build/gpu/bin/peer_cutlass", "")
         os.chmod(self.root / "build/gpu/bin/peer_cutlass", 0o755)
         self.assertIsNone(programs.reason_against("peer_cutlass"))
-        self.put("tools/peers/triton_matmul.py", "import sys; print('no module torch'); sys.exit(2)")
+        self.put("tools/peers/triton_matmul.py", "import sys; print('peer_triton: no module torch'); sys.exit(2)")
         self.assertEqual(programs.reason_against("peer_triton"), "no module torch")
         before = programs.made_of("peer_triton")
         self.put("tools/peers/triton_matmul.py", "print('Triton', 2)")
