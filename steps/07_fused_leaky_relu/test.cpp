@@ -7,6 +7,7 @@
 #include "common/device/device.cuh"
 #include "common/harness/activation_kernel.h"
 #include "common/harness/conformance.h"
+#include "common/harness/ncu.h"
 #include "common/harness/problem.h"
 
 using namespace harness;
@@ -108,6 +109,28 @@ std::map<std::string, double> named_metrics(const interpreter::Counters& counter
 }
 
 }  // namespace
+
+TEST_CASE("step 07_fused_leaky_relu: the interpreter counts what ncu counted, unfused, of the separate kernel and fused") {
+  for (const Epilogue& e : {Epilogue{Activation::kLeakyRelu, false}, Epilogue{Activation::kGelu, true}}) {
+    const std::string name = std::string(harness::name(e.activation)) + (e.bias ? "-bias" : "");
+    const auto rows = read_ncu_table("docs/results/h200/ncu-fused/07_fused_leaky_relu-256x256x256-f16-" + name + ".csv");
+    REQUIRE(rows.size() == 3);
+    Spec spec{256, 256, 256, DType::kF16, DType::kF16};
+    spec.epilogue = e;
+    const Problem p(spec);
+    const Variant& v = variant(spec.in);
+    const void* const bias = e.bias ? p.bias.view().data : nullptr;
+    const interpreter::Counters each[] = {
+        counted([&] { v.gemm(p.A.view(), p.B.view(), p.C.view()); }),
+        counted([&] { launch_activation(spec.out, p.C.view(), e, bias); }),
+        counted([&] { v.run(e, p.A.view(), p.B.view(), p.C.view(), bias); }),
+    };
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      INFO(name << ", launch " << i);
+      CHECK(differences(rows[i], named_metrics(each[i])) == "");
+    }
+  }
+}
 
 TEST_CASE("step 07_fused_leaky_relu: an activation moves nothing, a bias only itself, a separate pass C twice") {
   constexpr std::int64_t kSectorBytes = 32;

@@ -12,6 +12,8 @@ KIND   ladder: all steps, from a GPU's file
        bytes: the three byte models of step=NAME, from any file
        epilogues: what each fused epilogue of step=NAME moves, and what a separate kernel would, from an interpreter's file
        fused: step=NAME against separate kernels and cublasLt's epilogues, in all shapes, from a GPU's file
+       passes: what ncu saw step=NAME unfused, the separate kernel and step=NAME fused read and write, in all shapes of a GPU's
+               file that ncu-fused/ beside it has
        traffic: L2 hit rate and DRAM bytes of the tiles of step=NAME as ncu counted them, from a GPU's file and l2/ beside it
        registers: what tools/registers counted; takes no options
        tuning: the best tile of step=NAME for each shape, beside the step's first tile and the model's choice, from a GPU's file
@@ -215,6 +217,30 @@ def fused_table(context):
             ]
         )
     return markdown(["shape", "epilogue", "µs", "noise", *FUSED_COLUMNS.values(), "bytes saved"], rows)
+
+
+def passes_table(context):
+    rows = []
+    for each in context.results:
+        shape, dtype = OPTIONS["shape"](each), OPTIONS["dtype"](each)
+        name = f"caches-{shape}-{dtype}-{results.epilogue(each).replace(' + ', '-')}.csv"
+        path = os.path.join(os.path.dirname(context.file), "ncu-fused", name)
+        if not os.path.exists(os.path.join(context.root, path)):
+            continue
+        try:
+            with open(os.path.join(context.root, path), encoding="utf-8", newline="") as file:
+                launches = list(csv.DictReader(file))
+            for kernel, launch in zip(("unfused", "separate kernel", "fused"), launches, strict=True):
+                sectors = float(launch[results.GLOBAL_LOAD_SECTORS])
+                dram = (size(float(launch[f"dram__bytes_{way}.sum"])) for way in ("read", "write"))
+                predicted = size(each["saved_bytes"]) if kernel == "separate kernel" else NOTHING
+                rows.append([shape.replace("x", "×"), kernel, predicted, size(results.BYTES_PER_SECTOR * sectors), *dram])
+        except (OSError, KeyError, ValueError) as error:
+            raise BadTable(f"{path} does not hold three launches: {error}; record it with tools/gpu-checks fused") from None
+    if not rows:
+        raise BadTable(f"there is nothing for {context.file} in ncu-fused/ beside it; record it with tools/gpu-checks fused")
+    header = ["shape", "kernel", "reads and writes, predicted", "asked of L1", "read from DRAM", "written to DRAM"]
+    return markdown(header, rows)
 
 
 # The time of each over the step's.
@@ -456,6 +482,7 @@ KINDS = {
     "limits": (limits_table, True, "gpu"),
     "epilogues": (epilogues_table, True, "interpreter"),
     "fused": (fused_table, True, "gpu"),
+    "passes": (passes_table, True, "gpu"),
     "traffic": (traffic_table, True, "gpu"),
     "bench": (bench_table, False, "gpu"),
     "shapes": (shapes_table, False, "gpu"),
@@ -464,6 +491,7 @@ KINDS = {
 # Of kinds that have several shapes, perhaps in several layouts: what of a setting may differ.
 ACROSS = {
     "fused": ("m", "n", "k"),
+    "passes": ("m", "n", "k"),
     "peers": ("m", "n", "k"),
     "bench": ("m", "n", "k", "layout"),
     "shapes": ("m", "n", "k", "layout"),

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import resource
 import subprocess
 import sys
@@ -787,6 +788,23 @@ class Tables(InFolder):
         other["layout"] = "tn"
         self.put("docs/results/gpu.json", document)
         self.assertIn("needs results of one shape, dtype, layout and mode", self.run_tables(False)[1])
+
+    def test_passes(self):
+        marker = "<!-- table passes docs/results/gpu.json step=01_naive -->"
+        document = gpu_document()
+        del document["results"][1:]
+        document["results"][0] |= {"epilogue": {"activation": "gelu", "bias": True}, "saved_bytes": 64e6}
+        self.put("docs/results/gpu.json", document)
+        self.put("README.md", f"{marker}\n{tables.END}\n")
+        self.assertRegex(self.run_tables(False)[1], "there is nothing for docs/results/gpu.json in ncu-fused/")
+        path = "docs/results/ncu-fused/caches-4096x4096x4096-f32-bias-gelu.csv"
+        header = f"ID,Kernel Name,{results.GLOBAL_LOAD_SECTORS},dram__bytes_read.sum,dram__bytes_write.sum\n"
+        self.put(path, header + "0,a,1000000,2000000,3000000\n1,b,2000000,4000000,5000000\n")
+        self.assertRegex(self.run_tables(False)[1], f"{re.escape(path)} does not hold three launches")
+        self.put(path, header + "0,a,1000000,2000000,3000000\n1,b,2000000,4000000,5000000\n2,c,3000000,6000000,7000000\n")
+        self.assertEqual(self.run_tables(False)[0], 0)
+        self.assertIn("| separate kernel | 64.0 MB | 64.0 MB | 4.00 MB | 5.00 MB |\n", self.read("README.md"))
+        self.assertIn("| fused | – | 96.0 MB | 6.00 MB | 7.00 MB |\n", self.read("README.md"))
 
     def test_epilogues(self):
         marker = "<!-- table epilogues docs/results/interpreter.json step=01_naive -->"
