@@ -113,11 +113,11 @@ TEST_CASE("step 06_autotune: the model beside what was measured on an H200") {
       ++times;
     }
     INFO(r.spec.shape());
-    CHECK(expected <= best * (r.spec.m < 128 ? 1.4 : 1.1));  // a problem of one row of tiles is what the model knows least about
+    CHECK(expected <= best * (r.spec.m < 128 ? 1.4 : 1.15));  // a problem of one row of tiles is what the model knows least about
     picked_best += expected <= best * 1.01;
   }
-  CHECK(times > 400);
-  CHECK(picked_best >= 11);
+  CHECK(times > 350);
+  CHECK(picked_best >= 15);
   MESSAGE("of " << times << " times, the tightest bound is " << tightest << "; the model picks the best or one within 1 % for "
                 << picked_best << " of " << measured.size() << " shapes");
 }
