@@ -68,6 +68,11 @@ void add_fused(std::vector<Fused>& all, gemm::TypeList<First, Others...>) {
 template <class Tile, class In, bool with_all>
 void add_fused(std::vector<Fused>&, gemm::TypeList<>) {}
 
+#ifdef COURSE_KERNEL_VERSION
+constexpr bool kIsTuned = true;  // its tiles are candidates, for all types
+#else
+constexpr bool kIsTuned = false;
+#endif
 constexpr bool kIsFused = !std::is_same_v<this_step_namespace::Activations, gemm::TypeList<>>;
 
 template <class Tile>
@@ -97,7 +102,7 @@ template <class In, class... Tiles, class... MoreTiles>
 void add_variants(std::vector<Variant>& all, gemm::TypeList<Tiles...>, gemm::TypeList<MoreTiles...>) {
   (all.push_back(variant<Tiles, In, In>()), ...);
   if constexpr (!std::is_same_v<In, float> && !kIsFused) (all.push_back(variant<Tiles, In, float>()), ...);
-  if constexpr (is_first_input<In>) (all.push_back(variant<MoreTiles, In, In, false>()), ...);
+  if constexpr (is_first_input<In> || kIsTuned) (all.push_back(variant<MoreTiles, In, In, false>()), ...);
 }
 
 template <class Activations>
@@ -122,7 +127,7 @@ const Step& this_step() {
     Step s{COURSE_STEP_NAME, variants(this_step_namespace::Inputs{})};
     s.activation = default_activation(this_step_namespace::Activations{});
 #ifdef COURSE_KERNEL_VERSION
-    s.tuned = true, s.kernel_version = COURSE_KERNEL_VERSION;
+    s.tuned = kIsTuned, s.kernel_version = COURSE_KERNEL_VERSION;
 #endif
     return s;
   }();

@@ -131,6 +131,15 @@ TEST_CASE("pruning: each reason, with its numbers") {
     CHECK(why_pruned(t, {}, spec, gpu).starts_with("compiled for nn alone, not for nt"));
     CHECK(why_pruned(plain, {}, spec, gpu) == "");
   }
+  SUBCASE("rows that are no whole chunks") {
+    TileNumbers t = plain;
+    t.every_layout = false;
+    for (const Spec& spec : {Spec{512, 512, 516, DType::kF16, DType::kF16}, Spec{512, 516, 512, DType::kF16, DType::kF16}}) {
+      CHECK(why_pruned(t, {}, spec, gpu).starts_with("compiled for rows of whole 16-byte chunks alone"));
+      CHECK(why_pruned(plain, {}, spec, gpu) == "");
+    }
+    CHECK(why_pruned(t, {}, Spec{516, 512, 512, DType::kF16, DType::kF16}, gpu) == "");
+  }
 }
 
 TEST_CASE("occupancy: what limits it") {

@@ -24,7 +24,7 @@ struct Tile {
   static constexpr int kWarpM = warp_m, kWarpN = warp_n;                         // a warp's part of it
   static constexpr int kNumStages = num_stages;                                  // tiles of A and B in shared memory
   static constexpr int kGroupM = group_m;                                        // rows of tiles that blocks cross together
-  static constexpr bool kEveryLayout = every_layout;  // else A and B as rows alone; other layouts take the element-wise path
+  static constexpr bool kEveryLayout = every_layout;  // else A and B as rows alone; EveryLayoutTile does the rest
   static constexpr int kWarpsM = kBlockM / kWarpM, kWarpsN = kBlockN / kWarpN;
   static constexpr int kThreads = 32 * kWarpsM * kWarpsN;
   static constexpr int kBlocksPerSm = kThreads > 128 ? 1 : 256 / kThreads;  // as many as fit if each thread has 255 registers
@@ -215,6 +215,9 @@ __global__ __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm) void gemm_kerne
   device::store_fragments(rC, sC, C, m_0 + warp_m, n_0 + warp_n, c_chunks, gemm::Identity{});
 }
 
+/// What runs where a tile is not compiled for the operands' layout.
+using EveryLayoutTile = Tile<128, 128, 64, 64, 64, 3, 8, true>;
+
 template <class Tile, class In, class Out, class Epilogue>
 void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilogue) {
   gemm::check(A, B, C);
@@ -223,10 +226,11 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
 
   // Strides become a layout once, here: a kernel for each pair of transpositions, and one for all that has no aligned chunks.
   device::with_contiguous(A, B, [&]<Contiguous a, Contiguous b>() {
-    constexpr bool kCompiled = Tile::kEveryLayout || (a == Contiguous::kK && b == Contiguous::kMN);
-    constexpr Contiguous kA = kCompiled ? a : Contiguous::kNeither, kB = kCompiled ? b : Contiguous::kNeither;
-    device::launch(gemm_kernel<Tile, kA, kB, In, Out, Epilogue>, gemm::grid_size(tiles), Tile::kThreads, Tile::kSharedBytes, A, B,
-                   C, device::chunks_aligned(C.data, C.col_stride, C.row_stride), epilogue);
+    if constexpr (Tile::kEveryLayout || (a == Contiguous::kK && b == Contiguous::kMN))
+      device::launch(gemm_kernel<Tile, a, b, In, Out, Epilogue>, gemm::grid_size(tiles), Tile::kThreads, Tile::kSharedBytes, A, B,
+                     C, device::chunks_aligned(C.data, C.col_stride, C.row_stride), epilogue);
+    else
+      gemm<EveryLayoutTile>(A, B, C, epilogue);
   });
 }
 
@@ -235,7 +239,7 @@ template <int block_m, int block_n, int block_k, int warp_m, int warp_n, int num
 using RowTile = Tile<block_m, block_n, block_k, warp_m, warp_n, num_stages, 8, false>;
 
 using Inputs = gemm::TypeList<__half, __nv_bfloat16>;
-using Tiles = gemm::TypeList<Tile<128, 128, 64, 64, 64, 3, 8, true>>;
+using Tiles = gemm::TypeList<EveryLayoutTile>;
 using MoreTiles = gemm::TypeList<RowTile<128, 256, 64, 64, 64, 3>, RowTile<128, 128, 64, 64, 32, 3>,
                                  RowTile<64, 128, 64, 32, 64, 3>, RowTile<128, 64, 64, 64, 32, 4>, RowTile<64, 64, 128, 32, 32, 3>,
                                  RowTile<32, 64, 64, 16, 32, 6>, RowTile<32, 32, 128, 16, 32, 4>, RowTile<32, 32, 64, 16, 16, 6>>;
