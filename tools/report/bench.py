@@ -143,7 +143,7 @@ def expected_seconds(parts, tuned=()):
             # Looking for the best tile; what it was is kept, but not by Triton's program.
             if part.program in results.PEERS or part.program in tuned:
                 if problem not in known or part.program == "peer_triton":
-                    total += 2 + 5e-8 * elements
+                    total += 0.8 + 1e-8 * elements
                 known.add(problem)
         seconds.append(total)
     return seconds
