@@ -52,7 +52,7 @@ std::string why_pruned(const TileNumbers& t, const std::optional<KernelResources
     return "compiled for nn alone, not for " + spec.layout() + "; the CMake option COURSE_EVERY_TILE compiles the rest";
   const auto chunk = static_cast<std::int64_t>(16 / bytes(spec.in));
   if (!t.every_layout && (spec.k % chunk || spec.n % chunk))
-    return "compiled for rows of whole 16-byte chunks alone: n and k are no multiples of " + std::to_string(chunk) +
+    return "compiled for rows of whole 16-byte chunks alone: n and k must be multiples of " + std::to_string(chunk) +
            "; the CMake option COURSE_EVERY_TILE compiles the rest";
   if (t.shared_bytes > gpu.shared_per_block)
     return "shared memory: a block needs " + kilobytes(t.shared_bytes) + ", " + gpu.name + " gives it at most " +

@@ -234,9 +234,15 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
   });
 }
 
-/// A candidate for row-major A and B alone.
+/// Whether there is time to compile all candidates for all layouts.
+#ifdef COURSE_EVERY_TILE
+constexpr bool kEveryTile = true;
+#else
+constexpr bool kEveryTile = false;
+#endif
+/// A candidate for row-major A and B alone, unless all are compiled.
 template <int block_m, int block_n, int block_k, int warp_m, int warp_n, int num_stages>
-using RowTile = Tile<block_m, block_n, block_k, warp_m, warp_n, num_stages, 8, false>;
+using RowTile = Tile<block_m, block_n, block_k, warp_m, warp_n, num_stages, 8, kEveryTile>;
 
 using Inputs = gemm::TypeList<__half, __nv_bfloat16>;
 using Tiles = gemm::TypeList<EveryLayoutTile>;
