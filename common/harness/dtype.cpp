@@ -18,6 +18,12 @@ void write(void* p, T x) {
 
 }  // namespace
 
+std::optional<DType> dtype_named(std::string_view text) {
+  for (const DType t : {DType::kF32, DType::kF16, DType::kBF16})
+    if (name(t) == text) return t;
+  return std::nullopt;
+}
+
 double load(DType t, const void* p) {
   switch (t) {
     case DType::kF32: return read<float>(p);

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string_view>
 
 namespace harness {
@@ -25,6 +26,8 @@ inline constexpr DType kDType<__nv_bfloat16> = DType::kBF16;
 
 /// "f32", "f16", "bf16".
 constexpr std::string_view name(DType t) { return t == DType::kF32 ? "f32" : t == DType::kF16 ? "f16" : "bf16"; }
+/// The type of that name.
+std::optional<DType> dtype_named(std::string_view text);
 /// Of one element.
 constexpr std::size_t bytes(DType t) { return t == DType::kF32 ? 4 : 2; }
 /// Half the distance from 1 to the next number: the largest relative error of one rounding.

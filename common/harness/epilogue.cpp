@@ -38,6 +38,13 @@ std::string name(const Epilogue& e) {
   return e.activation == Activation::kIdentity ? "bias" : "bias + " + std::string(name(e.activation));
 }
 
+std::optional<Epilogue> epilogue_named(std::string_view text) {
+  for (const Activation a : kActivations)
+    for (const bool bias : {false, true})
+      if (const Epilogue e{a, bias}; name(e) == text) return e;
+  return std::nullopt;
+}
+
 Expected expected(Activation a, double x, double tolerance) {
   constexpr double kUlp = 0x1p-23;           // of a float, relative to it
   constexpr double kSigmoidZero = 0x1p-119;  // what the functors take for 0

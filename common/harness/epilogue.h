@@ -43,6 +43,8 @@ struct Epilogue {
 };
 /// "gelu", "bias + gelu", "bias".
 std::string name(const Epilogue& e);
+/// The epilogue of that name.
+std::optional<Epilogue> epilogue_named(std::string_view text);
 
 /// A value in double precision, and how far a result may be from it.
 struct Expected {

@@ -218,9 +218,7 @@ std::vector<Result> read_tuning(const std::string& path) {
   std::ifstream file(path);
   const ordered_json document = ordered_json::parse(file, nullptr, false);
   if (document.is_discarded() || !document.contains("results")) throw std::runtime_error("no results in " + path);
-  const auto dtype = [](const std::string& text) {
-    return text == name(DType::kF16) ? DType::kF16 : text == name(DType::kBF16) ? DType::kBF16 : DType::kF32;
-  };
+  const auto dtype = [](const std::string& text) { return dtype_named(text).value(); };
   std::vector<Result> results;
   for (const ordered_json& j : document["results"]) {
     if (!j.contains("tuning")) continue;

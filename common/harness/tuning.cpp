@@ -181,7 +181,7 @@ std::string to_text(const std::vector<TuningCache::Row>& rows) {
   };
   const auto title = [](const TuningKey& k) {
     return k.step + " " + k.spec.shape() + " " + std::string(name(k.spec.in)) + " -> " + std::string(name(k.spec.out)) + " " +
-           k.spec.layout() + " " + k.epilogue + ", " + k.gpu + ", driver " + k.driver + ", kernel " + k.kernel_version;
+           k.spec.layout() + " " + name(k.spec.epilogue) + ", " + k.gpu + ", driver " + k.driver + ", kernel " + k.kernel_version;
   };
   std::map<std::string, Problem> problems;
   for (const TuningCache::Row& row : rows) {

@@ -56,16 +56,10 @@ ordered_json json(const TuningKey& key) {
           {"in", name(key.spec.in)},
           {"out", name(key.spec.out)},
           {"layout", key.spec.layout()},
-          {"epilogue", key.epilogue},
+          {"epilogue", name(key.spec.epilogue)},
           {"gpu", key.gpu},
           {"multiprocessors", key.multiprocessors},
           {"driver", key.driver}};
-}
-
-DType dtype(const std::string& text) {
-  for (const DType t : {DType::kF32, DType::kF16, DType::kBF16})
-    if (name(t) == text) return t;
-  throw std::invalid_argument(text);
 }
 
 // An entry is two lines of JSON. The first holds a checksum of the second, so that nothing is read out of a damaged one.
@@ -92,11 +86,11 @@ TuningCache::Row row_of(const std::string& text) {
   if (text.substr(0, end) != header(content)) throw std::runtime_error("damaged, or of another version");
   const ordered_json j = ordered_json::parse(content), &k = j.at("key");
   TuningCache::Row row;
-  const std::string layout = k.at("layout");
+  const std::string layout = k.at("layout"), in = k.at("in"), out = k.at("out"), epilogue = k.at("epilogue");
   row.key = {k.at("step"),
              k.at("kernel_version"),
-             {k.at("m"), k.at("n"), k.at("k"), dtype(k.at("in")), dtype(k.at("out")), layout.at(0) == 't', layout.at(1) == 't'},
-             k.at("epilogue"),
+             {k.at("m"), k.at("n"), k.at("k"), dtype_named(in).value(), dtype_named(out).value(), layout.at(0) == 't',
+              layout.at(1) == 't', epilogue_named(epilogue).value()},
              k.at("gpu"),
              k.at("multiprocessors"),
              k.at("driver")};

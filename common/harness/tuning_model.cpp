@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/gemm/matrix.h"
 #include "common/harness/text.h"
 
 namespace harness {
@@ -20,8 +21,6 @@ constexpr double kHeadroom = 1.25;
 
 // For the estimate alone, in clocks: a trip to the L2 cache, and what a block does before its first product and after its last.
 constexpr double kL2Latency = 800, kPrologueAndEpilogue = 2500;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Accumulators, and two sets of fragments of A and B, of which each 16 x 16 takes four.
 int fragment_registers(const TileNumbers& t) { return t.warp_m * t.warp_n / kWarp + 2 * 4 * (t.warp_m + t.warp_n) / 16; }
@@ -71,8 +70,9 @@ std::string why_pruned(const TileNumbers& t, const std::optional<KernelResources
 Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu) {
   if (t.block_m == 0) return {};
   const auto real = [](auto x) { return static_cast<double>(x); };
-  const std::int64_t blocks = ceil_div(spec.m, t.block_m) * ceil_div(spec.n, t.block_n), k_tiles = ceil_div(spec.k, t.block_k);
-  const std::int64_t on_busiest = ceil_div(blocks, gpu.multiprocessors);  // SM
+  const std::int64_t blocks = gemm::ceil_div<std::int64_t>(spec.m, t.block_m) * gemm::ceil_div<std::int64_t>(spec.n, t.block_n),
+                     k_tiles = gemm::ceil_div<std::int64_t>(spec.k, t.block_k);
+  const std::int64_t on_busiest = gemm::ceil_div<std::int64_t>(blocks, gpu.multiprocessors);  // SM
   const int warps = t.threads / kWarp, held = std::max(1, occupancy(t, {}, gpu).blocks);
   const double k = real(k_tiles * t.block_k), element = real(bytes(spec.in));
 
@@ -83,7 +83,8 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
   const double mma = 2.0 * t.block_m * t.block_n * k / flops_per_clock;
   const double shared = (copied + read) / kSharedBytesPerClock, l2 = copied / kL2BytesPerClock;
   // Each of the SM's schedulers has tensor cores of its own, and a warp stays with its scheduler.
-  const double busiest = real(on_busiest), schedulers = real(ceil_div(on_busiest * warps, kSchedulers) * kSchedulers) / warps;
+  const double busiest = real(on_busiest),
+               schedulers = real(gemm::ceil_div<std::int64_t>(on_busiest * warps, kSchedulers) * kSchedulers) / warps;
 
   Prediction p;
   p.waves = real(blocks) / (real(held) * gpu.multiprocessors);

@@ -51,8 +51,7 @@ int main(int argc, char** argv) {
       }
       return seconds;
     };
-    const TuningKey key{"torture", "version", {512 + shape, 512, 512, DType::kF16, DType::kF16}, "identity", "invented",
-                        100,       "1.0"};
+    const TuningKey key{"torture", "version", {512 + shape, 512, 512, DType::kF16, DType::kF16}, "invented", 100, "1.0"};
     TuningCache cache(argv[1]);
     const Tuning tuning = tune(variants, key, tuner, cache);
     for (const std::string& warning : cache.warnings()) std::fprintf(stderr, "%s\n", warning.c_str());

@@ -47,7 +47,7 @@ std::vector<std::string> entries_in(const char* folder) {
   return paths;
 }
 
-TuningKey key() { return {"06_autotune", "0123", cube(512), "identity", "large", 132, "580.1"}; }
+TuningKey key() { return {"06_autotune", "0123", cube(512), "large", 132, "580.1"}; }
 
 // Three tiles with invented times, and a record of what was asked.
 struct Bench {
@@ -229,10 +229,17 @@ TEST_CASE("the cache: what is stored is found, under its key and tile alone") {
   CHECK(other([](TuningKey& k) { k.spec.out = DType::kF32; }));
   CHECK(other([](TuningKey& k) { k.spec.transpose_a = true; }));
   CHECK(other([](TuningKey& k) { k.spec.transpose_b = true; }));
-  CHECK(other([](TuningKey& k) { k.epilogue = "leaky_relu"; }));
+  CHECK(other([](TuningKey& k) { k.spec.epilogue.activation = Activation::kLeakyRelu; }));
+  CHECK(other([](TuningKey& k) { k.spec.epilogue.bias = true; }));
   CHECK(other([](TuningKey& k) { k.gpu = "other"; }));
   CHECK(other([](TuningKey& k) { k.multiprocessors = 114; }));
   CHECK(other([](TuningKey& k) { k.driver = "590.1"; }));
+  TuningKey fused = key();
+  fused.spec.epilogue = {Activation::kGelu, true};
+  cache.store(fused, "fused", {1, ""});
+  for (const TuningCache::Row& row : cache.rows())
+    CHECK(row.key.spec.epilogue == (row.tile == "fused" ? fused.spec.epilogue : Epilogue{}));
+  CHECK(cache.rows().size() == 3);
   CHECK(cache.warnings().empty());
 }
 

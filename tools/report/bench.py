@@ -10,10 +10,10 @@ import dataclasses
 import fcntl
 import hashlib
 import json
-import math
 import os
 import re
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -462,7 +462,7 @@ def geometric_mean(values):
     """None if one is missing: the others would be a mean of something else."""
     if not values or any(not value for value in values):
         return None
-    return math.exp(sum(map(math.log, values)) / len(values))
+    return statistics.geometric_mean(values)
 
 
 def of_baseline(result, name):
