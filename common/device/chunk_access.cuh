@@ -43,6 +43,15 @@ void with_contiguous(const gemm::Matrix<T>& A, const gemm::Matrix<T>& B, const F
   f.template operator()<kNeither, kNeither>();
 }
 
+/// Where a block's tile of kExtent rows (or columns) begins that is to hold those from `own` on: there, unless it would end beyond
+/// the matrix. Then it begins so much earlier that all of it exists, for whole tiles are copied faster; what another block
+/// computes, too, is not stored. @param extent of the matrix; if it is no whole chunks, or less than a tile, the tile stays where
+/// it is
+template <int kExtent>
+GEMM_HOST_DEVICE std::int64_t whole_tile(std::int64_t own, std::int64_t extent) {
+  return extent % 8 == 0 && extent >= kExtent && own > extent - kExtent ? extent - kExtent : own;
+}
+
 /// Copies the first `count` of p[0], p[stride], ... to `shared`, and zeros for the rest of the chunk; count may be <= 0 or >
 /// kChunk.
 /// @param chunks the run is an aligned chunk (see chunks_aligned()): then cp.async copies it in the background; otherwise it is

@@ -178,6 +178,29 @@ void check_shapes_and_strides(const Step& step) {
     });
 }
 
+// More tiles along k than stages, whole chunks everywhere, and last tiles that are not whole: the fast paths of steps that have
+// some. The second case has fewer rows than a tile.
+void check_long_k(const Step& step) {
+  for (const Variant& v : step.variants) {
+    const TileNumbers tile =
+        v.numbers.threads ? v.numbers : TileNumbers{.block_m = 128, .block_n = 128, .block_k = 64, .stages = 6};
+    const std::int64_t m = tile.block_m + 8, n = tile.block_n + 16, k = std::int64_t{tile.block_k} * (tile.stages + 1) + 8;
+    const auto check = [&](const Case& c, const std::string& order) {
+      INFO(title(step, v) << ": " << c.name << order);
+      CHECK(run(v, c, small_integers(1), small_integers(2), true) == "");
+    };
+    const bool is_first = v.in == step.variants.front().in && v.out == v.in;
+    in_all_orders(v, [&](const std::string& order) {
+      if (is_first || order.ends_with("forward")) check(dense(m, n, k, false, false, 0), order);
+    });
+    if (!is_first) continue;
+    check(dense(5, n, k, false, false, 0), "");
+    if (!v.numbers.every_layout) continue;
+    for (const auto& [transpose_a, transpose_b] : {std::pair{false, true}, {true, false}, {true, true}})
+      check(dense(m, n, k, transpose_a, transpose_b, 0), "");
+  }
+}
+
 void check_values(const Step& step) {
   for (const Variant& v : step.variants) {
     for (const Case& c :
@@ -340,6 +363,7 @@ void check_offsets_past_2_31(const Step& step) {
 
 void check_conformance(const Step& step) {
   SUBCASE("shapes and strides, exactly") { check_shapes_and_strides(step); }
+  SUBCASE("long k, exactly") { check_long_k(step); }
   SUBCASE("fractions within the bound, NaN and infinity, overflow and underflow") { check_values(step); }
   SUBCASE("epilogue") { check_epilogue(step); }
   SUBCASE("fused epilogues") { check_fused(step); }

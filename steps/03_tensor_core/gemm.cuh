@@ -3,8 +3,8 @@
 ///
 /// Changes since 02:
 /// - mma.sync instead of multiply-adds: a warp, not a thread, owns a part of the block's tile.
-/// - Tiles stay as they are in shared memory: 16-bit, rows along the contiguous index, swizzled instead of padded. cp.async copies
-/// them
+/// - Tiles stay as they are in shared memory: 16-bit, rows along the contiguous index, swizzled instead of padded. cp.async brings
+/// them,
 ///   without a detour through registers.
 /// - ldmatrix brings fragments from there into registers, transposing them on the way where the layout asks for it.
 #pragma once
@@ -65,7 +65,7 @@ struct Operand {
     const bool outside = first >= count;
     valid = kAlongMN ? (outside ? kChunk<In> : min(count - first, kChunk<In>)) : count - 1 - min(row, count - 1);
     source = kAlongMN ? g.at(mn_0 + (outside ? 0 : first), row) : g.at(mn_0 + min(row, count - 1), first);
-    whole = kChunks && (kAlongMN ? valid == kChunk<In> : count == kBlockMN);
+    whole = kChunks && (kAlongMN ? count % kChunk<In> == 0 : count == kBlockMN);
 
     // Fragments are four matrices of 8 x 8, in the order in which mma.sync wants them: A's go down m first, B's along k.
     const int lane = threadIdx.x % 32, mn_half = kIsB ? lane / 16 : lane / 8 % 2, k_half = kIsB ? lane / 8 % 2 : lane / 16;
@@ -78,14 +78,10 @@ struct Operand {
   /// Starts copying the next tile to s; k_left slices of the operand are left.
   __device__ __forceinline__ void copy(In* s, int64_t k_left) {
     In* const to = s + swizzled<kRow>(row, first / kChunk<In>);
-    const bool k_whole = kChunks && k_left >= Tile::kBlockK;
-    if (k_whole && whole) {
+    if (whole && k_left >= Tile::kBlockK) {
       const In* from = source;
 #pragma unroll
       for (int i = 0; i < kRows; i += kStep, from += kStep * row_stride) device::cp_async_cg_16(to + i * kRow, from);
-    } else if (k_whole && !kAlongMN) {
-#pragma unroll 4  // not all: as straight code, nvcc would give it to every block, switched off by predicates
-      for (int i = 0; i < kRows; i += kStep) device::cp_async_cg_16(to + i * kRow, source + min(i, valid) * row_stride);
     } else {
       const int slices = static_cast<int>(min(k_left, static_cast<int64_t>(Tile::kBlockK)));
 #pragma unroll(kChunks ? 4 : 1)
@@ -106,7 +102,7 @@ struct Operand {
 
   int row, first;                // of this thread's first chunk in a tile: row, and element in the row
   int valid;                     // rows after it that exist; if rows run along mn, elements of the chunk to copy
-  bool whole;                    // all that this thread copies exists, but for k
+  bool whole;                    // all that the block copies is aligned chunks that exist, but for k
   int64_t row_stride, k_stride;  // of the operand, in elements
   const In* source;              // this thread's first chunk of the next tile
   int offset[kOffsets];          // in a tile; computed once, because the instruction's address cannot hold an XOR
@@ -122,9 +118,9 @@ __global__ __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm) void gemm_kerne
 
   // 1. Which tile is mine? The blocks lie row by row over C.
   const auto tiles_n = static_cast<unsigned>(ceil_div<int64_t>(C.cols, Tile::kBlockN));  // < 2^31, as the grid
-  const int64_t m_0 = int64_t{blockIdx.x / tiles_n} * Tile::kBlockM, n_0 = int64_t{blockIdx.x % tiles_n} * Tile::kBlockN;
-  const int warp = threadIdx.x / 32;
-  const int warp_m = warp / Tile::kWarpsN * Tile::kWarpM, warp_n = warp % Tile::kWarpsN * Tile::kWarpN;
+  const int64_t own_m = int64_t{blockIdx.x / tiles_n} * Tile::kBlockM, own_n = int64_t{blockIdx.x % tiles_n} * Tile::kBlockN;
+  const int64_t m_0 = device::whole_tile<Tile::kBlockM>(own_m, C.rows), n_0 = device::whole_tile<Tile::kBlockN>(own_n, C.cols);
+  const int warp = threadIdx.x / 32, warp_m = warp / Tile::kWarpsN * Tile::kWarpM, warp_n = warp % Tile::kWarpsN * Tile::kWarpN;
   Operand<Tile, Tile::kBlockM, Tile::kWarpM, a_contiguous, false, In> gA(A, m_0, warp_m);
   Operand<Tile, Tile::kBlockN, Tile::kWarpN, b_contiguous, true, In> gB(B.transposed(), n_0, warp_n);
 
@@ -145,8 +141,10 @@ __global__ __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm) void gemm_kerne
 #pragma unroll
     for (int i = 0; i < kFragmentsM; ++i)
 #pragma unroll
-      for (int j = 0; j < 2 * kFragmentsN; ++j)
+      for (int there = 0; there < 2 * kFragmentsN; ++there) {
+        const int j = i % 2 ? 2 * kFragmentsN - 1 - there : there;  // and back: at the turn, the same fragment of B serves twice
         device::mma_m16n8k16<In>(rC[i][j], rA[i], {rB[j / 2][j % 2 * 2], rB[j / 2][j % 2 * 2 + 1]});
+      }
   };
 
   for (int64_t k_left = A.cols; k_left > 0; k_left -= Tile::kBlockK) {
@@ -163,7 +161,7 @@ __global__ __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm) void gemm_kerne
 
   // 3. Epilogue, in the memory of the tiles
   Out* const sC = reinterpret_cast<Out*>(sA) + warp * device::kStoreFragmentsElements<Tile::kWarpN>;
-  device::store_fragments(rC, sC, C, m_0 + warp_m, n_0 + warp_n, c_chunks, epilogue);
+  device::store_fragments(rC, sC, C.from(own_m, own_n), m_0 - own_m + warp_m, n_0 - own_n + warp_n, c_chunks, epilogue);
 }
 
 template <class Tile, class In, class Out, class Epilogue>

@@ -52,11 +52,11 @@ struct Matrices {
       }
       copied += Tile::kBlockK;
     };
-    for (int i = 0; i < Tile::kNumStages; ++i) copy();
+    for (int i = 0; i < Tile::kNumStages - 1; ++i) copy();
     trace.push_back(interpreter::Block::kBarrierMark);
     for (std::int64_t k_left = k; k_left > 0; k_left -= Tile::kBlockK) {
-      trace.push_back(interpreter::Block::kBarrierMark);
       copy();
+      trace.push_back(interpreter::Block::kBarrierMark);
     }
     trace.push_back(interpreter::Block::kBarrierMark);
     add(C, n, m_0, n_0, Tile::kBlockM, Tile::kBlockN, true);

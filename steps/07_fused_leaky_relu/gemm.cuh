@@ -33,8 +33,7 @@ struct Tile {
 
   static_assert(kNumStages >= 1 && kSharedBytes <= 227 * 1024, "no GPU has more shared memory for a block");
   static_assert(kThreads / 32 * device::kStoreFragmentsElements<kWarpN> * 4 <= kSharedBytes, "the epilogue uses the tiles' memory");
-  static_assert(kWarpM % kFragment == 0 && kWarpN % kFragment == 0 && kBlockK % kFragment == 0, "warps multiply whole fragments");
-  static_assert(kBlockK % (2 * kFragment) == 0, "two sets of fragments take turns");
+  static_assert(kWarpM % kFragment == 0 && kWarpN % kFragment == 0 && kBlockK % (2 * kFragment) == 0, "two sets of fragments");
   static_assert(kWarpsM * kWarpM == kBlockM && kWarpsN * kWarpN == kBlockN, "warps must tile the block");
 };
 
@@ -80,7 +79,8 @@ struct Operand {
     const bool outside = first >= count;
     valid = kAlongMN ? (outside ? kChunk<In> : min(count - first, kChunk<In>)) : count - 1 - min(row, count - 1);
     source = kAlongMN ? g.at(mn_0 + (outside ? 0 : first), row) : g.at(mn_0 + min(row, count - 1), first);
-    whole = kChunks && (kAlongMN ? valid == kChunk<In> : count == kBlockMN);
+    whole = kChunks && (kAlongMN ? count % kChunk<In> == 0 : count == kBlockMN || count <= kStep);
+    if (!kAlongMN && count <= kStep) row_stride = 0;  // each thread copies one row, again and again
 
     // Fragments are four matrices of 8 x 8, in the order in which mma.sync wants them: A's go down m first, B's along k.
     const int lane = threadIdx.x % 32, mn_half = kIsB ? lane / 16 : lane / 8 % 2, k_half = kIsB ? lane / 8 % 2 : lane / 16;
@@ -90,20 +90,17 @@ struct Operand {
       offset[i] = kAlongMN ? swizzled<kRow>(k, (mn + i * kFragment) / 8) : swizzled<kRow>(mn, (k + i * kFragment) / 8);
   }
 
-  /// Starts copying the next tile to s; k_left slices of the operand are left.
+  /// Starts copying the next tile to s; k_left slices of the operand are left. `kWhole`: it is known to be whole.
+  template <bool kWhole = false>
   __device__ __forceinline__ void copy(In* s, int64_t k_left) {
     In* const first_to = s + swizzled<kRow>(row, first / kChunk<In>);
     const auto to = [&](int i) {  // the swizzle is the same every eight rows
       return kStep % 8 == 0 ? first_to + i * kRow : s + swizzled<kRow>(row + i, first / kChunk<In>);
     };
-    const bool k_whole = kChunks && k_left >= Tile::kBlockK;
-    if (k_whole && whole) {
+    if (kWhole || (whole && k_left >= Tile::kBlockK)) {
       const In* from = source;
 #pragma unroll
       for (int i = 0; i < kRows; i += kStep, from += kStep * row_stride) device::cp_async_cg_16(to(i), from);
-    } else if (k_whole && !kAlongMN) {
-#pragma unroll 4  // not all: as straight code, nvcc would give it to every block, switched off by predicates
-      for (int i = 0; i < kRows; i += kStep) device::cp_async_cg_16(to(i), source + min(i, valid) * row_stride);
     } else {
       const int slices = static_cast<int>(min(k_left, static_cast<int64_t>(Tile::kBlockK)));
 #pragma unroll(kChunks ? 4 : 1)
@@ -124,7 +121,7 @@ struct Operand {
 
   int row, first;                // of this thread's first chunk in a tile: row, and element in the row
   int valid;                     // rows after it that exist; if rows run along mn, elements of the chunk to copy
-  bool whole;                    // all that this thread copies exists, but for k
+  bool whole;                    // all that the block copies is aligned chunks that exist, but for k
   int64_t row_stride, k_stride;  // of the operand, in elements
   const In* source;              // this thread's first chunk of the next tile
   int offset[kOffsets];          // in a tile; computed once, because the instruction's address cannot hold an XOR
@@ -136,67 +133,71 @@ __global__ __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm) void gemm_kerne
                                                                                   Matrix<Out> C, bool c_chunks, Epilogue epilogue) {
   In* const sA = device::dynamic_smem<In>();          // (kBlockM, kBlockK), or the other way round
   In* const sB = sA + Tile::kBlockM * Tile::kBlockK;  // (kBlockN, kBlockK), or the other way round
-  constexpr int kFragmentsM = Tile::kWarpM / kFragment, kFragmentsN = Tile::kWarpN / kFragment;
+  constexpr int kFragmentsM = Tile::kWarpM / kFragment, kFragmentsN = Tile::kWarpN / kFragment, kStageSize = Tile::kStageElements;
 
   // 1. Which tile is mine?
   const auto tiles_m = static_cast<unsigned>(ceil_div<int64_t>(C.rows, Tile::kBlockM)),
              tiles_n = static_cast<unsigned>(ceil_div<int64_t>(C.cols, Tile::kBlockN));  // < 2^31, as the grid
   const TileIndex tile = tile_of_block<Tile::kGroupM>(blockIdx.x, tiles_m, tiles_n);
-  const int64_t m_0 = tile.m * Tile::kBlockM, n_0 = tile.n * Tile::kBlockN;
-  const int warp = threadIdx.x / 32;
-  const int warp_m = warp / Tile::kWarpsN * Tile::kWarpM, warp_n = warp % Tile::kWarpsN * Tile::kWarpN;
+  const int64_t own_m = tile.m * Tile::kBlockM, own_n = tile.n * Tile::kBlockN;
+  const int64_t m_0 = device::whole_tile<Tile::kBlockM>(own_m, C.rows), n_0 = device::whole_tile<Tile::kBlockN>(own_n, C.cols);
+  const int warp = threadIdx.x / 32, warp_m = warp / Tile::kWarpsN * Tile::kWarpM, warp_n = warp % Tile::kWarpsN * Tile::kWarpN;
   Operand<Tile, Tile::kBlockM, Tile::kWarpM, a_contiguous, false, In> gA(A, m_0, warp_m);
   Operand<Tile, Tile::kBlockN, Tile::kWarpN, b_contiguous, true, In> gB(B.transposed(), n_0, warp_n);
 
   // 2. Main loop
   float rC[kFragmentsM][2 * kFragmentsN][4] = {};  // mma.sync has 8 columns: two of them for each fragment of B
   uint32_t rA[2][kFragmentsM][4], rB[2][kFragmentsN][4];
-  const auto copy = [&](int stage, int64_t k_left) {
-    gA.copy(sA + stage * Tile::kStageElements, k_left);
-    gB.copy(sB + stage * Tile::kStageElements, k_left);
-  };
   const auto load = [&](int set, int stage, int slice) {
 #pragma unroll
-    for (int i = 0; i < kFragmentsM; ++i) gA.load(rA[set][i], sA + stage * Tile::kStageElements, i, slice);
+    for (int i = 0; i < kFragmentsM; ++i) gA.load(rA[set][i], sA + stage * kStageSize, i, slice);
 #pragma unroll
-    for (int j = 0; j < kFragmentsN; ++j) gB.load(rB[set][j], sB + stage * Tile::kStageElements, j, slice);
+    for (int j = 0; j < kFragmentsN; ++j) gB.load(rB[set][j], sB + stage * kStageSize, j, slice);
   };
   const auto multiply = [&](int set) {
 #pragma unroll
     for (int i = 0; i < kFragmentsM; ++i)
 #pragma unroll
-      for (int j = 0; j < 2 * kFragmentsN; ++j)
+      for (int there = 0; there < 2 * kFragmentsN; ++there) {
+        const int j = i % 2 ? 2 * kFragmentsN - 1 - there : there;  // and back: at the turn, the same fragment of B serves twice
         device::mma_m16n8k16<In>(rC[i][j], rA[set][i], {rB[set][j / 2][j % 2 * 2], rB[set][j / 2][j % 2 * 2 + 1]});
+      }
   };
 
-  constexpr int kStages = Tile::kNumStages, kSlices = Tile::kBlockK / kFragment;
-  const auto refill = [&](int stage, int64_t k_left) {
-    if (k_left > kStages * Tile::kBlockK) copy(stage, k_left - kStages * Tile::kBlockK);
-    device::cp_async_commit_group();  // past the end of k an empty one, so that counting groups still counts tiles
-  };
-  for (int i = 0; i < kStages; ++i, device::cp_async_commit_group()) copy(i, A.cols - i * Tile::kBlockK);  // zeros past the end
-  device::cp_async_wait_group<kStages - 1>();
+  constexpr int kStages = Tile::kNumStages, kAhead = kStages > 1 ? kStages - 1 : 1, kSlices = Tile::kBlockK / kFragment;
+  for (int i = 0; i < kAhead; ++i, device::cp_async_commit_group())  // past the end of k zeros
+    gA.copy(sA + i * kStageSize, A.cols - i * Tile::kBlockK), gB.copy(sB + i * kStageSize, A.cols - i * Tile::kBlockK);
+  device::cp_async_wait_group<kAhead - 1>();
   __syncthreads();  // the first stage is complete before anybody reads it
   load(0, 0, 0);
   int stage = 0;
-  for (int64_t k_left = A.cols; k_left > 0; k_left -= Tile::kBlockK) {
-    const int next_stage = stage + 1 < kStages ? stage + 1 : 0;
+  const auto multiply_tile = [&]<bool kWhole>(int64_t k_left) {
+    const int free = stage > 0 ? stage - 1 : kStages - 1;  // everybody has read it: that was before the last barrier
+    // After the last tile, fragments are loaded once more, for nothing: a branch would cost more.
+    const int next = !kWhole && k_left <= Tile::kBlockK ? stage : stage + 1 < kStages ? stage + 1 : 0;
+    const auto refill = [&](auto& operand, In* s) {
+      if (kWhole || k_left > kAhead * Tile::kBlockK)
+        operand.template copy<kWhole>(s + free * kStageSize, k_left - kAhead * Tile::kBlockK);
+    };
 #pragma unroll
     for (int slice = 0; slice + 1 < kSlices; ++slice) {
       load((slice + 1) % 2, stage, slice + 1);
       multiply(slice % 2);
+      if (kStages > 1 && slice == 0) refill(gA, sA);
+      if (kStages > 1 && slice == (kSlices > 2)) refill(gB, sB);
     }
-    if (kStages == 1) {
-      __syncthreads();  // everybody has read the only stage before it is overwritten
-      refill(stage, k_left);
-    }
-    device::cp_async_wait_group<(kStages > 1 ? kStages - 2 : 0)>();
-    __syncthreads();  // `next_stage` is complete before anybody reads it; everybody has read `stage` before it is overwritten
-    load(0, next_stage, 0);  // after the last tile for nothing: a branch would cost more
+    if (kStages == 1) __syncthreads(), refill(gA, sA), refill(gB, sB);  // now everybody has read the only stage
+    device::cp_async_commit_group();  // past the end of k an empty one, so that counting groups still counts tiles
+    device::cp_async_wait_group<kAhead - 1>();
+    __syncthreads();  // `next` is complete before anybody reads it
+    load(0, next, 0);
     multiply(1);
-    if (kStages > 1) refill(stage, k_left);
-    stage = next_stage;
-  }
+    stage = next;
+  };
+  int64_t k_left = A.cols;
+  const bool whole = gA.whole && gB.whole;  // then no branch parts the products, and copies mix with them
+  for (; whole && k_left >= (kAhead + 1) * Tile::kBlockK; k_left -= Tile::kBlockK) multiply_tile.template operator()<true>(k_left);
+  for (; k_left > 0; k_left -= Tile::kBlockK) multiply_tile.template operator()<false>(k_left);
   __syncthreads();  // everybody has read the last stage before the epilogue overwrites it
 
   // 3. Epilogue: bias and activation on the sums in registers, where a lane has the same columns in all of its rows ...
@@ -212,7 +213,7 @@ __global__ __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm) void gemm_kerne
   }
   // ... then they are rounded and stored, in the memory of the tiles
   Out* const sC = reinterpret_cast<Out*>(sA) + warp * device::kStoreFragmentsElements<Tile::kWarpN>;
-  device::store_fragments(rC, sC, C, m_0 + warp_m, n_0 + warp_n, c_chunks, gemm::Identity{});
+  device::store_fragments(rC, sC, C.from(own_m, own_n), m_0 - own_m + warp_m, n_0 - own_n + warp_n, c_chunks, gemm::Identity{});
 }
 
 /// What runs where a tile is not compiled for the operands' layout.
