@@ -43,11 +43,11 @@ struct TileIndex {
 /// The tile that block number `block` computes. Within a group, blocks go down the columns; the last group may have fewer rows.
 template <int kGroupM>
 GEMM_HOST_DEVICE TileIndex tile_of_block(unsigned block, unsigned tiles_m, unsigned tiles_n) {
-  const unsigned group = (tiles_m < kGroupM ? tiles_m : kGroupM) * tiles_n;               // blocks, < 2^31 as the grid
-  const unsigned number = block < group ? 0 : block / group, first_m = number * kGroupM;  // one group has no time to divide
-  const unsigned in_group = block - number * group, left = tiles_m - first_m, rows = left < kGroupM ? left : kGroupM;
-  const unsigned n = rows == kGroupM ? in_group / kGroupM : in_group / rows;  // a shift, but for a ragged last group
-  return {first_m + in_group - n * rows, n};
+  const unsigned row = block / tiles_n, first_m = row - row % kGroupM, in_group = block - first_m * tiles_n;
+  const unsigned left = tiles_m % kGroupM, ragged_n = in_group / (left ? left : 1);  // for all blocks: a branch would take longer
+  const bool whole = first_m + kGroupM <= tiles_m;
+  const unsigned n = whole ? in_group / kGroupM : ragged_n;
+  return {first_m + in_group - n * (whole ? kGroupM : left), n};
 }
 
 /// Place of a chunk in a tile whose rows have kRow elements. Eight lanes of ldmatrix read the same chunk of eight rows: were these
@@ -239,8 +239,8 @@ using Inputs = gemm::TypeList<__half, __nv_bfloat16>;
 using Tiles = gemm::TypeList<EveryLayoutTile, Tile<128, 64, 64, 64, 32, 3, 8, true>, Tile<32, 64, 64, 16, 32, 6, 8, true>>;
 using MoreTiles = gemm::TypeList<
     // As few loads for each product as registers allow; then shorter or deeper rings, for blocks that share an SM or wait alone.
-    RowTile<256, 128, 64, 64, 64, 4>, RowTile<256, 128, 128, 64, 64, 2>, RowTile<128, 256, 64, 64, 64, 3>,
-    RowTile<128, 256, 64, 64, 64, 4>, RowTile<128, 256, 128, 64, 64, 2>, RowTile<128, 128, 64, 64, 64, 2>,
+    RowTile<256, 128, 64, 64, 64, 3>, RowTile<256, 128, 64, 64, 64, 4>, RowTile<128, 256, 64, 64, 64, 3>,
+    RowTile<128, 256, 64, 64, 64, 4>, RowTile<128, 256, 32, 64, 64, 4>, RowTile<128, 128, 64, 64, 64, 2>,
     RowTile<128, 128, 64, 64, 32, 3>, RowTile<64, 256, 32, 64, 64, 4>, RowTile<128, 64, 64, 64, 32, 4>,
     RowTile<64, 128, 64, 32, 64, 3>, RowTile<64, 64, 64, 32, 64, 4>, RowTile<64, 64, 128, 32, 32, 3>,
 #ifdef COURSE_EVERY_TILE  // what lessons for other GPUs publish
