@@ -217,8 +217,10 @@ template <int kGroupM>
 std::string order(std::int64_t tiles_m, std::int64_t tiles_n, std::int64_t tiles_k, std::int64_t first) {
   std::vector<std::string> tiles;
   std::set<std::int64_t> rows, cols;  // of tiles that the first blocks need, each counted once
+  const step_05_l2_swizzle::TileOrder<kGroupM> blocks{static_cast<unsigned>(tiles_m),
+                                                      gemm::Divisor(static_cast<unsigned>(tiles_n))};
   for (std::int64_t block = 0; block < tiles_m * tiles_n; ++block) {
-    const auto tile = step_05_l2_swizzle::tile_of_block<kGroupM>(block, tiles_m, tiles_n);
+    const auto tile = blocks.tile_of_block(static_cast<unsigned>(block));
     tiles.push_back(list({json(tile.m), json(tile.n)}));
     if (block < first) rows.insert(tile.m), cols.insert(tile.n);
   }

@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <stdexcept>
 
+#include "common/gemm/divisor.h"
 #include "common/gemm/matrix.h"
 
 namespace gemm {

@@ -8,6 +8,8 @@
 #include <set>
 #include <vector>
 
+#include "common/gemm/divisor.h"
+
 using gemm::Matrix;
 namespace detail = gemm::detail;
 
@@ -94,4 +96,23 @@ TEST_CASE("what the contract does not allow is refused with a reason") {
 TEST_CASE("a grid has at most 2^31 - 1 blocks") {
   CHECK(gemm::grid_size(0x7fffffff) == 0x7fffffffu);
   CHECK_THROWS_AS(gemm::grid_size(0x80000000), gemm::Refused);
+}
+
+TEST_CASE("a divisor divides as / does") {
+  constexpr unsigned kMost = 2147483647;
+  std::mt19937 random(11);
+  const auto check = [](unsigned number, unsigned by) {
+    const gemm::Divisor divisor(by);
+    INFO(number << " / " << by);
+    REQUIRE(divisor.divide(number) == number / by);
+    REQUIRE(divisor == by);
+  };
+  for (unsigned by = 1; by <= 300; ++by)
+    for (unsigned number = 0; number <= 1000; ++number) check(number, by);
+  for (int i = 0; i < 200000; ++i) {
+    const unsigned by = (random() >> 1 >> random() % 31) + 1, quotient = kMost / std::min(by, kMost);
+    for (const unsigned number :
+         {0U, kMost, kMost - 1, by - 1, quotient * by, quotient * by - 1, static_cast<unsigned>(random() >> 1)})
+      if (by <= kMost && number <= kMost) check(number, by);
+  }
 }

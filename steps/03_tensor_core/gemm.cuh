@@ -9,14 +9,12 @@
 /// - ldmatrix brings fragments from there into registers, transposing them on the way where the layout asks for it.
 #pragma once
 
-#include "common/device/chunk_access.cuh"
 #include "common/device/store_fragments.cuh"
 #include "common/gemm/gemm.h"
 
 namespace step_03_tensor_core {
 
-using device::Contiguous, device::kChunk;
-using gemm::ceil_div, gemm::Matrix;
+using device::Contiguous, device::kChunk, gemm::ceil_div, gemm::Matrix;
 
 constexpr int kFragment = 16;  ///< rows and columns that one ldmatrix.x4 brings
 

@@ -8,14 +8,12 @@
 /// - Two sets of fragments in registers: the next slice's are loaded before this slice's are multiplied, across tiles too.
 #pragma once
 
-#include "common/device/chunk_access.cuh"
 #include "common/device/store_fragments.cuh"
 #include "common/gemm/gemm.h"
 
 namespace step_04_pipelined_num_stages {
 
-using device::Contiguous, device::kChunk;
-using gemm::ceil_div, gemm::Matrix;
+using device::Contiguous, device::kChunk, gemm::ceil_div, gemm::Matrix;
 
 constexpr int kFragment = 16;  ///< rows and columns that one ldmatrix.x4 brings
 

@@ -5,14 +5,12 @@
 /// - Blocks go over C in groups of kGroupM rows of tiles, down the columns of a group, instead of row by row.
 #pragma once
 
-#include "common/device/chunk_access.cuh"
 #include "common/device/store_fragments.cuh"
 #include "common/gemm/gemm.h"
 
 namespace step_05_l2_swizzle {
 
-using device::Contiguous, device::kChunk;
-using gemm::ceil_div, gemm::Matrix;
+using device::Contiguous, device::kChunk, gemm::ceil_div, gemm::Matrix;
 
 constexpr int kFragment = 16;  ///< rows and columns that one ldmatrix.x4 brings
 
@@ -38,15 +36,18 @@ struct Tile {
 struct TileIndex {
   int64_t m, n;  // in tiles
 };
-/// The tile that block number `block` computes. Within a group, blocks go down the columns; the last group may have fewer rows.
+/// The order of the blocks: group by group of kGroupM rows of tiles, the last one of what is left, and down the columns of a group.
 template <int kGroupM>
-GEMM_HOST_DEVICE TileIndex tile_of_block(unsigned block, unsigned tiles_m, unsigned tiles_n) {
-  const unsigned row = block / tiles_n, first_m = row - row % kGroupM, in_group = block - first_m * tiles_n;
-  const unsigned left = tiles_m % kGroupM, ragged_n = in_group / (left ? left : 1);  // for all blocks: a branch would take longer
-  const bool whole = first_m + kGroupM <= tiles_m;
-  const unsigned n = whole ? in_group / kGroupM : ragged_n;
-  return {first_m + in_group - n * (whole ? kGroupM : left), n};
-}
+struct TileOrder {
+  unsigned tiles_m;
+  gemm::Divisor tiles_n, left{(tiles_m - 1) % kGroupM + 1};  // left: rows of the last group
+  GEMM_HOST_DEVICE TileIndex tile_of_block(unsigned block) const {
+    const unsigned row = tiles_n.divide(block), first_m = row - row % kGroupM, in_group = block - first_m * tiles_n;
+    const bool last = first_m + kGroupM >= tiles_m;
+    const unsigned n = last ? left.divide(in_group) : in_group / kGroupM;
+    return {first_m + in_group - n * (last ? left : kGroupM), n};
+  }
+};
 
 /// Place of a chunk in a tile whose rows have kRow elements. Eight lanes of ldmatrix read the same chunk of eight rows: were these
 /// below each other, all would want the same banks. XOR puts them into different ones, and no memory is lost.
@@ -124,15 +125,14 @@ struct Operand {
 /// One block, one kBlockM x kBlockN tile of C. `c_chunks`: the rows of C are aligned chunks.
 template <class Tile, Contiguous a_contiguous, Contiguous b_contiguous, class In, class Out, class Epilogue>
 __global__ __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm) void gemm_kernel(Matrix<const In> A, Matrix<const In> B,
-                                                                                  Matrix<Out> C, bool c_chunks, Epilogue epilogue) {
+                                                                                  Matrix<Out> C, TileOrder<Tile::kGroupM> order,
+                                                                                  bool c_chunks, Epilogue epilogue) {
   In* const sA = device::dynamic_smem<In>();          // (kBlockM, kBlockK), or the other way round
   In* const sB = sA + Tile::kBlockM * Tile::kBlockK;  // (kBlockN, kBlockK), or the other way round
   constexpr int kFragmentsM = Tile::kWarpM / kFragment, kFragmentsN = Tile::kWarpN / kFragment, kStageSize = Tile::kStageElements;
 
   // 1. Which tile is mine?
-  const auto tiles_m = static_cast<unsigned>(ceil_div<int64_t>(C.rows, Tile::kBlockM)),
-             tiles_n = static_cast<unsigned>(ceil_div<int64_t>(C.cols, Tile::kBlockN));  // < 2^31, as the grid
-  const TileIndex tile = tile_of_block<Tile::kGroupM>(blockIdx.x, tiles_m, tiles_n);
+  const TileIndex tile = order.tile_of_block(blockIdx.x);
   const int64_t own_m = tile.m * Tile::kBlockM, own_n = tile.n * Tile::kBlockN;
   const int64_t m_0 = device::whole_tile<Tile::kBlockM>(own_m, C.rows), n_0 = device::whole_tile<Tile::kBlockN>(own_n, C.cols);
   const int warp = threadIdx.x / 32, warp_m = warp / Tile::kWarpsN * Tile::kWarpM, warp_n = warp % Tile::kWarpsN * Tile::kWarpN;
@@ -167,8 +167,7 @@ __global__ __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm) void gemm_kerne
   int stage = 0;
   const auto multiply_tile = [&]<bool kWhole>(int64_t k_left) {
     const int free = stage > 0 ? stage - 1 : kStages - 1;  // everybody has read it: that was before the last barrier
-    // After the last tile, fragments are loaded once more, for nothing: a branch would cost more.
-    const int next = !kWhole && k_left <= Tile::kBlockK ? stage : stage + 1 < kStages ? stage + 1 : 0;
+    const int next = !kWhole && k_left <= Tile::kBlockK ? stage : stage + 1 < kStages ? stage + 1 : 0;  // in the end for nothing
     const auto refill = [&](auto& operand, In* s) {
       if (kWhole || k_left > kAhead * Tile::kBlockK)
         operand.template copy<kWhole>(s + free * kStageSize, k_left - kAhead * Tile::kBlockK);
@@ -202,12 +201,13 @@ __global__ __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm) void gemm_kerne
 template <class Tile, class In, class Out, class Epilogue>
 void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilogue) {
   gemm::check(A, B, C);
-  const int64_t tiles = ceil_div<int64_t>(C.rows, Tile::kBlockM) * ceil_div<int64_t>(C.cols, Tile::kBlockN);
-  if (tiles == 0) return;
-
+  const int64_t tiles_m = ceil_div<int64_t>(C.rows, Tile::kBlockM), tiles_n = ceil_div<int64_t>(C.cols, Tile::kBlockN);
+  if (tiles_m * tiles_n == 0) return;
+  const unsigned blocks = gemm::grid_size(tiles_m * tiles_n);
+  const TileOrder<Tile::kGroupM> order{unsigned(tiles_m), gemm::Divisor(unsigned(tiles_n))};
   // Strides become a layout once, here: a kernel for each pair of transpositions, and one for all that has no aligned chunks.
   device::with_contiguous(A, B, [&]<Contiguous a, Contiguous b>() {
-    device::launch(gemm_kernel<Tile, a, b, In, Out, Epilogue>, gemm::grid_size(tiles), Tile::kThreads, Tile::kSharedBytes, A, B, C,
+    device::launch(gemm_kernel<Tile, a, b, In, Out, Epilogue>, blocks, Tile::kThreads, Tile::kSharedBytes, A, B, C, order,
                    device::chunks_aligned(C.data, C.col_stride, C.row_stride), epilogue);
   });
 }

@@ -22,8 +22,8 @@
 namespace {
 
 using interpreter::L2Result;
-using step_05_l2_swizzle::tile_of_block;
 using step_05_l2_swizzle::TileIndex;
+using step_05_l2_swizzle::TileOrder;
 template <int kGroupM>
 using TileOf = step_05_l2_swizzle::Tile<128, 128, 64, 64, 64, 3, kGroupM>;
 using Tile = TileOf<8>;  // what all have in common
@@ -69,10 +69,11 @@ struct Matrices {
     const int resident = gpu.multiprocessors * interpreter::resident_blocks_per_sm(gpu, Tile::kThreads, Tile::kSharedBytes);
     interpreter::L2Model l2(gpu);
     const std::int64_t tiles_m = m / Tile::kBlockM, tiles_n = n / Tile::kBlockN, blocks = tiles_m * tiles_n;
+    const TileOrder<kGroupM> order{static_cast<unsigned>(tiles_m), gemm::Divisor(static_cast<unsigned>(tiles_n))};
     for (std::int64_t first = 0; first < blocks; first += resident) {
       std::vector<std::vector<std::uint64_t>> wave;
       for (std::int64_t block = first; block < std::min(blocks, first + resident); ++block)
-        wave.push_back(trace(tile_of_block<kGroupM>(block, tiles_m, tiles_n)));
+        wave.push_back(trace(order.tile_of_block(static_cast<unsigned>(block))));
       l2.replay(wave);
     }
     return l2.result();

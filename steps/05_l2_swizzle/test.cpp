@@ -16,15 +16,20 @@ TEST_CASE("step 05_l2_swizzle: the projection to an H200") {
 
 namespace {
 
-using step_05_l2_swizzle::tile_of_block;
 using step_05_l2_swizzle::TileIndex;
+using step_05_l2_swizzle::TileOrder;
+
+template <int kGroupM>
+TileOrder<kGroupM> order(std::int64_t tiles_m, std::int64_t tiles_n) {
+  return {static_cast<unsigned>(tiles_m), gemm::Divisor(static_cast<unsigned>(tiles_n))};
+}
 
 // Tiles of A and B, kTiles along each of m, n and k, that the first `blocks` blocks need, each counted once.
 template <int kGroupM>
 std::size_t loaded_by_first(std::int64_t blocks, std::int64_t tiles) {
   std::set<std::int64_t> rows, cols;
   for (std::int64_t block = 0; block < blocks; ++block) {
-    const TileIndex tile = tile_of_block<kGroupM>(block, tiles, tiles);
+    const TileIndex tile = order<kGroupM>(tiles, tiles).tile_of_block(block);
     rows.insert(tile.m), cols.insert(tile.n);
   }
   return (rows.size() + cols.size()) * static_cast<std::size_t>(tiles);
@@ -37,7 +42,7 @@ void check_order() {
       std::set<std::pair<std::int64_t, std::int64_t>> seen;
       TileIndex before{-1, 0};
       for (std::int64_t block = 0; block < tiles_m * tiles_n; ++block) {
-        const TileIndex tile = tile_of_block<kGroupM>(block, tiles_m, tiles_n);
+        const TileIndex tile = order<kGroupM>(tiles_m, tiles_n).tile_of_block(block);
         REQUIRE(tile.m >= 0);
         REQUIRE(tile.m < tiles_m);
         REQUIRE(tile.n >= 0);
@@ -69,9 +74,9 @@ TEST_CASE("step 05_l2_swizzle: every tile once, down the columns of a group, rag
 TEST_CASE("step 05_l2_swizzle: the largest grid, in 32 bits") {
   constexpr unsigned kMost = 2147483647;  // blocks along x
   const auto is = [](const TileIndex& tile, std::int64_t m, std::int64_t n) { return tile.m == m && tile.n == n; };
-  CHECK(is(tile_of_block<16>(kMost - 1, 1, kMost), 0, kMost - 1));
-  CHECK(is(tile_of_block<16>(kMost - 1, kMost, 1), kMost - 1, 0));
-  CHECK(is(tile_of_block<16>(15 * (kMost / 15) - 1, 15, kMost / 15), 14, kMost / 15 - 1));
+  CHECK(is(order<16>(1, kMost).tile_of_block(kMost - 1), 0, kMost - 1));
+  CHECK(is(order<16>(kMost, 1).tile_of_block(kMost - 1), kMost - 1, 0));
+  CHECK(is(order<16>(15, kMost / 15).tile_of_block(15 * (kMost / 15) - 1), 14, kMost / 15 - 1));
 }
 TEST_CASE("step 05_l2_swizzle: what the first nine blocks of a 9 x 9 grid load") {
   CHECK(loaded_by_first<1>(9, 9) == 90);  // row by row: a row of A, all columns of B
