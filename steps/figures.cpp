@@ -114,10 +114,11 @@ struct Recorder {
   struct Fragments {
     std::int64_t tile, stage;
   };
-  std::int64_t now = 0, copied = 0;
+  std::int64_t now = 0;
   Copy next_group{-1, 0, 0};
   std::vector<Copy> groups;            // tile < 0: an empty one
   std::vector<std::int64_t> in_stage;  // the tile that each stage holds
+  std::vector<std::int64_t> starts;    // of each tile's copy
   Fragments in_set[2] = {};
   std::vector<std::string> copies, waits, multiplications, steps_of_tile;
 };
@@ -135,6 +136,29 @@ struct device {
   }
 };
 void __syncthreads() {}
+using In = char;
+// An operand as the loop knows it. A tile's copy begins with A's share and lands with B's, which follows.
+template <int kStageSize, bool kIsB>
+struct Operand {
+  template <bool kWhole = false>
+  void copy(const In* s, std::int64_t) {
+    Recorder& r = *recorder;
+    const std::int64_t tile = copied++;
+    if (!kIsB) {
+      r.next_group = {tile, (s - shared) / kStageSize, 0};
+      r.starts.push_back(r.now);
+      return;
+    }
+    const std::int64_t stage = r.next_group.stage, start = r.starts.at(static_cast<std::size_t>(tile));
+    r.next_group.lands = r.now + kCopyTicks;
+    r.copies.push_back(
+        object({member("tile", tile), member("stage", stage), member("start", start), member("end", r.next_group.lands)}));
+    r.in_stage.at(static_cast<std::size_t>(stage)) = tile;
+  }
+  const In* shared;
+  bool whole = true;
+  std::int64_t copied = 0;
+};
 
 template <class Tile>
 std::string timeline() {
@@ -144,12 +168,11 @@ std::string timeline() {
   r.in_stage.assign(Tile::kNumStages, -1);
   const struct { std::int64_t cols; } A{kTiles * Tile::kBlockK};
 
-  const auto copy = [&](int stage, std::int64_t) {
-    r.next_group = {r.copied, stage, r.now + kCopyTicks};
-    r.copies.push_back(
-        object({member("tile", r.copied), member("stage", stage), member("start", r.now), member("end", r.now + kCopyTicks)}));
-    r.in_stage.at(static_cast<std::size_t>(stage)) = r.copied++;
-  };
+  constexpr int kStageSize = Tile::kStageElements;
+  std::vector<In> shared(static_cast<std::size_t>(kStageSize * Tile::kNumStages));
+  In *const sA = shared.data(), *const sB = shared.data();
+  Operand<kStageSize, false> gA{sA};
+  Operand<kStageSize, true> gB{sB};
   const auto step_of_tile = [&](const char* what, int set, int slice) {
     if (r.multiplications.size() < Tile::kBlockK / kFragment)
       r.steps_of_tile.push_back(object({member("what", json(what)), member("set", set), member("slice", slice)}));
@@ -169,34 +192,40 @@ std::string timeline() {
 
   // The main loop of steps/04_pipelined_num_stages/gemm.cuh, word for word; tools/figures compares them.
   // clang-format off
-  constexpr int kStages = Tile::kNumStages, kSlices = Tile::kBlockK / kFragment;
-  const auto refill = [&](int stage, int64_t k_left) {
-    if (k_left > kStages * Tile::kBlockK) copy(stage, k_left - kStages * Tile::kBlockK);
-    device::cp_async_commit_group();  // past the end of k an empty one, so that counting groups still counts tiles
-  };
-  for (int i = 0; i < kStages; ++i, device::cp_async_commit_group()) copy(i, A.cols - i * Tile::kBlockK);  // zeros past the end
-  device::cp_async_wait_group<kStages - 1>();
+  constexpr int kStages = Tile::kNumStages, kAhead = kStages > 1 ? kStages - 1 : 1, kSlices = Tile::kBlockK / kFragment;
+  for (int i = 0; i < kAhead; ++i, device::cp_async_commit_group())  // past the end of k zeros
+    gA.copy(sA + i * kStageSize, A.cols - i * Tile::kBlockK), gB.copy(sB + i * kStageSize, A.cols - i * Tile::kBlockK);
+  device::cp_async_wait_group<kAhead - 1>();
   __syncthreads();  // the first stage is complete before anybody reads it
   load(0, 0, 0);
   int stage = 0;
-  for (int64_t k_left = A.cols; k_left > 0; k_left -= Tile::kBlockK) {
-    const int next_stage = stage + 1 < kStages ? stage + 1 : 0;
+  const auto multiply_tile = [&]<bool kWhole>(int64_t k_left) {
+    const int free = stage > 0 ? stage - 1 : kStages - 1;  // everybody has read it: that was before the last barrier
+    // After the last tile, fragments are loaded once more, for nothing: a branch would cost more.
+    const int next = !kWhole && k_left <= Tile::kBlockK ? stage : stage + 1 < kStages ? stage + 1 : 0;
+    const auto refill = [&](auto& operand, In* s) {
+      if (kWhole || k_left > kAhead * Tile::kBlockK)
+        operand.template copy<kWhole>(s + free * kStageSize, k_left - kAhead * Tile::kBlockK);
+    };
 #pragma unroll
     for (int slice = 0; slice + 1 < kSlices; ++slice) {
       load((slice + 1) % 2, stage, slice + 1);
       multiply(slice % 2);
+      if (kStages > 1 && slice == 0) refill(gA, sA);
+      if (kStages > 1 && slice == (kSlices > 2)) refill(gB, sB);
     }
-    if (kStages == 1) {
-      __syncthreads();  // everybody has read the only stage before it is overwritten
-      refill(stage, k_left);
-    }
-    device::cp_async_wait_group<(kStages > 1 ? kStages - 2 : 0)>();
-    __syncthreads();  // `next_stage` is complete before anybody reads it; everybody has read `stage` before it is overwritten
-    load(0, next_stage, 0);  // after the last tile for nothing: a branch would cost more
+    if (kStages == 1) __syncthreads(), refill(gA, sA), refill(gB, sB);  // now everybody has read the only stage
+    device::cp_async_commit_group();  // past the end of k an empty one, so that counting groups still counts tiles
+    device::cp_async_wait_group<kAhead - 1>();
+    __syncthreads();  // `next` is complete before anybody reads it
+    load(0, next, 0);
     multiply(1);
-    if (kStages > 1) refill(stage, k_left);
-    stage = next_stage;
-  }
+    stage = next;
+  };
+  int64_t k_left = A.cols;
+  const bool whole = gA.whole && gB.whole;  // then no branch parts the products, and copies mix with them
+  for (; whole && k_left >= (kAhead + 1) * Tile::kBlockK; k_left -= Tile::kBlockK) multiply_tile.template operator()<true>(k_left);
+  for (; k_left > 0; k_left -= Tile::kBlockK) multiply_tile.template operator()<false>(k_left);
   // clang-format on
 
   const auto empty = std::count_if(r.groups.begin(), r.groups.end(), [](const auto& each) { return each.tile < 0; });
