@@ -4,6 +4,7 @@
 /// Changes since 05:
 /// - Tiles and MoreTiles list the candidates; a tile says which layouts it is compiled for.
 /// - An operand may be wider than what a block copies of eight rows at once, such as 256 columns for 128 threads.
+/// - An operand of few rows, such as one new token for each of eight users, is copied as fast as a whole tile.
 #pragma once
 
 #include "common/device/store_fragments.cuh"
