@@ -20,6 +20,7 @@ class Divisor {
         shift_(static_cast<unsigned>(31 + std::bit_width(value - 1))),
         factor_(static_cast<unsigned>(((std::uint64_t{1} << shift_) + value - 1) / value)) {}
 
+  /// The number itself.
   GEMM_HOST_DEVICE constexpr operator unsigned() const { return value_; }
   /// The quotient, rounded down. @param number up to 2^31 - 1
   GEMM_HOST_DEVICE constexpr unsigned divide(unsigned number) const {
