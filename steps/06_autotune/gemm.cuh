@@ -44,10 +44,10 @@ template <int kGroupM>
 struct TileOrder {
   unsigned tiles_m;
   gemm::Divisor tiles_n, left{(tiles_m - 1) % kGroupM + 1};  // left: rows of the last group
+  /// The tile that block number `block` computes.
   GEMM_HOST_DEVICE TileIndex tile_of_block(unsigned block) const {
     const unsigned row = tiles_n.divide(block), first_m = row - row % kGroupM, in_group = block - first_m * tiles_n;
-    const bool last = first_m + kGroupM >= tiles_m;
-    const unsigned n = last ? left.divide(in_group) : in_group / kGroupM;
+    const unsigned last = first_m + kGroupM >= tiles_m, n = last ? left.divide(in_group) : in_group / kGroupM;
     return {first_m + in_group - n * (last ? left : kGroupM), n};
   }
 };
