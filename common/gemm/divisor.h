@@ -9,9 +9,9 @@
 
 namespace gemm {
 
-/// A number by which kernels divide. A GPU has no instruction for that, and what nvcc makes of `/` takes a block a hundred
-/// nanoseconds before it can start; by a number that the launcher knows it is a multiplication and a shift (T. Granlund and P. L.
-/// Montgomery, "Division by Invariant Integers using Multiplication", PLDI 1994).
+/// A number by which kernels divide. A GPU has no instruction for that, and nvcc makes some twenty of `/`, one waiting for the
+/// other. By a number that the launcher knows, it is a multiplication and a shift (T. Granlund and P. L. Montgomery, "Division by
+/// Invariant Integers using Multiplication", PLDI 1994).
 class Divisor {
  public:
   /// @param value from 1 to 2^31 - 1
