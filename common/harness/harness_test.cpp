@@ -15,6 +15,7 @@
 
 #include "common/device/device.cuh"
 #include "common/harness/activation_kernel.h"
+#include "common/harness/ncu.h"
 #include "common/harness/problem.h"
 #include "common/harness/results.h"
 #include "common/harness/roofline.h"
@@ -374,4 +375,25 @@ TEST_CASE("documents hold no infinity, and say what is missing") {
   CHECK(*r.rate() == doctest::Approx(2.0 * 64 * 64 * 64 / 1e-3));
   setenv("COURSE_COMMIT", "0123456789ab-dirty", 1);
   CHECK(to_json(machine, kCeilings, {r}).find("\"commit\": \"0123456789ab-dirty\"") != std::string::npos);
+}
+
+TEST_CASE("ncu's counters are the interpreter's, but for what varies on the hardware") {
+  const std::string loads = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
+                    copies = "sm__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum",
+                    executed = "smsp__inst_executed_op_ldgsts.sum",
+                    reading = "sm__sass_l1tex_t_requests_pipe_lsu_mem_global_op_ldgsts.sum";
+  const NcuRow same = {{loads, 1000}, {copies, 400}, {executed, 100}, {reading, 90}};
+  CHECK(differences(same, same) == "");
+  const auto differs = [&](const std::string& name, double by) {
+    NcuRow ncu = same;
+    ncu[name] += by;
+    return !differences(ncu, same).empty();
+  };
+  CHECK(!differs(loads, 5));  // loads beside copies: half a per cent
+  CHECK(differs(loads, 6));
+  CHECK(differs(loads, -1));
+  CHECK(!differs(copies, 40));  // ten copies read nothing
+  CHECK(differs(copies, 41));
+  CHECK(differs(executed, 1));
+  CHECK(differences({{loads, 1001}}, {{loads, 1000}}) != "");  // nothing to wait for
 }
