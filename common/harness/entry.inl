@@ -17,7 +17,7 @@ gemm::Matrix<T> typed(const AnyMatrix& m) {
   return {static_cast<T*>(m.data), m.rows, m.cols, m.row_stride, m.col_stride};
 }
 
-// The epilogue is tested with one type: it gets floats from all of them.
+// The epilogue is tested with one type, for it gets floats from all of them, and with the tiles that a step ships.
 template <class First, class... Others>
 First first_of(gemm::TypeList<First, Others...>);
 template <class In>
@@ -91,7 +91,7 @@ Variant variant() {
   // A tile that has slices along k is loaded by its block as a whole; without them, each thread loads for itself.
   if constexpr (requires { Tile::kBlockK; }) v.tile_m = Tile::kBlockM, v.tile_n = Tile::kBlockN;
   if constexpr (is_first_input<In> && std::is_same_v<In, Out>) {
-    if constexpr (tile_numbers<Tile>().every_layout && !kIsFused) v.gemm_affine = run<Tile, In, Out, Affine>;
+    if constexpr (is_first_tile && !kIsFused) v.gemm_affine = run<Tile, In, Out, Affine>;
   }
   if constexpr (std::is_same_v<In, Out>)
     add_fused<Tile, In, is_first_tile && is_first_input<In>>(v.fused, this_step_namespace::Activations{});

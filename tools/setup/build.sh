@@ -25,7 +25,8 @@ set_configure_arguments() { # PRESET
     configure_arguments+=("-DCMAKE_CUDA_COMPILER=$nvcc" "-DCMAKE_CUDA_HOST_COMPILER=$cxx")
     # A learner's GPU alone builds in a fifth of the time; without one, the compile-only gate wants them all.
     if [[ -n ${COURSE_GPU_ARCHITECTURES:-} ]]; then
-      configure_arguments+=("-DCOURSE_GPU_ARCHITECTURES=$COURSE_GPU_ARCHITECTURES")
+      configure_arguments+=("-DCOURSE_GPU_ARCHITECTURES=$COURSE_GPU_ARCHITECTURES"
+        "-DCOURSE_TUNED_ARCHITECTURES=${COURSE_TUNED_ARCHITECTURES:-}")
     elif has_gpu; then
       configure_arguments+=("-DCOURSE_GPU_ARCHITECTURES=native")
     fi
