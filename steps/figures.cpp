@@ -217,7 +217,7 @@ std::string timeline() {
     if (kStages == 1) __syncthreads(), refill(gA, sA), refill(gB, sB);  // now everybody has read the only stage
     device::cp_async_commit_group();  // past the end of k an empty one, so that counting groups still counts tiles
     device::cp_async_wait_group<kAhead - 1>();
-    __syncthreads();  // `next` is complete before anybody reads it
+    __syncthreads();  // `next` is complete before anybody reads it; everybody has read `stage` before it is refilled
     load(0, next, 0);
     multiply(1);
     stage = next;

@@ -20,7 +20,7 @@ std::vector<std::string> find_ncu_tables(const std::string& prefix);
 
 /// What differs between what ncu counted and what the interpreter counted, or an empty string. Wavefronts and conflicts of the
 /// l1tex unit include arbitration, so the interpreter may be below: up to 10 % for stores and copies, 0.5 % for loads beside
-/// copies; a copy that reads nothing may take up to four wavefronts more; nvcc may put three shared loads that never run in front
+/// copies; a copy that reads nothing may have up to four wavefronts more; nvcc may put three shared loads that never run in front
 /// of a cp.async, which ncu counts as instructions. See docs/interpreter.md.
 std::string differences(const NcuRow& ncu, const std::map<std::string, double>& interpreter);
 

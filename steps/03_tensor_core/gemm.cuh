@@ -3,9 +3,8 @@
 ///
 /// Changes since 02:
 /// - mma.sync instead of multiply-adds: a warp, not a thread, owns a part of the block's tile.
-/// - Tiles stay as they are in shared memory: 16-bit, rows along the contiguous index, swizzled instead of padded. cp.async brings
-/// them,
-///   without a detour through registers.
+/// - Tiles stay as they are in shared memory: 16-bit, rows along the contiguous index, swizzled instead of padded.
+/// - cp.async brings them there without a detour through registers.
 /// - ldmatrix brings fragments from there into registers, transposing them on the way where the layout asks for it.
 #pragma once
 

@@ -2,8 +2,7 @@
 /// Step 04: prefetch. Tiles are copied while others are multiplied, fragments are loaded while others are multiplied.
 ///
 /// Changes since 03:
-/// - Shared memory holds a ring of kNumStages stages. As soon as one has been read it is refilled, between the products of the
-/// next.
+/// - Shared memory holds a ring of kNumStages stages. What has been read is refilled between the products of the next stage.
 /// - One barrier per tile instead of two: it says both that the next stage is complete and that this one is free.
 /// - Two sets of fragments in registers: the next slice's are loaded before this slice's are multiplied, across tiles too.
 #pragma once
@@ -168,7 +167,7 @@ __global__ __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm) void gemm_kerne
     if (kStages == 1) __syncthreads(), refill(gA, sA), refill(gB, sB);  // now everybody has read the only stage
     device::cp_async_commit_group();  // past the end of k an empty one, so that counting groups still counts tiles
     device::cp_async_wait_group<kAhead - 1>();
-    __syncthreads();  // `next` is complete before anybody reads it
+    __syncthreads();  // `next` is complete before anybody reads it; everybody has read `stage` before it is refilled
     load(0, next, 0);
     multiply(1);
     stage = next;
