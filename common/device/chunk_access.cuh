@@ -43,15 +43,6 @@ void with_contiguous(const gemm::Matrix<T>& A, const gemm::Matrix<T>& B, const F
   f.template operator()<kNeither, kNeither>();
 }
 
-/// Where a block's tile of kExtent rows (or columns) begins, so that it exists as a whole, for whole tiles are copied faster: at
-/// `own`, or if it would end beyond the matrix, so much earlier. What the neighbour computes, too, is not to be stored.
-/// @param own     first row that is the block's own
-/// @param extent  rows of the matrix; if they are no whole chunks, or less than a tile, the tile begins at `own`
-template <int kExtent>
-GEMM_HOST_DEVICE std::int64_t whole_tile(std::int64_t own, std::int64_t extent) {
-  return extent % 8 == 0 && extent >= kExtent && own > extent - kExtent ? extent - kExtent : own;
-}
-
 /// Copies the first `count` of p[0], p[stride], ... to `shared`, and zeros for the rest of the chunk; count may be <= 0 or >
 /// kChunk.
 /// @param chunks the run is an aligned chunk (see chunks_aligned()): then cp.async copies it in the background; otherwise it is

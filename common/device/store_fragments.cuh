@@ -19,23 +19,18 @@ struct alignas(2 * sizeof(T)) Pair {
 template <int kCols>
 inline constexpr int kStoreFragmentsElements = 16 * (kCols + 8);
 
-/// Stores a warp's part of C: kRows16 x 16 rows, kCols8 x 8 columns, from (row, col) on; what lies outside of C is left out, also
-/// what comes before it.
+/// Stores a warp's part of C: kRows16 x 16 rows, kCols8 x 8 columns, from (row, col) on; what lies outside of C is left out.
 ///
 /// A lane holds pairs of neighbours of two rows, but memory wants 16 bytes of one. So the warp rearranges 16 rows at a time in
 /// shared memory; 8 elements of padding put the pairs of different rows into different banks.
 /// @param d accumulators, as mma_m16n8k16() leaves them
 /// @param shared kStoreFragmentsElements<8 * kCols8> of the warp's own, aligned to 16 bytes
-/// @param row, col may be negative; col is a multiple of kChunk<Out>
 /// @param chunks C's rows are aligned chunks (see chunks_aligned())
 template <int kRows16, int kCols8, class Out, class Epilogue>
 __device__ __forceinline__ void store_fragments(const float (&d)[kRows16][kCols8][4], Out* shared, const gemm::Matrix<Out>& C,
                                                 std::int64_t row, std::int64_t col, bool chunks, const Epilogue& epilogue) {
   constexpr int kPitch = 8 * kCols8 + 8, kRowChunks = 8 * kCols8 / kChunk<Out>;
   const int lane = threadIdx.x % 32;
-  const auto inside = [](std::int64_t i, std::int64_t extent) {  // as unsigned numbers, what is negative is beyond all extents
-    return static_cast<std::uint64_t>(i) < static_cast<std::uint64_t>(extent);
-  };
 #pragma unroll
   for (int i = 0; i < kRows16; ++i) {
 #pragma unroll
@@ -49,7 +44,7 @@ __device__ __forceinline__ void store_fragments(const float (&d)[kRows16][kCols8
     for (int q = lane; q < 16 * kRowChunks; q += 32) {
       const int r = q / kRowChunks, c = q % kRowChunks * kChunk<Out>;
       const std::int64_t to_row = row + 16 * i + r, to_col = col + c;
-      if (inside(to_row, C.rows) && inside(to_col, C.cols))
+      if (to_row < C.rows && to_col < C.cols)
         store_chunk(C.at(to_row, to_col), C.col_stride, C.cols - to_col, chunks,
                     *reinterpret_cast<const uint4*>(shared + r * kPitch + c));
     }

@@ -27,11 +27,6 @@ struct Matrix {
   /// Address of element (r, c).
   GEMM_HOST_DEVICE T* at(std::int64_t r, std::int64_t c) const { return data + (r * row_stride + c * col_stride); }
 
-  /// A view of what is left from element (r, c) on.
-  GEMM_HOST_DEVICE Matrix from(std::int64_t r, std::int64_t c) const {
-    return {at(r, c), rows - r, cols - c, row_stride, col_stride};
-  }
-
   /// A view of the same data, rows and columns exchanged.
   GEMM_HOST_DEVICE Matrix transposed() const { return {data, cols, rows, col_stride, row_stride}; }
 };

@@ -56,13 +56,12 @@ struct Operand {
       : row(threadIdx.x / kRowChunks),
         first(threadIdx.x % kRowChunks * kChunk<In>),
         row_stride(kAlongMN ? g.col_stride : g.row_stride),
-        k_stride(g.col_stride) {
-    // Rows beyond the operand's last are another row again, for nobody stores what comes of them. Slices beyond k must be zero.
+        k_stride(contiguous == Contiguous::kK ? 1 : g.col_stride) {
+    // Where rows end, nothing is read, and zeros come instead, as for slices beyond k.
     const int count = static_cast<int>(min(g.rows - mn_0, static_cast<int64_t>(kBlockMN)));
-    const bool outside = first >= count;
-    valid = kAlongMN ? (outside ? kChunk<In> : min(count - first, kChunk<In>)) : count - 1 - min(row, count - 1);
-    source = kAlongMN ? g.at(mn_0 + (outside ? 0 : first), row) : g.at(mn_0 + min(row, count - 1), first);
-    whole = kChunks && (kAlongMN ? count % kChunk<In> == 0 : count == kBlockMN);
+    left = count - (kAlongMN ? first : row);
+    source = kAlongMN ? g.at(mn_0 + first, row) : g.at(mn_0 + row, first);
+    whole = kChunks && (!kAlongMN || count % kChunk<In> == 0);
 
     // Fragments are four matrices of 8 x 8, in the order in which mma.sync wants them: A's go down m first, B's along k.
     const int lane = threadIdx.x % 32, mn_half = kIsB ? lane / 16 : lane / 8 % 2, k_half = kIsB ? lane / 8 % 2 : lane / 16;
@@ -78,13 +77,14 @@ struct Operand {
     if (whole && k_left >= Tile::kBlockK) {
       const In* from = source;
 #pragma unroll
-      for (int i = 0; i < kRows; i += kStep, from += kStep * row_stride) device::cp_async_cg_16(to + i * kRow, from);
+      for (int i = 0; i < kRows; i += kStep, from += kStep * row_stride)
+        device::cp_async_cg_16(to + i * kRow, from, (kAlongMN ? 0 : i) < left ? 16 : 0);
     } else {
       const int slices = static_cast<int>(min(k_left, static_cast<int64_t>(Tile::kBlockK)));
 #pragma unroll(kChunks ? 4 : 1)
       for (int i = 0; i < kRows; i += kStep)
-        device::copy_chunk(to + i * kRow, source + (kAlongMN ? i : min(i, valid)) * row_stride, k_stride,
-                           kAlongMN ? (row + i < slices ? valid : 0) : slices - first, kChunks);
+        device::copy_chunk(to + i * kRow, source + i * row_stride, k_stride,
+                           kAlongMN ? (row + i < slices ? left : 0) : (i < left ? slices - first : 0), kChunks);
     }
     source += Tile::kBlockK * k_stride;
   }
@@ -98,8 +98,8 @@ struct Operand {
   }
 
   int row, first;                // of this thread's first chunk in a tile: row, and element in the row
-  int valid;                     // rows after it that exist; if rows run along mn, elements of the chunk to copy
-  bool whole;                    // all that the block copies is aligned chunks that exist, but for k
+  int left;                      // rows of the operand from there on; if rows run along mn, elements of this row
+  bool whole;                    // all that the block copies is aligned chunks, each of which exists or does not, but for k
   int64_t row_stride, k_stride;  // of the operand, in elements
   const In* source;              // this thread's first chunk of the next tile
   int offset[kOffsets];          // in a tile; computed once, because the instruction's address cannot hold an XOR
@@ -115,8 +115,7 @@ __global__ __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm) void gemm_kerne
 
   // 1. Which tile is mine? The blocks lie row by row over C.
   const auto tiles_n = static_cast<unsigned>(ceil_div<int64_t>(C.cols, Tile::kBlockN));  // < 2^31, as the grid
-  const int64_t own_m = int64_t{blockIdx.x / tiles_n} * Tile::kBlockM, own_n = int64_t{blockIdx.x % tiles_n} * Tile::kBlockN;
-  const int64_t m_0 = device::whole_tile<Tile::kBlockM>(own_m, C.rows), n_0 = device::whole_tile<Tile::kBlockN>(own_n, C.cols);
+  const int64_t m_0 = int64_t{blockIdx.x / tiles_n} * Tile::kBlockM, n_0 = int64_t{blockIdx.x % tiles_n} * Tile::kBlockN;
   const int warp = threadIdx.x / 32, warp_m = warp / Tile::kWarpsN * Tile::kWarpM, warp_n = warp % Tile::kWarpsN * Tile::kWarpN;
   Operand<Tile, Tile::kBlockM, Tile::kWarpM, a_contiguous, false, In> gA(A, m_0, warp_m);
   Operand<Tile, Tile::kBlockN, Tile::kWarpN, b_contiguous, true, In> gB(B.transposed(), n_0, warp_n);
@@ -158,7 +157,7 @@ __global__ __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm) void gemm_kerne
 
   // 3. Epilogue, in the memory of the tiles
   Out* const sC = reinterpret_cast<Out*>(sA) + warp * device::kStoreFragmentsElements<Tile::kWarpN>;
-  device::store_fragments(rC, sC, C.from(own_m, own_n), m_0 - own_m + warp_m, n_0 - own_n + warp_n, c_chunks, epilogue);
+  device::store_fragments(rC, sC, C, m_0 + warp_m, n_0 + warp_n, c_chunks, epilogue);
 }
 
 template <class Tile, class In, class Out, class Epilogue>

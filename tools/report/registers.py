@@ -30,23 +30,22 @@ TILE, ARCHITECTURE = (128, 128, 64, 64, 64, 3), "90a"
 LAYOUTS = {"nn": ("kK", "kMN"), "nt": ("kK", "kK"), "tn": ("kMN", "kMN"), "tt": ("kMN", "kK")}
 
 LOOP, EPILOGUE = "  // 2. Main loop\n", "  // 3. Epilogue"
-INDICES, WARP = "C.from(own_m, own_n), m_0 - own_m + warp_m, n_0 - own_n + warp_n,", "+ warp * device::"
+INDICES, WARP = "C, m_0 + warp_m, n_0 + warp_n,", "+ warp * device::"
 # asm volatile with an operand that it may have changed: nvcc forgets where the value came from.
-KEPT = """  int64_t kept_m = own_m, kept_n = own_n, in_m = m_0 - own_m + warp_m, in_n = n_0 - own_n + warp_n;
-  asm volatile("" : "+l"(kept_m), "+l"(kept_n), "+l"(in_m), "+l"(in_n));
+KEPT = """  int64_t kept_m = m_0 + warp_m, kept_n = n_0 + warp_n;
+  asm volatile("" : "+l"(kept_m), "+l"(kept_n));
 """
 AGAIN = """  unsigned block = blockIdx.x, thread = threadIdx.x;
   asm volatile("" : "+r"(block), "+r"(thread));
   const int warp_2 = thread / 32;
-  const int64_t own_m_2 = int64_t{block / tiles_n} * Tile::kBlockM, own_n_2 = int64_t{block % tiles_n} * Tile::kBlockN;
-  const int64_t m_2 = device::whole_tile<Tile::kBlockM>(own_m_2, C.rows) - own_m_2 + warp_2 / Tile::kWarpsN * Tile::kWarpM,
-                n_2 = device::whole_tile<Tile::kBlockN>(own_n_2, C.cols) - own_n_2 + warp_2 % Tile::kWarpsN * Tile::kWarpN;
+  const int64_t m_2 = int64_t{block / tiles_n} * Tile::kBlockM + warp_2 / Tile::kWarpsN * Tile::kWarpM,
+                n_2 = int64_t{block % tiles_n} * Tile::kBlockN + warp_2 % Tile::kWarpsN * Tile::kWarpN;
 """
 # From the name of a version to what is replaced in the kernel.
 VERSIONS = {
-    "kept": {LOOP: KEPT + LOOP, INDICES: "C.from(kept_m, kept_n), in_m, in_n,"},
+    "kept": {LOOP: KEPT + LOOP, INDICES: "C, kept_m, kept_n,"},
     "as it stands": {},
-    "computed again": {EPILOGUE: AGAIN + EPILOGUE, INDICES: "C.from(own_m_2, own_n_2), m_2, n_2,", WARP: "+ warp_2 * device::"},
+    "computed again": {EPILOGUE: AGAIN + EPILOGUE, INDICES: "C, m_2, n_2,", WARP: "+ warp_2 * device::"},
 }
 
 
