@@ -28,6 +28,21 @@ __device__ __forceinline__ void cp_async_cg_16(void* shared, const void* global)
   interpreter::cp_async(shared, global, 16);
 #endif
 }
+/// The same if `exists`, else zeros ("ignore-src"): nothing is read then, as with 0 `source_bytes`. The predicate costs nothing.
+__device__ __forceinline__ void cp_async_cg_16_if(bool exists, void* shared, const void* global) {
+#ifdef __CUDACC__
+  asm volatile(
+      "{\n"
+      ".reg .pred ignore;\n"
+      "setp.eq.u32 ignore, %2, 0;\n"
+      "cp.async.cg.shared.global [%0], [%1], 16, ignore;\n"
+      "}" ::"r"(detail::shared_address(shared)),
+      "l"(global), "r"(static_cast<uint32_t>(exists))
+      : "memory");
+#else
+  interpreter::cp_async_if(exists, shared, global, 16);
+#endif
+}
 /// The same with `source_bytes`, by another machine instruction.
 __device__ __forceinline__ void cp_async_cg_16(void* shared, const void* global, int source_bytes) {
 #ifdef __CUDACC__

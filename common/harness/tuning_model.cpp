@@ -82,6 +82,9 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
   const double read = real(warps) * real(t.warp_m + t.warp_n) * k * element;
   const double mma = 2.0 * t.block_m * t.block_n * k / flops_per_clock;
   const double shared = (copied + read) / kSharedBytesPerClock, l2 = copied / kL2BytesPerClock;
+  // Where k is shorter than the ring, the rest of it is filled with zeros.
+  const double zeros = real(std::max<std::int64_t>(0, t.stages - 1 - k_tiles) * (t.block_m + t.block_n) * t.block_k) * element /
+                       kSharedBytesPerClock;
   // Each of the SM's schedulers has tensor cores of its own, and a warp stays with its scheduler.
   const double busiest = real(on_busiest),
                schedulers = real(gemm::ceil_div<std::int64_t>(on_busiest * warps, kSchedulers) * kSchedulers) / warps;
@@ -93,7 +96,7 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
   const double in_flight = together * std::max(1, t.stages - 1) * real(t.block_m + t.block_n) * t.block_k * element;
   const double copying = std::max(busiest * l2, busiest * copied / in_flight * kL2Latency);
   const double rounds = std::ceil(busiest / held);
-  const double working = std::max(schedulers * mma + busiest * shared / 2, copying);
+  const double working = std::max(schedulers * mma + busiest * shared / 2, copying) + busiest * zeros;
   p.seconds = std::max((working + rounds * kPrologueAndEpilogue) / gpu.clock_hz, p.bound);
   return p;
 }

@@ -63,7 +63,8 @@ struct Prediction {
 /// The SM with the most blocks decides: it has ceil(blocks / SMs) of them. Its tensor cores, its shared memory (128 bytes per
 /// clock) and its way to the L2 cache (64 bytes per clock) each need so many clocks for them; no kernel is faster than the slowest
 /// of these three, which is the bound. The estimate also knows that a ring of stages brings at most its own size per trip to the L2
-/// cache, that little of a copy overlaps with the products, and that the first stage and the epilogue are waited for.
+/// cache, that little of a copy overlaps with the products, that the first stage and the epilogue are waited for, and that a ring
+/// longer than k is filled with zeros.
 Prediction predict(const TileNumbers& tile, const Spec& spec, const GpuLimits& gpu);
 
 }  // namespace harness

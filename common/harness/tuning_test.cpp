@@ -197,6 +197,12 @@ TEST_CASE("the model: bounds that follow from the hardware") {
     const double blocks = std::ceil(64.0 * 64 / 132), k = 4096;
     CHECK(predict(t, cube(4096), gpu).bound == doctest::Approx(blocks * (16 * 32 + 128) * k * 2 / 128 / gpu.clock_hz));
   }
+  SUBCASE("a ring that is longer than k is filled with zeros") {
+    const Spec shallow{64, 64, 128, DType::kF16, DType::kF16};
+    const double three = predict(tile(64, 64, 64, 32, 32, 3), shallow, gpu).seconds,
+                 five = predict(tile(64, 64, 64, 32, 32, 5), shallow, gpu).seconds;
+    CHECK(five - three == doctest::Approx(2 * 128 * 64 * 2 / 128 / gpu.clock_hz));
+  }
   SUBCASE("small problems want small tiles, large ones large tiles") {
     const TileNumbers large = tile(128, 128, 64, 64, 64, 3), small = tile(32, 64, 64, 32, 32, 5);
     CHECK(predict(small, cube(256), gpu).seconds < predict(large, cube(256), gpu).seconds);

@@ -20,6 +20,10 @@ void cp_async(void* shared, const void* global, int size) {
   const Entered in;
   in.block.cp_async(in.fiber, shared, global, size, size, false, to_pc(__builtin_return_address(0)));
 }
+void cp_async_if(bool exists, void* shared, const void* global, int size) {
+  const Entered in;
+  in.block.cp_async(in.fiber, shared, global, size, exists ? size : 0, false, to_pc(__builtin_return_address(0)));
+}
 void cp_async_commit_group() { ++current_fiber->copy_groups; }
 void cp_async_wait_group(int groups) {
   const Entered in;

@@ -60,7 +60,7 @@ struct LaunchState {
 struct AsyncCopy {
   std::uintptr_t to, from;
   unsigned size, source_bytes;
-  bool may_fill;  ///< the instruction that takes a number of bytes, even if it is all of them
+  bool may_fill;  ///< the instruction that takes a number of bytes, even if it is all of them; a predicate is none
   Pc pc;
   std::uint64_t group;           ///< of the thread, from 0
   std::uint64_t source_version;  ///< of the bytes that are read, when it was issued

@@ -78,7 +78,7 @@ struct Operand {
       const In* from = source;
 #pragma unroll
       for (int i = 0; i < kRows; i += kStep, from += kStep * row_stride)
-        device::cp_async_cg_16(to + i * kRow, from, (kAlongMN ? 0 : i) < left ? 16 : 0);
+        device::cp_async_cg_16_if((kAlongMN ? 0 : i) < left, to + i * kRow, from);
     } else {
       const int slices = static_cast<int>(min(k_left, static_cast<int64_t>(Tile::kBlockK)));
 #pragma unroll(kChunks ? 4 : 1)

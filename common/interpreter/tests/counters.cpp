@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <fstream>
 #include <string>
@@ -635,6 +636,24 @@ TEST_CASE("copies in the background") {
     CHECK(c.copy_conflicts == p.conflicts);
     CHECK(text(profile.total.global_load) == global(0, 0, 0));
     CHECK(text(profile.total.shared_store) == shared(0, 0, 0, 0));
+  }
+}
+__global__ void predicated_copies(unsigned lanes, const uint4* in, uint4* out) {
+  auto* s = device::dynamic_smem<uint4>();
+  device::cp_async_cg_16_if(lanes >> threadIdx.x & 1, s + threadIdx.x, in + threadIdx.x);  // COUNT predicated copies
+  device::cp_async_wait_all();
+  out[threadIdx.x] = s[threadIdx.x];
+}
+TEST_CASE("copies with a predicate: a wavefront for each 128 bytes, whatever they write") {
+  Buffer<uint4> in(32, "in"), out(32, "out");
+  in.fill(0);
+  for (const unsigned lanes : {kAllLanes, 0x0000ffffu, 0u}) {
+    const auto profile = profile_of([&] { launch(predicated_copies, 1, 32, 512, lanes, in.data(), out.data()); });
+    const Counters c = at_line(profile, "predicated copies");
+    const auto readers = static_cast<unsigned>(std::popcount(lanes));
+    CHECK(text(c.copy_read) == global(readers != 0, readers / 2, readers * 16));
+    CHECK(text(c.copy_write) == shared(1, 4, 4, 512));
+    CHECK(c.copy_conflicts == 0);
   }
 }
 TEST_CASE("lines of the copies that several warps make") {

@@ -223,6 +223,26 @@ TEST_CASE("addresses past the end with source_bytes 0") {
   });
 }
 
+__global__ void ragged_by_predicate(const int4* in, int4* out, int n) {
+  alignas(16) __shared__ int4 tile[64];
+  const int t = threadIdx.x;
+  device::cp_async_cg_16_if(t < n, &tile[t], in + t);
+  device::cp_async_wait_all();
+  __syncthreads();
+  out[t] = tile[63 - t];
+}
+TEST_CASE("addresses past the end whose predicate is false") {
+  in_all_orders([] {
+    for (const int n : {1, 5, 64}) {
+      const auto host = iota(static_cast<std::size_t>(4 * n), 1);
+      Buffer<int> in(host, "in"), out(256, "out");
+      launch(ragged_by_predicate, 1, 64, 0, reinterpret_cast<const int4*>(in.data()), reinterpret_cast<int4*>(out.data()), n);
+      const std::vector<int> result = out.download();
+      for (int i = 0; i < 256; ++i) CHECK(result[static_cast<std::size_t>((63 - i / 4) * 4 + i % 4)] == (i < 4 * n ? i + 1 : 0));
+    }
+  });
+}
+
 __global__ void mixed_sizes(const int* in, int* out) {
   alignas(16) __shared__ int row[4 * 32];
   const int t = threadIdx.x;
