@@ -24,6 +24,17 @@ cudaDeviceProp properties() {
   return p;
 }
 
+// As nvidia-smi -L shows it.
+std::string uuid_of(const cudaDeviceProp& p) {
+  std::string text = "GPU";
+  for (std::size_t i = 0; i < sizeof p.uuid.bytes; ++i) {
+    char byte[3];
+    std::snprintf(byte, sizeof byte, "%02x", static_cast<unsigned char>(p.uuid.bytes[i]));
+    text += i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? std::string("-") + byte : std::string(byte);
+  }
+  return text;
+}
+
 const Nvml& nvml() {
   static const Nvml library = [] {
     char bus_id[32] = {};
@@ -228,7 +239,7 @@ Machine this_machine() {
   Machine m = this_host();
   const cudaDeviceProp p = properties();
   m.backend = "gpu";
-  m.gpu = p.name;
+  m.gpu = p.name, m.uuid = uuid_of(p);
   m.compute_capability = 10 * p.major + p.minor, m.multiprocessors = p.multiProcessorCount;
   m.l2_bytes = p.l2CacheSize, m.memory_bytes = static_cast<double>(p.totalGlobalMem);
   m.driver = nvml().driver_version();

@@ -363,6 +363,10 @@ TEST_CASE("documents hold no infinity, and say what is missing") {
   CHECK(empty.find("inf") == std::string::npos);
   CHECK(empty.find("nan") == std::string::npos);
 
+  CHECK(empty.find("uuid") == std::string::npos);
+  machine.uuid = "GPU-bf85a172";
+  CHECK(to_json(machine, kCeilings, {r}).find("\"uuid\": \"GPU-bf85a172\"") != std::string::npos);
+
   CHECK(empty.find("epilogue") == std::string::npos);
   r.spec.epilogue = {Activation::kSilu, true};
   CHECK(to_json(machine, kCeilings, {r}).find("\"activation\": \"silu\",\n    \"bias\": true") != std::string::npos);

@@ -47,6 +47,7 @@ ordered_json json(const Machine& m) {
                       {"multiprocessors", m.multiprocessors},
                       {"l2_bytes", whole(m.l2_bytes)},
                       {"memory_bytes", whole(m.memory_bytes)}};
+  if (m.uuid) gpu["uuid"] = *m.uuid;
   if (m.driver) gpu["driver"] = *m.driver;
   return gpu;
 }

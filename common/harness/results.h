@@ -90,7 +90,7 @@ struct Machine {
   std::string gpu;
   int compute_capability = 0, multiprocessors = 0;
   double l2_bytes = 0, memory_bytes = 0;
-  std::optional<std::string> driver, cublas;
+  std::optional<std::string> uuid, driver, cublas;
   std::string cuda;
 };
 /// The part that does not depend on the GPU: cpu, os, cores.

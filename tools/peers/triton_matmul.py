@@ -138,6 +138,8 @@ def describe_gpu(torch, driver):
         "l2_bytes": properties.L2_cache_size,
         "memory_bytes": properties.total_memory,
     }
+    if hasattr(properties, "uuid"):  # older versions of PyTorch have none
+        gpu["uuid"] = f"GPU-{properties.uuid}"
     return {**gpu, "driver": driver} if driver else gpu
 
 

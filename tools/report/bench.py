@@ -309,7 +309,7 @@ class Bench:
         self.made_from = {
             part: {
                 **{name: header.get(name) for name in ("commit", "cuda", "cublas")},
-                "gpu": header["gpu"]["name"],
+                "gpu": header["gpu"].get("uuid") or header["gpu"]["name"],
                 "driver": header["gpu"].get("driver"),
                 "program": made_of[part.program],
                 "arguments": part.arguments(),

@@ -85,6 +85,9 @@ def differences_of_the_runs(old, new):
         ("cuBLAS", old.get("cublas"), new.get("cublas")),
         ("commit", old.get("commit"), new.get("commit")),
     ]
+    uuids = [run["gpu"].get("uuid") for run in (old, new)]
+    if all(uuids) and old["gpu"]["name"] == new["gpu"]["name"]:  # one model: yet cuBLAS differs by up to 10 % in some sizes
+        pairs.append(("GPU", *uuids))
     return [f"{name}: {a or NOTHING} and {b or NOTHING}" for name, a, b in pairs if a != b]
 
 

@@ -146,7 +146,7 @@ document = record(
     created=text,
     commit=optional(text),
     backend=one_of("gpu", "interpreter"),
-    gpu=record(name=text, driver=optional(text)),
+    gpu=record(name=text, uuid=optional(text), driver=optional(text)),
     cuda=optional(text),
     cublas=optional(text),
     ceilings=record(

@@ -162,7 +162,7 @@ class Running(InFolder):
         os.makedirs(os.path.join(self.build, "logs"))
         self.put("steps/01_naive/gemm.cuh", "the kernel")
         self.put("steps/02_tiled/gemm.cuh", "another kernel")
-        self.commit = "0123456789ab"
+        self.commit, self.uuid = "0123456789ab", "GPU-1"
 
     def run_bench(self, names=("01_naive", "02_tiled"), dtypes=("f16",), modes=("hot",), suites=("transformer",)):
         """Sets self.errors; returns the Bench, whose code is the exit code."""
@@ -170,6 +170,7 @@ class Running(InFolder):
         programs = bench.Programs(str(self.root), self.build)
         programs.versions["peer_triton"] = "Triton 1"
         header = {**make_document("gpu", []), "commit": self.commit}
+        header["gpu"]["uuid"] = self.uuid
         parts = bench.plan(str(self.root), names, suites, dtypes, modes)
         made = bench.Bench(programs, parts, [], self.out, header, self.machine.run)
         errors = io.StringIO()
@@ -241,6 +242,9 @@ class Running(InFolder):
         self.run_bench()
         self.assertEqual(len(self.machine.calls), 4)
         self.commit = "ba9876543210"
+        self.run_bench()
+        self.assertEqual(len(self.machine.calls), 4)
+        self.uuid = "GPU-2"  # of the same model
         self.run_bench()
         self.assertEqual(len(self.machine.calls), 4)
         path = os.path.join(self.out, "parts", self.names_in("out/parts")[0])

@@ -651,6 +651,16 @@ class Compare(InFolder):
         self.assertIn("3 compared", text)
         self.assertIn("warning: the runs differ in driver: 580.1 and 580.2\n", text)
         self.assertIn("warning: the runs differ in commit: 0123456789ab and –\n", text)
+        self.assertNotIn("differ in GPU", text)
+
+    def test_two_gpus_of_one_model(self):
+        old, new = gpu_document(), gpu_document()
+        old["gpu"]["uuid"] = "GPU-1"
+        self.assertNotIn("warning", self.compare(old, new).stdout)  # the other one may be the same
+        new["gpu"]["uuid"] = "GPU-2"
+        self.assertIn("warning: the runs differ in GPU: GPU-1 and GPU-2\n", self.compare(old, new).stdout)
+        new["gpu"]["uuid"] = "GPU-1"
+        self.assertNotIn("warning", self.compare(old, new).stdout)
 
     def test_bad_input(self):
         self.assert_refused(self.compare(gpu_document(), interpreter_document()), "no result in common")
