@@ -178,8 +178,20 @@ void check_shapes_and_strides(const Step& step) {
     });
 }
 
-// More tiles along k than stages, whole chunks everywhere, and last tiles that are not whole: the fast paths of steps that have
-// some. The second case has fewer rows than a tile.
+// The same, where rows begin at whole chunks of memory, whatever their length.
+Case in_chunks(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_a, bool transpose_b) {
+  const auto padding = [](std::int64_t length) { return -length & 7; };
+  Case c = dense(m, n, k, transpose_a, transpose_b, 0);
+  c.name += ", rows in chunks";
+  c.A = transpose_a ? column_major(m, k, padding(m)) : row_major(m, k, padding(k));
+  c.B = transpose_b ? column_major(k, n, padding(k)) : row_major(k, n, padding(n));
+  c.C = row_major(m, n, padding(n));
+  return c;
+}
+
+// More tiles along k than stages, chunks in memory everywhere, and last tiles that are not whole: the fast paths of steps that have
+// some. The second case has fewer rows than a tile; in the third, rows and columns end within a chunk, and k with a tile, so
+// that a fast path copies up to the last element of each matrix.
 void check_long_k(const Step& step) {
   for (const Variant& v : step.variants) {
     const TileNumbers tile =
@@ -196,9 +208,11 @@ void check_long_k(const Step& step) {
     }
     in_all_orders(v, [&](const std::string& order) { check(rows, order); });
     check(dense(5, n, k, false, false, 0), "");
-    if (!v.numbers.every_layout) continue;
-    for (const auto& [transpose_a, transpose_b] : {std::pair{false, true}, {true, false}, {true, true}})
-      check(dense(m, n, k, transpose_a, transpose_b, 0), "");
+    for (const auto& [transpose_a, transpose_b] : {std::pair{false, false}, {false, true}, {true, false}, {true, true}}) {
+      if (!v.numbers.every_layout && (transpose_a || transpose_b)) continue;
+      if (transpose_a || transpose_b) check(dense(m, n, k, transpose_a, transpose_b, 0), "");
+      check(in_chunks(m - 3, n - 3, k - 8, transpose_a, transpose_b), "");
+    }
   }
 }
 

@@ -22,8 +22,8 @@ Placement row_major(std::int64_t rows, std::int64_t cols, std::int64_t padding =
 /// Column stride rows + padding.
 Placement column_major(std::int64_t rows, std::int64_t cols, std::int64_t padding = 0);
 
-/// A matrix in device memory and its twin on the host. Bytes that belong to no element, and guard bands on both sides, hold a
-/// pattern that must survive.
+/// A matrix in device memory and its twin on the host. Bytes that belong to no element, and on a GPU guard bands on both sides,
+/// hold a pattern that must survive.
 class TestMatrix {
  public:
   /// @throws std::bad_alloc when memory is short.
