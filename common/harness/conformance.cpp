@@ -65,12 +65,22 @@ struct Case {
   Placement A, B, C;
 };
 
-// m x n x k in one of the layouts; each matrix padded, so that leading dimensions are not what the shape suggests.
-Case dense(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_a, bool transpose_b, std::int64_t padding) {
+// m x n x k in one of the layouts; `padding` says how many elements of nobody follow a row, or column, of so many.
+template <class Padding>
+Case laid_out(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_a, bool transpose_b, const std::string& words,
+              const Padding& padding) {
   return {std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) + " " + (transpose_a ? "t" : "n") +
-              (transpose_b ? "t" : "n") + " padding " + std::to_string(padding),
-          transpose_a ? column_major(m, k, padding) : row_major(m, k, padding),
-          transpose_b ? column_major(k, n, padding) : row_major(k, n, padding), row_major(m, n, padding)};
+              (transpose_b ? "t" : "n") + " " + words,
+          transpose_a ? column_major(m, k, padding(m)) : row_major(m, k, padding(k)),
+          transpose_b ? column_major(k, n, padding(k)) : row_major(k, n, padding(n)), row_major(m, n, padding(n))};
+}
+// Each matrix padded alike, so that leading dimensions are not what the shape suggests.
+Case dense(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_a, bool transpose_b, std::int64_t padding) {
+  return laid_out(m, n, k, transpose_a, transpose_b, "padding " + std::to_string(padding), [=](std::int64_t) { return padding; });
+}
+// Each row, or column, begins at a whole chunk of memory, whatever the length.
+Case in_chunks(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_a, bool transpose_b) {
+  return laid_out(m, n, k, transpose_a, transpose_b, "rows in chunks", [](std::int64_t length) { return -length & 7; });
 }
 
 constexpr char kNotOwn[] = "misaligned by one element";  // that a tile leaves a case to another one is tested with this one
@@ -176,17 +186,6 @@ void check_shapes_and_strides(const Step& step) {
         CHECK(run(v, c, small_integers(1), small_integers(2), true) == "");
       }
     });
-}
-
-// The same, where rows begin at whole chunks of memory, whatever their length.
-Case in_chunks(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_a, bool transpose_b) {
-  const auto padding = [](std::int64_t length) { return -length & 7; };
-  Case c = dense(m, n, k, transpose_a, transpose_b, 0);
-  c.name += ", rows in chunks";
-  c.A = transpose_a ? column_major(m, k, padding(m)) : row_major(m, k, padding(k));
-  c.B = transpose_b ? column_major(k, n, padding(k)) : row_major(k, n, padding(n));
-  c.C = row_major(m, n, padding(n));
-  return c;
 }
 
 // More tiles along k than stages, chunks in memory everywhere, and last tiles that are not whole: the fast paths of steps that have
