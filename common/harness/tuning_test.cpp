@@ -172,6 +172,7 @@ TEST_CASE("consumer GPUs: what needs more than 99 KB of shared memory is pruned,
 }
 #endif
 
+// Seconds are far below 1, doctest's default scale: scale(0) compares relatively.
 TEST_CASE("the model: bounds that follow from the hardware") {
   const GpuLimits gpu = large_gpu();
   const double peak_seconds = cube(4096).flops() / gpu.mma_flops;
@@ -185,23 +186,23 @@ TEST_CASE("the model: bounds that follow from the hardware") {
     Spec more = full;
     more.m += 1;
     CHECK(predict(t, full, gpu).waves == doctest::Approx(0.5));  // two blocks an SM
-    CHECK(predict(t, more, gpu).bound == doctest::Approx(2 * predict(t, full, gpu).bound));
+    CHECK(predict(t, more, gpu).bound == doctest::Approx(2 * predict(t, full, gpu).bound).scale(0));
   }
   SUBCASE("a block of two warps keeps half of an SM's schedulers busy") {
-    const Spec one_each{32 * 132, 64, 4096, DType::kF16, DType::kF16};
-    const double block = 2.0 * 32 * 64 * 4096 / (gpu.mma_flops / 132);
-    CHECK(predict(tile(32, 64, 64, 32, 32, 4), one_each, gpu).bound == doctest::Approx(2 * block / 1.25));
+    const Spec one_each{64 * 132, 128, 4096, DType::kF16, DType::kF16};
+    const double block = 2.0 * 64 * 128 * 4096 / (gpu.mma_flops / 132);
+    CHECK(predict(tile(64, 128, 64, 64, 64, 3), one_each, gpu).bound == doctest::Approx(2 * block / 1.25).scale(0));
   }
   SUBCASE("small warp tiles are bound by shared memory: 16 x 16 reads 64 bytes for 512 operations") {
     const TileNumbers t = tile(64, 64, 64, 16, 16, 3);
     const double blocks = std::ceil(64.0 * 64 / 132), k = 4096;
-    CHECK(predict(t, cube(4096), gpu).bound == doctest::Approx(blocks * (16 * 32 + 128) * k * 2 / 128 / gpu.clock_hz));
+    CHECK(predict(t, cube(4096), gpu).bound == doctest::Approx(blocks * (16 * 32 + 128) * k * 2 / 128 / gpu.clock_hz).scale(0));
   }
   SUBCASE("a ring that is longer than k is filled with zeros") {
     const Spec shallow{64, 64, 128, DType::kF16, DType::kF16};
     const double three = predict(tile(64, 64, 64, 32, 32, 3), shallow, gpu).seconds,
                  five = predict(tile(64, 64, 64, 32, 32, 5), shallow, gpu).seconds;
-    CHECK(five - three == doctest::Approx(2 * 128 * 64 * 2 / 128 / gpu.clock_hz));
+    CHECK(five - three == doctest::Approx(2 * 128 * 64 * 2 / 128 / gpu.clock_hz).scale(0));
   }
   SUBCASE("small problems want small tiles, large ones large tiles") {
     const TileNumbers large = tile(128, 128, 64, 64, 64, 3), small = tile(32, 64, 64, 32, 32, 5);
@@ -389,7 +390,7 @@ TEST_CASE("tuning: a new candidate is timed beside the best, on a GPU that is sl
   Tuning t = bench.run();
   CHECK(t.best()->tile == "new");
   CHECK(bench.timed == std::vector<std::string>{"new", "middle"});
-  CHECK(bench.candidate(t, "new").seconds == doctest::Approx(9e-6));  // as if it had been there the first time
+  CHECK(bench.candidate(t, "new").seconds == doctest::Approx(9e-6).scale(0));  // as if it had been there the first time
 }
 
 TEST_CASE("tuning: what the compiler's figures forbid is pruned, once and for all") {
