@@ -81,7 +81,7 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
   const double copied = real(t.block_m + t.block_n) * k * element;
   const double read = real(warps) * real(t.warp_m + t.warp_n) * k * element;
   const double mma = 2.0 * t.block_m * t.block_n * k / flops_per_clock;
-  const double shared = (copied + read) / kSharedBytesPerClock, l2 = copied / kL2BytesPerClock;
+  const double reading = read / kSharedBytesPerClock, arriving = copied / kSharedBytesPerClock, l2 = copied / kL2BytesPerClock;
   // Where k is shorter than the ring, the rest of it is filled with zeros.
   const double zeros = real(std::max<std::int64_t>(0, t.stages - 1 - k_tiles) * (t.block_m + t.block_n) * t.block_k) * element /
                        kSharedBytesPerClock;
@@ -91,12 +91,12 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
 
   Prediction p;
   p.waves = real(blocks) / (real(held) * gpu.multiprocessors);
-  p.bound = std::max({schedulers * mma / kHeadroom, busiest * shared, busiest * l2}) / gpu.clock_hz;
+  p.bound = std::max({schedulers * mma / kHeadroom, busiest * reading, busiest * l2}) / gpu.clock_hz;
   const double together = real(std::min<std::int64_t>(held, on_busiest));
   const double in_flight = together * std::max(1, t.stages - 1) * real(t.block_m + t.block_n) * t.block_k * element;
   const double copying = std::max(busiest * l2, busiest * copied / in_flight * kL2Latency);
   const double rounds = std::ceil(busiest / held);
-  const double working = std::max(schedulers * mma + busiest * shared / 2, copying) + busiest * zeros;
+  const double working = std::max(schedulers * mma + busiest * (reading + arriving) / 2, copying) + busiest * zeros;
   p.seconds = std::max((working + rounds * kPrologueAndEpilogue) / gpu.clock_hz, p.bound);
   return p;
 }

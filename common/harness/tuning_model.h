@@ -60,10 +60,11 @@ struct Prediction {
 };
 /// Of a tile without numbers the model says nothing: all zeros.
 ///
-/// The SM with the most blocks decides: it has ceil(blocks / SMs) of them. Its tensor cores, its shared memory (128 bytes per
-/// clock) and its way to the L2 cache (64 bytes per clock) each need so many clocks for them; no kernel is faster than the slowest
-/// of these three, which is the bound. The estimate also knows that a ring of stages brings at most its own size per trip to the L2
-/// cache, that little of a copy overlaps with the products, that the first stage and the epilogue are waited for, and that a ring
+/// The SM with the most blocks decides: it has ceil(blocks / SMs) of them. Its tensor cores, fragments from its shared memory (128
+/// bytes per clock) and copies from the L2 cache (64 bytes per clock) each take so many clocks for them; no kernel is faster than
+/// the slowest of these three, which is the bound. Copies that arrive in shared memory do not count there: an H200 does both in
+/// fewer clocks than their sum. The estimate adds them, as it adds some of what should overlap; it also knows that a ring of stages
+/// brings at most its own size per trip to the L2 cache, that the first stage and the epilogue are waited for, and that a ring
 /// longer than k is filled with zeros.
 Prediction predict(const TileNumbers& tile, const Spec& spec, const GpuLimits& gpu);
 

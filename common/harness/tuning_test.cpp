@@ -196,7 +196,7 @@ TEST_CASE("the model: bounds that follow from the hardware") {
   SUBCASE("small warp tiles are bound by shared memory: 16 x 16 reads 64 bytes for 512 operations") {
     const TileNumbers t = tile(64, 64, 64, 16, 16, 3);
     const double blocks = std::ceil(64.0 * 64 / 132), k = 4096;
-    CHECK(predict(t, cube(4096), gpu).bound == doctest::Approx(blocks * (16 * 32 + 128) * k * 2 / 128 / gpu.clock_hz).scale(0));
+    CHECK(predict(t, cube(4096), gpu).bound == doctest::Approx(blocks * 16 * 32 * k * 2 / 128 / gpu.clock_hz).scale(0));
   }
   SUBCASE("a ring that is longer than k is filled with zeros") {
     const Spec shallow{64, 64, 128, DType::kF16, DType::kF16};

@@ -244,9 +244,9 @@ using MoreTiles = gemm::TypeList<
     RowTile<224, 128, 64, 112, 32, 3>, RowTile<192, 128, 64, 48, 64, 3>, RowTile<160, 128, 64, 80, 32, 3>,
     RowTile<112, 128, 64, 112, 32, 3>, RowTile<96, 128, 64, 48, 64, 3>, RowTile<96, 128, 64, 48, 32, 4>,
     RowTile<96, 64, 64, 48, 32, 4>,
-    // More warps or deeper rings, for blocks that are alone on their SM.
+    // More warps, deeper rings or fewer barriers, for blocks that are alone on their SM.
     RowTile<128, 128, 64, 64, 32, 4>, RowTile<128, 64, 64, 64, 32, 4>, RowTile<128, 64, 128, 64, 32, 3>,
-    RowTile<64, 64, 64, 32, 32, 6>,
+    RowTile<96, 64, 128, 48, 32, 4>, RowTile<64, 64, 64, 32, 32, 6>, RowTile<64, 64, 128, 32, 32, 4>,
 #ifdef COURSE_EVERY_TILE  // what lessons for other GPUs publish
     RowTile<64, 256, 32, 32, 128, 4>, RowTile<128, 128, 32, 64, 64, 4>, RowTile<128, 64, 32, 64, 32, 4>,
     RowTile<64, 128, 32, 32, 64, 4>, RowTile<64, 64, 32, 32, 64, 5>, RowTile<32, 64, 32, 32, 32, 5>,
@@ -254,7 +254,7 @@ using MoreTiles = gemm::TypeList<
     RowTile<128, 32, 32, 32, 32, 4>, RowTile<64, 32, 32, 32, 32, 5>,
 #endif
     // For problems that have too few of those to fill a GPU.
-    RowTile<64, 32, 128, 32, 16, 4>, RowTile<32, 64, 128, 16, 32, 4>, RowTile<32, 32, 64, 16, 16, 6>,
-    RowTile<32, 32, 128, 16, 16, 4>, RowTile<16, 32, 256, 16, 16, 4>>;
+    RowTile<64, 32, 128, 32, 16, 4>, RowTile<32, 64, 128, 16, 32, 4>, RowTile<32, 64, 256, 16, 32, 4>,
+    RowTile<32, 32, 64, 16, 16, 6>, RowTile<32, 32, 128, 16, 16, 4>, RowTile<16, 32, 256, 16, 16, 4>>;
 
 }  // namespace step_06_autotune

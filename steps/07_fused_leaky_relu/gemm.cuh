@@ -250,9 +250,9 @@ using Tiles = gemm::TypeList<EveryLayoutTile>;
 using MoreTiles =
     gemm::TypeList<RowTile<128, 256, 32, 64, 64, 4>, RowTile<224, 128, 64, 112, 32, 3>, RowTile<192, 128, 64, 48, 64, 3>,
                    RowTile<160, 128, 64, 80, 32, 3>, RowTile<112, 128, 64, 112, 32, 3>, RowTile<96, 128, 64, 48, 64, 3>,
-                   RowTile<96, 64, 64, 48, 32, 4>, RowTile<128, 128, 64, 64, 32, 4>, RowTile<128, 64, 64, 64, 32, 4>,
-                   RowTile<64, 64, 64, 32, 32, 6>, RowTile<32, 64, 64, 16, 32, 6>, RowTile<32, 32, 64, 16, 16, 6>,
-                   RowTile<32, 32, 128, 16, 16, 4>, RowTile<16, 32, 256, 16, 16, 4>>;
+                   RowTile<96, 128, 64, 48, 32, 4>, RowTile<96, 64, 128, 48, 32, 4>, RowTile<128, 128, 64, 64, 32, 4>,
+                   RowTile<128, 64, 128, 64, 32, 3>, RowTile<64, 64, 128, 32, 32, 4>, RowTile<32, 64, 64, 16, 32, 6>,
+                   RowTile<32, 64, 128, 16, 32, 4>, RowTile<32, 32, 128, 16, 16, 4>, RowTile<16, 32, 256, 16, 16, 4>>;
 /// The first is what the step is about, and what MoreTiles are built with.
 using Activations = gemm::TypeList<gemm::LeakyRelu, gemm::Relu, gemm::GeluTanh, gemm::Silu, gemm::Identity>;
 

@@ -760,6 +760,7 @@ class Tables(InFolder):
             "sm__cycles_active.avg",
             "sm__cycles_elapsed.max",
             "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed",
+            "l1tex__m_xbar2l1tex_read_sectors.avg.pct_of_peak_sustained_elapsed",
             "smsp__issue_active.avg.pct_of_peak_sustained_active",
             *(tables.STALL.format(name) for name in tables.STALLS),
         ]
@@ -768,16 +769,16 @@ class Tables(InFolder):
         self.assertRegex(self.run_tables(False)[1], f"{path} does not hold ncu's launches")
         self.put(path, header)
         self.assertRegex(self.run_tables(False)[1], "it is empty")
-        self.put(path, header + '0,"gemm_kernel<int>",1,2,3,4,5,6,7,8,9,10\n')
+        self.put(path, header + '0,"gemm_kernel<int>",1,2,3,4,5,6,7,8,9,10,11\n')
         self.assertRegex(self.run_tables(False)[1], "has no tile in its name")
         kernels = ['"k<Tile<128, 64, 32, 64, 16, 3, 8, 1>, 0>"', '"k<Tile<128, 64, 32, 64, 16, 3>, 0>"', '"k<Tile<8, 4, 2, 1, 1>, 0>"']
-        rows = (f"{at},{kernel},{busy},75,100,50,25,1.5,2.5,0.25,0,0.5\n" for at, (kernel, busy) in enumerate(zip(kernels, (60, 80, 70))))
+        rows = (f"{at},{kernel},{busy},75,100,50,40,25,1.5,2.5,0.25,0,0.5\n" for at, (kernel, busy) in enumerate(zip(kernels, (60, 80, 70))))
         self.put(path, header + "".join(rows))
         self.assertEqual(self.run_tables(False)[0], 0)
         text = self.read("README.md")
         lines = [line for line in text.splitlines() if "warp" in line][1:]
         self.assertEqual([line.split(" |")[0] for line in lines], ["| 128x64x32 warp 64x16 s3", "| 8x4x2 warp 1x1", "| 128x64x32 warp 64x16 s3 g8"])
-        self.assertIn("| 80.0 | 75.0 | 50.0 | 25.0 | 1.50 | 2.50 | 0.250 | 0 | 0.500 |\n", text)
+        self.assertIn("| 80.0 | 75.0 | 50.0 | 40.0 | 25.0 | 1.50 | 2.50 | 0.250 | 0 | 0.500 |\n", text)
 
     def test_fused(self):
         marker = "<!-- table fused docs/results/gpu.json step=01_naive -->"
