@@ -294,16 +294,15 @@ def limits_table(context):
             tile = tile_of_kernel(launch["Kernel Name"])
             active = float(launch["sm__cycles_active.avg"]) / float(launch["sm__cycles_elapsed.max"])
             shared = float(launch["l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"])
-            arriving = float(launch["l1tex__m_xbar2l1tex_read_sectors.avg.pct_of_peak_sustained_elapsed"])
             issue = float(launch["smsp__issue_active.avg.pct_of_peak_sustained_active"])
             waits = (rounded(float(launch[STALL.format(name)])) for name in STALLS)
-            rows.append((busy, [tile, rounded(busy), rounded(100 * active), rounded(shared), rounded(arriving), rounded(issue), *waits]))
+            rows.append((busy, [tile, rounded(busy), rounded(100 * active), rounded(shared), rounded(issue), *waits]))
         if not rows:
             raise ValueError("it is empty")
     except (OSError, KeyError, ValueError, ZeroDivisionError) as error:
         raise BadTable(f"{path} does not hold ncu's launches: {error}; record it with tools/gpu-checks limits") from None
     rows.sort(key=lambda row: -row[0])
-    header = ["tile", "tensor pipe busy, %", "SMs busy, %", "shared memory busy, %", "path from L2 busy, %", "issue slots busy, %"]
+    header = ["tile", "tensor pipe busy, %", "SMs busy, %", "shared memory busy, %", "issue slots busy, %"]
     return markdown([*header, *(f"warps waiting for {words}" for words in STALLS.values())], [row for _, row in rows])
 
 
