@@ -2,7 +2,7 @@
 /// Step 07: the activation in the epilogue, on sums that are still in registers: no second kernel reads and writes C again.
 ///
 /// Changes since 06:
-/// - The epilogue is applied to the accumulators before they are stored, column by column, so that it may hold a bias.
+/// - The epilogue is applied to the accumulators before they are stored, 16 rows at a time; it may hold a bias for each column.
 /// - The candidates are those that won somewhere in 06; for each, Activations lists what can be fused.
 #pragma once
 
@@ -199,20 +199,21 @@ __global__ __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm) void gemm_kerne
   for (; k_left > 0; k_left -= Tile::kBlockK) multiply_tile.template operator()<false>(k_left);
   __syncthreads();  // everybody has read the last stage before the epilogue overwrites it
 
-  // 3. Epilogue: bias and activation on the sums in registers, where a lane has the same columns in all of its rows ...
+  // 3. Epilogue, 16 rows at a time: bias and activation on the sums in registers; rounded, and stored in the memory of the tiles
+  decltype(gemm::in_column(epilogue, 0)) activation[4 * kFragmentsN];  // a lane has the same columns in all of its rows ...
 #pragma unroll
-  for (int j = 0; j < 4 * kFragmentsN; ++j) {
-    const int col = j / 2 * 8 + threadIdx.x % 4 * 2 + j % 2;  // in the warp's part: two neighbours of every eight are this lane's
-    const auto activation = gemm::in_column(epilogue, n_0 + warp_n + col);
-#pragma unroll
-    for (int i = 0; i < 2 * kFragmentsM; ++i) {
-      float& x = rC[i / 2][j / 2][i % 2 * 2 + j % 2];
-      x = activation(x);
-    }
-  }
-  // ... then they are rounded and stored, in the memory of the tiles
+  for (int j = 0; j < 4 * kFragmentsN; ++j)  // ... two neighbours of every eight
+    activation[j] = gemm::in_column(epilogue, n_0 + warp_n + j / 2 * 8 + threadIdx.x % 4 * 2 + j % 2);
   Out* const sC = reinterpret_cast<Out*>(sA) + warp * device::kStoreFragmentsElements<Tile::kWarpN>;
-  device::store_fragments(rC, sC, C, m_0 + warp_m, n_0 + warp_n, c_chunks, gemm::Identity{});
+#pragma unroll
+  for (int i = 0; i < kFragmentsM; ++i) {
+#pragma unroll
+    for (int j = 0; j < 8 * kFragmentsN; ++j) {
+      float& x = rC[i][j / 4][j % 4];
+      x = activation[j / 4 * 2 + j % 2](x);
+    }
+    device::store_fragments(rC[i], sC, C, m_0 + warp_m + i * kFragment, n_0 + warp_n, c_chunks, gemm::Identity{});
+  }
 }
 
 /// What runs where a tile is not compiled for the operands' layout.
