@@ -82,21 +82,30 @@ def time_in_rounds(torch, contestants, plan, while_running=None):
         stream.synchronize()
         return Runner(graph.replay, launches, True)
 
-    def runner_of(contestant):
+    def shortest_launch(runner, period):
+        shortest, start = math.inf, time.monotonic()
+        while time.monotonic() - start < period:
+            shortest = min(shortest, seconds_of(runner.run) / runner.launches)
+        return shortest
+
+    def warm(contestant):
         launch_next(contestant)  # the first one loads modules
         stream.synchronize()
         # Starting a kernel from Python takes longer than many a kernel: only a graph tells how long that takes, and long ones need
         # one too.
         runner = graph_of(contestant, plan.sets) if plan.graphs else Runner(lambda: launch_next(contestant))
-        shortest, warm_up = math.inf, time.monotonic()
-        while time.monotonic() - warm_up < WARM_UP_SECONDS:
-            shortest = min(shortest, seconds_of(runner.run) / runner.launches)
-        launches = launches_of(shortest, plan.sets)
+        shortest_launch(runner, WARM_UP_SECONDS)
+        return runner
+
+    def lengthened(contestant, runner):
+        launches = launches_of(shortest_launch(runner, WARM_UP_SECONDS / 4), plan.sets)
         return graph_of(contestant, launches) if plan.graphs and launches > runner.launches else runner
 
+    contestants = list(contestants)
     torch.cuda.synchronize()
     with torch.cuda.stream(stream):
-        runners = [runner_of(each) for each in contestants]
+        runners = [warm(each) for each in contestants]  # all of them, before anybody's number of launches is decided
+        runners = [lengthened(*each) for each in zip(contestants, runners)]
         seconds = alternate(runners, plan, seconds_of, while_running)
     stream.synchronize()
     return [(each, runner.launches, runner.graph) for each, runner in zip(seconds, runners)]

@@ -245,6 +245,53 @@ class Rounds(unittest.TestCase):
         seconds = rounds.alternate(runners, rounds.Plan(min_rounds=3, max_rounds=4, seconds=1e9), seconds_of, None, lambda: now[0])
         self.assertEqual(len(seconds[0]), 4)
 
+    def test_launches_are_counted_when_all_are_warm(self):
+        # A GPU whose clock rises 30 ms after its first launch: 1.1 ms become 0.9, of which a run has two.
+        now, capturing = [0.0], []
+
+        def launch(_):
+            if capturing:
+                capturing[-1].append(launch)
+            else:
+                now[0] += 1.1e-3 if now[0] < 30e-3 else 0.9e-3
+
+        class Event:
+            def __init__(self, **_):
+                self.at = 0.0
+
+            def record(self, _):
+                self.at = now[0]
+
+            def synchronize(self):
+                pass
+
+            def elapsed_time(self, end):
+                return 1e3 * (end.at - self.at)
+
+        class Graph:
+            def __init__(self):
+                self.launches = []
+
+            def capture_begin(self):
+                capturing.append(self.launches)
+
+            def capture_end(self):
+                capturing.pop()
+
+            def replay(self):
+                for each in self.launches:
+                    each(0)
+
+        cuda = types.SimpleNamespace(
+            Stream=mock.Mock, Event=Event, CUDAGraph=Graph, stream=lambda _: contextlib.nullcontext(), synchronize=lambda: None
+        )
+        with mock.patch.object(rounds.time, "monotonic", lambda: now[0]):
+            timings = rounds.time_in_rounds(types.SimpleNamespace(cuda=cuda), iter([launch, launch]), rounds.Plan())
+        self.assertEqual([launches for _, launches, _ in timings], [2, 2])
+        for seconds, _, graph in timings:
+            self.assertTrue(graph)
+            self.assertAlmostEqual(max(seconds), 0.9e-3)
+
 
 class Program(unittest.TestCase):
     def run_main(self, *arguments):
