@@ -1063,48 +1063,44 @@ class Tuning(unittest.TestCase):
         again = {results.setting(each): {tile["tile"]: tile["seconds"] for tile in each["tuning"]} for each in second["results"]}
         squares = 0
         for each in first["results"]:
-            chosen, seconds = each["tuning"][0]["tile"], again[results.setting(each)]
-            if chosen not in seconds:  # it became a candidate after the second search
-                continue
+            seconds = again[results.setting(each)]
+            # Of what both searched: some tiles may have become candidates after the second one.
+            chosen = next(tile["tile"] for tile in each["tuning"] if tile["tile"] in seconds)
             with self.subTest(shape=(each["m"], each["n"], each["k"]), chosen=chosen):
                 self.assertIsNotNone(seconds[chosen])
                 self.assertLessEqual(seconds[chosen], 1.02 * min(time for time in seconds.values() if time))
             squares += each["m"] == each["n"] == each["k"]
-        self.assertGreaterEqual(squares, 29)
+        self.assertGreaterEqual(squares, 31)
 
 
 class OfTheMeasuredBenchmark(unittest.TestCase):
-    """The benchmark's squares, measured twice (tools/gpu-checks bench repeat)."""
+    """The benchmark's squares, measured twice on one GPU (tools/gpu-checks bench repeat)."""
 
     @staticmethod
     def load(*name):
         return results.load(os.path.join(ladder.ROOT, "docs", "results", "h200", *name))
 
-    @staticmethod
-    def change(old, new, name):
-        medians = [each[name]["cublasGemmEx"]["median"] for each in (old, new)]
-        return abs(medians[1] / medians[0] - 1)
-
     def test_ratios_to_cublas_agree_from_1024_on(self):
         first, second = self.load("bench-f16-hot.json"), self.load("repeat", "bench-f16-hot.json")
-        uuids = {run["gpu"].get("uuid") for run in (first, second)}
-        same_gpu = len(uuids) == 1 and None not in uuids
+        # Two GPUs of a model are not equally fast: at 1408, cuBLAS took 4 to 10 % longer on one than on another.
+        self.assertIsNotNone(first["gpu"]["uuid"])
+        self.assertEqual(first["gpu"]["uuid"], second["gpu"]["uuid"])
         before = {(each["step"], *results.setting(each)): each for each in first["results"]}
-        sizes = {}
+        sizes, otherwise = {}, []
         for new in second["results"]:
             old = before[new["step"], *results.setting(new)]
-            # Another GPU of the model may run cuBLAS at another speed: one took 4 to 10 % longer at 1408, in all parts.
-            if new["m"] < 1024 or (not same_gpu and self.change(old, new, "baselines") > 0.03):
+            if new["m"] < 1024:
                 continue
+            sizes.setdefault(new["step"], set()).add(new["m"])
             # With another number of launches in a run, a round has other shares, and the power limit other clocks (timing.cpp).
             if old["time"]["graph"] != new["time"]["graph"]:
+                otherwise.append((new["step"], new["m"]))
                 continue
             with self.subTest(step=new["step"], size=new["m"]):
-                self.assertLess(self.change(old, new, "ratio"), 0.03)
-            sizes.setdefault(new["step"], set()).add(new["m"])
-        self.assertEqual(len(sizes), 7)
-        for step, measured in sizes.items():
-            self.assertGreaterEqual(len(measured), 24 if same_gpu else 22, step)
+                medians = [each["ratio"]["cublasGemmEx"]["median"] for each in (old, new)]
+                self.assertLess(abs(medians[1] / medians[0] - 1), 0.03)
+        self.assertEqual([len(measured) for measured in sizes.values()], 7 * [25])
+        self.assertLessEqual(len(otherwise), 1, otherwise)
 
 
 if __name__ == "__main__":
