@@ -39,7 +39,7 @@ CEILINGS = {
     "mma_f16_flops": 640e12,
     "mma_bf16_flops": 650e12,
 }
-GPU = {"name": "GPU", "compute_capability": 90, "multiprocessors": 132, "l2_bytes": 60 << 20, "memory_bytes": 10**11}
+GPU = {"name": "GPU", "uuid": "GPU-1", "compute_capability": 90, "multiprocessors": 132, "l2_bytes": 60 << 20, "memory_bytes": 10**11}
 
 
 def parse(*arguments):
