@@ -3,7 +3,7 @@
 ///
 /// Changes since 05:
 /// - Tiles and MoreTiles list the candidates; a tile says which layouts it is compiled for.
-/// - An operand may be wider than what a block copies of eight rows at once, such as 256 columns for 128 threads.
+/// - Rows of a tile may be longer: a block copies fewer than eight of them at once, such as four of 256 columns for 128 threads.
 #pragma once
 
 #include "common/device/store_fragments.cuh"

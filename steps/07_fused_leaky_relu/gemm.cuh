@@ -3,7 +3,7 @@
 ///
 /// Changes since 06:
 /// - The epilogue is applied to the accumulators before they are stored, 16 rows at a time; it may hold a bias for each column.
-/// - The candidates are those that won somewhere in 06; for each, Activations lists what can be fused.
+/// - The candidates are most of those that won somewhere in 06; for each, Activations lists what can be fused.
 #pragma once
 
 #include "common/device/store_fragments.cuh"
