@@ -11,6 +11,7 @@
 #include "common/harness/baselines.h"
 #include "common/harness/ceilings.h"
 #include "common/harness/nvml.h"
+#include "common/harness/statistics.h"
 #include "common/harness/timing.h"
 
 namespace harness {
@@ -141,10 +142,8 @@ std::vector<Competitor> find_baselines(const Variant& variant, const Problem& p,
   // Whoever is chosen is warmed up again. The clocks are up from the second candidate on: the longer warm-up, 16 times, would take
   // more time than all that is reported.
   quick.warm_up = 2e-3;
-  const Timings timings = time_in_rounds(contestants, quick);
-  std::size_t best = 0;
-  for (std::size_t i = 1; i < candidates.size(); ++i)
-    if (timings.sample(i).median < timings.sample(best).median) best = i;
+  const std::vector<double> seconds = comparable(time_in_rounds(contestants, quick).seconds);
+  const auto best = static_cast<std::size_t>(std::min_element(seconds.begin(), seconds.end()) - seconds.begin());
   found.push_back(
       {epilogue.is_identity() ? kLt : kLtFused, static_cast<int>(candidates.size()), epilogue, candidates[best].launch});
   return found;

@@ -119,6 +119,18 @@ TEST_CASE("roofline: the figures that the course teaches") {
   CHECK(with_prefix(0) == "0.00 ");
 }
 
+TEST_CASE("contestants are compared round by round") {
+  // The clocks fall by a quarter in the fourth round, before the first contestant's turn and after the second one's, which is 5 %
+  // slower.
+  const std::vector<double> first = {4, 4, 4, 5, 5, 5, 5}, second = {4.2, 4.2, 4.2, 4.2, 5.25, 5.25, 5.25};
+  CHECK(quantile(second, 0.5) < quantile(first, 0.5));
+  CHECK(comparable({first, second})[0] == 5);
+  CHECK(comparable({first, second})[1] == doctest::Approx(5.25));
+  CHECK(comparable({second, first})[1] < comparable({second, first})[0]);
+  CHECK(comparable({{0, 0, 0}, {2, 1, 3}})[1] == 2);  // the clock did not resolve the first
+  CHECK(comparable({{0, 2, 2}, {9, 1, 1}})[1] == 1);
+}
+
 TEST_CASE("quantiles") {
   CHECK(quantile({3}, 0.2) == 3);
   CHECK(quantile({4, 1, 3, 2}, 0.5) == 2.5);

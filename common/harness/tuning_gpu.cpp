@@ -5,6 +5,7 @@
 
 #include "common/device/device.cuh"
 #include "common/harness/backend.h"
+#include "common/harness/statistics.h"
 #include "common/harness/timing.h"
 
 namespace harness {
@@ -56,10 +57,7 @@ std::vector<double> seconds_of(const std::vector<const Variant*>& variants, cons
   for (const Variant* v : variants) contestants.push_back({[v, &p](int) { run_once(*v, p); }});
   TimingPlan plan;
   plan.min_rounds = 7, plan.max_rounds = 51, plan.seconds = 0.05 * static_cast<double>(variants.size());
-  const Timings timings = time_in_rounds(contestants, plan);
-  std::vector<double> seconds;
-  for (std::size_t i = 0; i < variants.size(); ++i) seconds.push_back(timings.sample(i).median);
-  return seconds;
+  return comparable(time_in_rounds(contestants, plan).seconds);
 }
 
 void show_progress(std::size_t done, std::size_t all) {

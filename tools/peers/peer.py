@@ -124,6 +124,16 @@ def quantiles(values):
     return {"median": quantile(values, 0.5), "q20": quantile(values, 0.2), "q80": quantile(values, 0.8)}
 
 
+def comparable(seconds):
+    """From each contestant's rounds to what it takes beside the first one, as common/harness/statistics.cpp does."""
+    first = seconds[0]
+    compared = []
+    for each in seconds:
+        ratios = [mine / of_first for mine, of_first in zip(each, first) if of_first > 0]
+        compared.append(quantile(first, 0.5) * quantile(ratios, 0.5) if ratios else quantile(each, 0.5))
+    return compared
+
+
 def sample(seconds, launches, graph):
     """Of one contestant's rounds, seconds per launch each."""
     return {**quantiles(seconds), "rounds": len(seconds), "launches": launches, "graph": graph}

@@ -305,15 +305,15 @@ def tune(torch, kernel, problem, plan):
     while waiting:
         # Each group beside the best so far, in units of its time: so clocks and temperature are the same for both.
         group, waiting = waiting[:GROUP], waiting[GROUP:]
-        tiles = group + ([best] if best else [])
+        tiles = ([best] if best else []) + group
 
         def contestant(tile):
             return lambda i: kernel.launch(tile, problem.a[i].view, problem.b[i].view, problem.c[i].view)
 
         quick = rounds.Plan(plan.sets, plan.graphs, 5, 51, 0.03 * len(tiles))
-        medians = [peer.quantile(each[0], 0.5) for each in rounds.time_in_rounds(torch, map(contestant, tiles), quick)]
-        scale = seconds[best] / medians[-1] if best else 1
-        seconds.update({tile: scale * median for tile, median in zip(group, medians)})
+        taken = peer.comparable([each[0] for each in rounds.time_in_rounds(torch, map(contestant, tiles), quick)])
+        scale = seconds[best] / taken[0] if best else 1
+        seconds.update({tile: scale * each for tile, each in zip(tiles, taken)})
         best = min(seconds, key=seconds.get)
     entries = [
         {"tile": str(tile), "seconds": seconds[tile], "bound": None, "model": None}
