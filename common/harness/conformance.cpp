@@ -104,7 +104,12 @@ std::vector<Case> cases() {
   add("vectors aligned, shape ragged", {m, k, 24, 1, 0}, {k, n, 68, 1, 0}, {m, n, 68, 1, 0});
   add("transposed, vectors aligned, shape ragged", {m, k, 1, 48, 0}, {k, n, 1, 24, 0}, {m, n, 68, 1, 0});
   add("chunks of 16 bytes aligned, shape ragged", {m, k, 24, 1, 0}, {k, n, 72, 1, 0}, {m, n, 72, 1, 0});
-  add("the same, several tiles", {150, 91, 96, 1, 0}, {91, 277, 280, 1, 0}, {150, 277, 280, 1, 0});
+  // Each of the three alone, where strides say that there are chunks.
+  add("chunks of 16 bytes, A misaligned", {m, k, 24, 1, 1}, {k, n, 72, 1, 0}, {m, n, 72, 1, 0});
+  add("chunks of 16 bytes, B misaligned", {m, k, 24, 1, 0}, {k, n, 72, 1, 1}, {m, n, 72, 1, 0});
+  add("chunks of 16 bytes, C misaligned", {m, k, 24, 1, 0}, {k, n, 72, 1, 0}, {m, n, 72, 1, 1});
+  add("chunks of 16 bytes, nothing to add up", {m, 0, 24, 1, 0}, {0, n, 72, 1, 0}, {m, n, 72, 1, 0});
+  add("chunks of 16 bytes aligned, shape ragged, several tiles", {150, 91, 96, 1, 0}, {91, 277, 280, 1, 0}, {150, 277, 280, 1, 0});
   add("every second element", {m, k, 2 * k, 2, 0}, {k, n, 2 * n, 2, 0}, {m, n, 2 * n, 2, 0});
   add("both strides odd", {m, k, 50, 3, 0}, {k, n, 3, 64, 0}, {m, n, 211, 3, 0});
   add("column-major C", A, B, column_major(m, n));

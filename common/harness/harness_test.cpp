@@ -303,6 +303,15 @@ TEST_CASE("files are written whole or not at all") {
   CHECK(read(file) == "second");
   CHECK(files_in(folder.path) == 1);
 
+  SUBCASE("asked early") {
+    check_writable(file);
+    check_writable(folder.file("new.json"));
+    CHECK(read(file) == "second");
+    CHECK(files_in(folder.path) == 1);
+    CHECK_THROWS_WITH_AS(check_writable("/dev/null"), doctest::Contains("not a regular file; name another one"), BadInput);
+    CHECK_THROWS_WITH_AS(check_writable(folder.path), doctest::Contains("not a regular file"), BadInput);
+    CHECK_THROWS_WITH_AS(check_writable(folder.file("no/x.json")), doctest::Contains("No such file"), BadInput);
+  }
   SUBCASE("no such folder") {
     CHECK_THROWS_WITH_AS(write_file(folder.file("no/x.json"), "x"), doctest::Contains("No such file"), BadInput);
   }

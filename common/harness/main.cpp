@@ -114,7 +114,7 @@ int run(const Arguments& arguments) {
   prepare(arguments);
   const std::vector<Spec> problems = with_epilogue(arguments.problems, arguments);
   for (const Spec& spec : problems) check_affordable(spec, arguments, to_measure(variants_for(spec), arguments));
-  if (!arguments.json.empty()) write_file(arguments.json + ".test", ""), std::remove((arguments.json + ".test").c_str());
+  if (!arguments.json.empty()) check_writable(arguments.json);
   const Machine machine = this_machine();
   if (arguments.tune && !arguments.json.empty() && machine.backend != "gpu")
     throw BadInput("--tune --json: the interpreter times nothing that a result file could hold; leave one of them out");

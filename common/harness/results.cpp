@@ -1,6 +1,7 @@
 #include "common/harness/results.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -174,6 +175,15 @@ std::string to_json(const Machine& m, const Ceilings& ceilings, const std::vecto
                            {"results", ordered_json::array()}};
   for (const Result& r : results) document["results"].push_back(json(r));
   return document.dump(1) + "\n";
+}
+
+void check_writable(const std::string& path) {
+  struct stat there {};
+  if (stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
+    throw BadInput("cannot write " + path + ": it is not a regular file; name another one");
+  const std::string trial = path + "." + std::to_string(getpid()) + ".trial";
+  write_file(trial, "");
+  unlink(trial.c_str());
 }
 
 void write_file(const std::string& path, const std::string& text) {

@@ -1,6 +1,7 @@
 #include "common/harness/text.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +12,7 @@ namespace harness {
 std::string digits(double x) {  // three significant ones
   char text[32];
   std::snprintf(text, sizeof text, "%.2e", x);
+  if (!std::isfinite(x)) return text;
   const int exponent = std::atoi(std::strchr(text, 'e') + 1);  // of the rounded number: 9.996 has one more digit than it seems
   std::snprintf(text, sizeof text, "%.*f", std::clamp(2 - exponent, 0, 6), x);
   return text;

@@ -47,6 +47,12 @@ std::string file_name(const std::string& text) {
   return name + "-" + hexadecimal(fnv1a(text));
 }
 
+// Whether file_name() may have made it: it ends with a dash and a hash.
+bool is_file_name(const std::string& text) {
+  const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  return text.size() > 16 && text[text.size() - 17] == '-' && std::all_of(text.end() - 16, text.end(), is_digit);
+}
+
 ordered_json json(const TuningKey& key) {
   return {{"step", key.step},
           {"kernel_version", key.kernel_version},
@@ -86,6 +92,8 @@ TuningCache::Row row_of(const std::string& text) {
   if (text.substr(0, end) != header(content)) throw std::runtime_error("damaged, or of another version");
   const ordered_json j = ordered_json::parse(content), &k = j.at("key");
   TuningCache::Row row;
+  for (const char* extent : {"m", "n", "k"})
+    if (!k.at(extent).is_number_unsigned()) throw std::runtime_error("without a shape");
   const std::string layout = k.at("layout"), in = k.at("in"), out = k.at("out"), epilogue = k.at("epilogue");
   row.key = {k.at("step"),
              k.at("kernel_version"),
@@ -99,7 +107,7 @@ TuningCache::Row row_of(const std::string& text) {
     row.entry.pruned = j.at("pruned");
   else
     row.entry.seconds = j.at("seconds");
-  if (row.entry.pruned.empty() && !(row.entry.seconds > 0 && std::isfinite(row.entry.seconds)))
+  if (row.entry.pruned.empty() && !(row.entry.seconds > 1e-12 && std::isfinite(row.entry.seconds)))
     throw std::runtime_error("without a time");
   return row;
 }
@@ -168,7 +176,8 @@ std::string path_of(const std::string& folder, const TuningKey& key, const std::
   return folder_of(folder, key) + "/" + file_name(tile) + kSuffix;
 }
 
-// The files of a cache, finished or not: two folders down, with our suffixes. Whatever else is there is not ours.
+// The files of a cache, finished or not: two folders down, with names that we give. Whatever else is there is not ours, nor is what
+// a link leads to.
 template <class Body>
 void for_each_file(const std::string& root, const Body& body) {
   std::error_code ignored;
@@ -180,10 +189,20 @@ void for_each_file(const std::string& root, const Body& body) {
     std::sort(paths.begin(), paths.end());
     return paths;
   };
-  for (const fs::path& step : entries(root))
-    for (const fs::path& key : entries(step))
-      for (const fs::path& file : entries(key))
-        if (const std::string name = file.filename(); name.ends_with(kSuffix) || name.ends_with(kUnfinished)) body(file);
+  const auto folders = [&](const fs::path& folder) {
+    std::vector<fs::path> ours = entries(folder);
+    std::erase_if(ours, [&](const fs::path& path) {
+      return !is_file_name(path.filename()) || !fs::is_directory(fs::symlink_status(path, ignored));
+    });
+    return ours;
+  };
+  for (const fs::path& step : folders(root))
+    for (const fs::path& key : folders(step))
+      for (const fs::path& file : entries(key)) {
+        const std::string name = file.filename(), suffix = name.substr(std::min(name.find('.'), name.size()));
+        const bool is_ours = suffix == kSuffix || (suffix.starts_with(kSuffix) && suffix.ends_with(kUnfinished));
+        if (is_ours && is_file_name(name.substr(0, name.size() - suffix.size()))) body(file);
+      }
 }
 
 }  // namespace

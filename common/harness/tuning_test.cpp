@@ -303,6 +303,16 @@ TEST_CASE("the cache: clearing removes what is the cache's, and nothing else") {
   std::filesystem::create_directories(std::string(folder.path) + "/photos/2026");
   std::ofstream(std::string(folder.path) + "/photos/2026/cat.jpg") << "keep";
   std::ofstream(entries_in(folder.path).at(0) + ".1.2.new") << "unfinished";
+  const std::string ours = std::filesystem::path(entries_in(folder.path).at(0)).parent_path();
+  for (const char* theirs : {"/photos/2026/train.jsonl", "/photos/2026/config.new"})  // by our suffixes
+    std::ofstream(std::string(folder.path) + theirs) << "keep";
+  for (const char* theirs :
+       {"/train.jsonl", "/a-0123456789abcde.jsonl", "/a-0123456789abcdeg.jsonl", "/a-0123456789abcdef.txt.new"})
+    std::ofstream(ours + theirs) << "keep";
+  const Folder elsewhere;
+  std::filesystem::create_directories(std::string(elsewhere.path) + "/b-0123456789abcdef");
+  std::ofstream(std::string(elsewhere.path) + "/b-0123456789abcdef/c-0123456789abcdef.jsonl") << "keep";
+  std::filesystem::create_directory_symlink(elsewhere.path, std::string(folder.path) + "/link-0123456789abcdef");
   CHECK(cache.rows().size() == 2);
   CHECK(cache.clear() == 2);
   CHECK(cache.rows().empty());
@@ -310,7 +320,8 @@ TEST_CASE("the cache: clearing removes what is the cache's, and nothing else") {
   CHECK(std::filesystem::exists(std::string(folder.path) + "/photos/2026/cat.jpg"));
   std::size_t files = 0;
   for (const auto& file : std::filesystem::recursive_directory_iterator(folder.path)) files += file.is_regular_file();
-  CHECK(files == 2);
+  CHECK(files == 8);
+  CHECK(entries_in(elsewhere.path).size() == 1);
 }
 
 TEST_CASE("the cache: what killed processes left behind is removed after a while") {

@@ -28,8 +28,9 @@ def run_command(main):
         code = 2
     except KeyboardInterrupt:  # files that were being written have been removed
         code = 130
-    except OSError as error:  # every other file is guarded
-        print(f"course: cannot write to stdout: {error.strerror}.", file=sys.stderr)
+    except OSError as error:
+        where = f"use {error.filename}" if error.filename else "write to stdout"
+        print(f"course: cannot {where}: {error.strerror}.", file=sys.stderr)
         code = 2
         os._exit(code)  # Python would try to write the rest once more
     sys.exit(code)

@@ -589,6 +589,22 @@ class Compare(InFolder):
         self.assertIn("4 compared; 4 changes", process.stdout)
         self.assertIn("faster", self.compare(self.slower(1.02), gpu_document()).stdout)
 
+    def test_of_tuning(self):
+        def tuned(*seconds):
+            document = gpu_document()
+            tiles = [{"tile": f"tile {index}", "seconds": each, "bound": None, "model": None} for index, each in enumerate(seconds)]
+            document["results"] = [{**make_result("06_autotune", "tile 0", 1e6, True), "mode": "hot", "tuning": tiles}]
+            return document
+
+        process = self.compare(tuned(2e-6, 3e-6, None), tuned(6e-6, 9e-6, None), "--fail-beyond", "1")
+        self.assertEqual(process.returncode, 1)
+        self.assertRegex(process.stdout, r"ms, best tile +0\.00200 +0\.00600 +\+200\.00% .* slower")
+        self.assertEqual(self.compare(tuned(2e-6), tuned(2e-6), "--fail-beyond", "1").returncode, 0)
+        # Nothing that both have: no answer.
+        process = self.compare(tuned(2e-6), tuned(None), "--fail-beyond", "1")
+        self.assertEqual(process.returncode, 2)
+        self.assertIn("no result in common", process.stderr)
+
     def test_noise_of_both(self):
         old, new = gpu_document(), self.slower(1.05)
         for document, spread in ((old, 0.02), (new, 0.04)):
