@@ -312,6 +312,12 @@ TEST_CASE("files are written whole or not at all") {
     CHECK_THROWS_WITH_AS(check_writable(folder.path), doctest::Contains("not a regular file"), BadInput);
     CHECK_THROWS_WITH_AS(check_writable(folder.file("no/x.json")), doctest::Contains("No such file"), BadInput);
   }
+  SUBCASE("no regular file in its place") {
+    const std::string pipe = folder.file("pipe");
+    REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+    CHECK_THROWS_WITH_AS(write_file(pipe, "x"), doctest::Contains("not a regular file"), BadInput);
+    CHECK(std::filesystem::is_fifo(pipe));
+  }
   SUBCASE("no such folder") {
     CHECK_THROWS_WITH_AS(write_file(folder.file("no/x.json"), "x"), doctest::Contains("No such file"), BadInput);
   }

@@ -177,16 +177,24 @@ std::string to_json(const Machine& m, const Ceilings& ceilings, const std::vecto
   return document.dump(1) + "\n";
 }
 
-void check_writable(const std::string& path) {
+namespace {
+// Renaming would put a file in the place of a device.
+void refuse_irregular(const std::string& path) {
   struct stat there {};
   if (stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
     throw BadInput("cannot write " + path + ": it is not a regular file; name another one");
+}
+}  // namespace
+
+void check_writable(const std::string& path) {
+  refuse_irregular(path);
   const std::string trial = path + "." + std::to_string(getpid()) + ".trial";
   write_file(trial, "");
   unlink(trial.c_str());
 }
 
 void write_file(const std::string& path, const std::string& text) {
+  refuse_irregular(path);
   const std::string unfinished = path + "." + std::to_string(getpid()) + ".new";
   const auto refuse = [&](const char* what) {
     const std::string reason = std::strerror(errno);

@@ -100,9 +100,10 @@ Machine this_host();
 std::string to_json(const Machine& machine, const Ceilings& ceilings, const std::vector<Result>& results);
 
 /// Writes a file whole or not at all: under another name first, renamed when everything is on the disk.
-/// @throws BadInput when the folder cannot be written or the disk is full; what was at `path` stays.
+/// @throws BadInput when the folder cannot be written, the disk is full or what is there is no regular file; what was at `path`
+/// stays.
 void write_file(const std::string& path, const std::string& text);
-/// Finds out early whether write_file() can. @throws BadInput when it cannot, or when something is there that is no regular file
+/// Finds out early whether write_file() can. @throws BadInput when it cannot
 void check_writable(const std::string& path);
 
 /// Operations per second that a result file holds for `step`'s `tile` on `spec`, hot; nothing where it has no such result.
