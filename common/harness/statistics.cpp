@@ -12,14 +12,19 @@ double quantile(std::vector<double> values, double q) {
   return values[below] + (position - static_cast<double>(below)) * (values[above] - values[below]);
 }
 
+std::vector<double> ratios(const std::vector<double>& ours, const std::vector<double>& other) {
+  std::vector<double> ratios;
+  for (std::size_t round = 0; round < ours.size(); ++round)
+    if (ours[round] > 0) ratios.push_back(other[round] / ours[round]);
+  return ratios;
+}
+
 std::vector<double> comparable(const std::vector<std::vector<double>>& seconds) {
   const std::vector<double>& first = seconds.front();
   std::vector<double> compared;
   for (const std::vector<double>& each : seconds) {
-    std::vector<double> ratios;
-    for (std::size_t round = 0; round < each.size(); ++round)
-      if (first[round] > 0) ratios.push_back(each[round] / first[round]);
-    compared.push_back(ratios.empty() ? quantile(each, 0.5) : quantile(first, 0.5) * quantile(ratios, 0.5));
+    const std::vector<double> to_first = ratios(first, each);
+    compared.push_back(to_first.empty() ? quantile(each, 0.5) : quantile(first, 0.5) * quantile(to_first, 0.5));
   }
   return compared;
 }

@@ -87,11 +87,9 @@ Sample Timings::sample(std::size_t i) const {
 }
 
 Ratio Timings::ratio(std::size_t i, std::size_t other) const {
-  std::vector<double> ratios;
-  for (std::size_t round = 0; round < seconds[i].size(); ++round)
-    if (seconds[i][round] > 0) ratios.push_back(seconds[other][round] / seconds[i][round]);
-  if (ratios.empty()) return {};
-  return {quantile(ratios, 0.5), quantile(ratios, 0.2), quantile(ratios, 0.8)};
+  const std::vector<double> rounds = ratios(seconds[i], seconds[other]);
+  if (rounds.empty()) return {};
+  return {quantile(rounds, 0.5), quantile(rounds, 0.2), quantile(rounds, 0.8)};
 }
 
 Timings time_in_rounds(const std::vector<Contestant>& contestants, const TimingPlan& plan,

@@ -129,8 +129,8 @@ def comparable(seconds):
     first = seconds[0]
     compared = []
     for each in seconds:
-        ratios = [mine / of_first for mine, of_first in zip(each, first) if of_first > 0]
-        compared.append(quantile(first, 0.5) * quantile(ratios, 0.5) if ratios else quantile(each, 0.5))
+        to_first = ratio(first, each)
+        compared.append(quantile(first, 0.5) * to_first["median"] if to_first else quantile(each, 0.5))
     return compared
 
 

@@ -260,19 +260,6 @@ class Rounds(unittest.TestCase):
             else:
                 now[0] += 1.1e-3 if now[0] < 30e-3 else 0.9e-3
 
-        class Event:
-            def __init__(self, **_):
-                self.at = 0.0
-
-            def record(self, _):
-                self.at = now[0]
-
-            def synchronize(self):
-                pass
-
-            def elapsed_time(self, end):
-                return 1e3 * (end.at - self.at)
-
         class Graph:
             def __init__(self):
                 self.launches = []
@@ -288,7 +275,7 @@ class Rounds(unittest.TestCase):
                     each(0)
 
         cuda = types.SimpleNamespace(
-            Stream=mock.Mock, Event=Event, CUDAGraph=Graph, stream=lambda _: contextlib.nullcontext(), synchronize=lambda: None
+            Stream=mock.Mock, Event=FakeEvent, CUDAGraph=Graph, stream=lambda _: contextlib.nullcontext(), synchronize=lambda: None
         )
         with mock.patch.object(rounds.time, "monotonic", lambda: now[0]):
             timings = rounds.time_in_rounds(types.SimpleNamespace(cuda=cuda), iter([launch, launch]), rounds.Plan())

@@ -63,7 +63,7 @@ def counted(old, new):
 
 
 def compared(old, new):
-    """The lines for two results of the same thing."""
+    """The lines for two results of the same thing; none if there is nothing that both have."""
     for name in results.BASELINES:
         if results.ratio(old, name) and results.ratio(new, name):
             return [measured(f"% of {name}", results.ratio(old, name), results.ratio(new, name), 100, 1)]
@@ -71,19 +71,14 @@ def compared(old, new):
         return [measured("ms", old["time"], new["time"], 1e3, -1)]
     if fastest(old) and fastest(new):
         return [measured("ms, best tile", fastest(old), fastest(new), 1e3, -1)]
-    return counted(old.get("counters") or {}, new.get("counters") or {})
+    counters = [each.get("counters") or {} for each in (old, new)]
+    return counted(*counters) if any(counters) else []
 
 
 def fastest(result):
     """What the best tile took that tuning found, as a sample; None where nothing was tuned, or not timed."""
     times = [each["seconds"] for each in result.get("tuning") or [] if each["seconds"]]
     return dict.fromkeys(("median", "q20", "q80"), min(times)) if times else None
-
-
-def are_comparable(old, new):
-    return any(old.get(name) and new.get(name) for name in ("ratio", "time", "counters")) or bool(
-        fastest(old) and fastest(new)
-    )
 
 
 def describe(result, before=None):
@@ -131,7 +126,7 @@ def pairs(old, new):
     found = []
     for each in {results.identity(each): each for each in new}.values():
         same = before.get(results.identity(each)) or (others.get(first(each)) if each["first"] else None)
-        if same and are_comparable(same, each):
+        if same and compared(same, each):
             found.append((same, each))
     return found
 
