@@ -59,6 +59,9 @@ int cold_sets(const Spec& s) {
 }
 constexpr int kMaxSets = 8192;
 
+// How many rounds take in turn if a problem is measured hot. A large one lies on many pages by itself.
+int hot_sets(const Spec& s) { return static_cast<int>(std::clamp(double{1 << 30} / std::max(1.0, matrix_bytes(s)), 1.0, 16.0)); }
+
 // Copies of a problem's matrices in device memory. Set 0 is the problem itself.
 class BufferSets {
  public:
@@ -138,6 +141,7 @@ std::vector<Competitor> find_baselines(const Variant& variant, const Problem& p,
   std::vector<Contestant> contestants;
   for (const Cublas::Algorithm& a : candidates) contestants.push_back({[&](int set) { a.launch(buffers.baselines(set)); }});
   TimingPlan quick = plan;
+  if (!plan.cold) quick.sets = 1;
   quick.min_rounds = 3, quick.max_rounds = plan.graphs ? 7 : 31, quick.seconds = 0.2;
   // Whoever is chosen is warmed up again. The clocks are up from the second candidate on: the longer warm-up, 16 times, would take
   // more time than all that is reported.
@@ -179,7 +183,8 @@ void time_against_baselines(const Variant& variant, Problem& problem, const Argu
   const device::LaunchConfiguration launch = device::last_launch();  // of the step: it was verified just before
 
   TimingPlan plan;
-  plan.sets = arguments.mode == Mode::kHot ? 1 : cold_sets(problem.spec);
+  plan.cold = arguments.mode != Mode::kHot;
+  plan.sets = plan.cold ? cold_sets(problem.spec) : hot_sets(problem.spec);
   plan.graphs = arguments.mode != Mode::kSingle;
   plan.seconds = arguments.seconds;
   TestMatrix baseline_C("C of cuBLAS", problem.spec.out, row_major(problem.spec.m, problem.spec.n));
@@ -264,8 +269,8 @@ void check_affordable(const Spec& s, const Arguments& arguments, const std::vect
   const double matrices = matrix_bytes(s), mn = static_cast<double>(s.m) * static_cast<double>(s.n);
   double needed =
       matrices + (arguments.once ? 0 : mn * static_cast<double>(bytes(s.out))) + 16 * mn;  // with cuBLAS's C, the reference
-  if (arguments.mode != Mode::kHot && !arguments.once && s.flops() > 0) {
-    const int sets = cold_sets(s);
+  if (!arguments.once && s.flops() > 0) {
+    const int sets = arguments.mode == Mode::kHot ? hot_sets(s) : cold_sets(s);
     if (sets > kMaxSets)
       throw BadInput("--mode cold or single: " + s.shape() + " is so small that " + std::to_string(sets) +
                      " sets of matrices would be needed to flush the L2 cache; choose a larger --shape, or --mode hot");

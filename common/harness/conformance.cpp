@@ -204,6 +204,10 @@ void check_long_k(const Step& step) {
     const auto check = [&](const Case& c, const std::string& order) {
       INFO(title(step, v) << ": " << c.name << order);
       CHECK(run(v, c, small_integers(1), small_integers(2), true) == "");
+      if (v.numbers.threads == 0) return;
+      // Another tile's kernel would be as right.
+      CHECK(device::last_launch().block.x == static_cast<unsigned>(v.numbers.threads));
+      CHECK(device::last_launch().shared_bytes == v.numbers.shared_bytes);
     };
     const Case rows = dense(m, n, k, false, false, 0);
     if (v.in != step.variants.front().in || v.out != v.in) {  // with other types, the way is the same
@@ -406,7 +410,8 @@ std::string wrong_epilogue(const Variant& v) {
     for (const bool with_bias : {false, true})
       for (const Case& c : all)
         for (const auto& value : values) {
-          if ((with_bias && !f.takes_bias) || !is_own(v, c)) continue;
+          // What a tile leaves to another one is tested with the first.
+          if ((with_bias && !f.takes_bias) || (!is_own(v, c) && &c != all)) continue;
           if (const std::string wrong = run_fused(v, f, with_bias, c, value.a, value.b); !wrong.empty())
             return harness::name({f.activation, with_bias}) + ", " + c.name + ", " + value.name + ": " + wrong;
         }
@@ -468,6 +473,23 @@ void check_counters([[maybe_unused]] const Step& step, [[maybe_unused]] std::siz
       CHECK(differences(rows[at++], counted) == "");
     }
     CHECK(at == rows.size());
+  }
+#endif
+}
+
+void check_bank_conflicts([[maybe_unused]] const Step& step) {
+#ifdef COURSE_ON_INTERPRETER
+  for (const Variant& v : step.variants) {
+    if (v.in != DType::kF16 || v.out != v.in) continue;
+    INFO(title(step, v));
+    interpreter::clear_profiles();
+    REQUIRE(run(v, dense(v.numbers.block_m, v.numbers.block_n, 2 * v.numbers.block_k, false, false, 0), fractions(1), fractions(2),
+                false) == "");
+    for (const auto& metric : interpreter::metrics(interpreter::profiles().back().total)) {
+      if (metric.name.find("sm__sass_l1tex_data_bank_conflicts") == metric.name.npos) continue;
+      INFO(metric.name);
+      CHECK(metric.value == 0);
+    }
   }
 #endif
 }

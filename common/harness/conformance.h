@@ -25,6 +25,10 @@ void check_lesson_problem(const Step& step);
 /// @param tables how many there must be, so that none is lost unseen
 void check_counters(const Step& step, std::size_t tables);
 
+/// On the interpreter, no tile in f16 copies or loads fragments with bank conflicts, from row-major A and B. On a GPU, does
+/// nothing.
+void check_bank_conflicts(const Step& step);
+
 /// Projects what the interpreter counts of each tile at 256 x 256 x 1024 to an H200, and compares with what was measured there at
 /// 4096 x 4096 x 4096. On a GPU, does nothing.
 /// @param error the largest that is allowed, as a part of the measured rate

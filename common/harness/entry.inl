@@ -85,24 +85,29 @@ constexpr TileNumbers tile_numbers() {
   return n;
 }
 
-template <class Tile, class In, class Out, bool is_first_tile = true>
+template <class Tile, class In, class Out, bool is_first_tile = true, bool with_affine = is_first_tile>
 Variant variant() {
   Variant v{tile_name<Tile>(), 1, 1, kDType<In>, kDType<Out>, run<Tile, In, Out, gemm::Identity>, nullptr, tile_numbers<Tile>()};
   // A tile that has slices along k is loaded by its block as a whole; without them, each thread loads for itself.
   if constexpr (requires { Tile::kBlockK; }) v.tile_m = Tile::kBlockM, v.tile_n = Tile::kBlockN;
   if constexpr (is_first_input<In> && std::is_same_v<In, Out>) {
-    if constexpr (is_first_tile && !kIsFused) v.gemm_affine = run<Tile, In, Out, Affine>;
+    if constexpr (with_affine && !kIsFused) v.gemm_affine = run<Tile, In, Out, Affine>;
   }
   if constexpr (std::is_same_v<In, Out>)
     add_fused<Tile, In, is_first_tile && is_first_input<In>>(v.fused, this_step_namespace::Activations{});
   return v;
 }
 
+template <class Tile, class... Tiles>
+constexpr bool is_first_of = std::is_same_v<Tile, decltype(first_of(gemm::TypeList<Tiles...>{}))>;
+
 template <class In, class... Tiles, class... MoreTiles>
 void add_variants(std::vector<Variant>& all, gemm::TypeList<Tiles...>, gemm::TypeList<MoreTiles...>) {
   (all.push_back(variant<Tiles, In, In>()), ...);
   if constexpr (!std::is_same_v<In, float> && !kIsFused) (all.push_back(variant<Tiles, In, float>()), ...);
-  if constexpr (is_first_input<In> || kIsTuned) (all.push_back(variant<MoreTiles, In, In, false>()), ...);
+  // The first candidate that is compiled for one layout gets the epilogue too: it hands it on to another tile.
+  if constexpr (is_first_input<In> || kIsTuned)
+    (all.push_back(variant<MoreTiles, In, In, false, kIsTuned && is_first_of<MoreTiles, MoreTiles...>>()), ...);
 }
 
 template <class Activations>

@@ -1,8 +1,10 @@
 // What only a GPU can test of the harness: cuBLAS as a baseline, timing, ceilings.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
+#include <vector>
 
 #include "common/device/device.cuh"
 #include "common/harness/baselines.h"
@@ -126,13 +128,13 @@ TEST_CASE("layouts that cuBLAS does not have give no baseline") {
   has_none(row_major(8, 0), row_major(0, 8), row_major(8, 8));  // nothing to add up
 }
 
-TEST_CASE("rounds: who is slower, by how much; sets in turn; graphs where launches are short") {
+TEST_CASE("rounds: who is slower, by how much; cold, sets in turn; graphs where launches are short") {
   constexpr std::size_t kSmall = 64 << 20, kLarge = 4 * kSmall;
   const device::Buffer<unsigned char> memory(kLarge, "memory");
   const auto fill = [&](std::size_t bytes) { DEVICE_CHECK(cudaMemsetAsync(memory.data(), 0, bytes, device::stream())); };
   std::multiset<int> sets;
   TimingPlan plan;
-  plan.sets = 3, plan.min_rounds = 9, plan.max_rounds = 15, plan.seconds = 0.05;
+  plan.sets = 3, plan.cold = true, plan.min_rounds = 9, plan.max_rounds = 15, plan.seconds = 0.05;
   int conditions = 0;
   const Timings t = time_in_rounds({{[&](int set) { fill(kSmall), sets.insert(set); }}, {[&](int) { fill(kLarge); }}, {[&](int) {
                                       for (int i = 0; i < 50; ++i) fill(kLarge);
@@ -161,6 +163,28 @@ TEST_CASE("rounds: who is slower, by how much; sets in turn; graphs where launch
   const Timings single = time_in_rounds({{[&](int) { fill(kSmall); }}}, plan);
   CHECK(!single.graph[0]);
   CHECK(single.launches[0] == 1);
+}
+
+TEST_CASE("rounds: hot, each is of one set, which a launch brings into the cache; a long launch is a round by itself") {
+  constexpr std::size_t kBytes = 64 << 20;
+  const device::Buffer<unsigned char> memory(kBytes, "memory");
+  const auto fill = [&](int times) {
+    for (int i = 0; i < times; ++i) DEVICE_CHECK(cudaMemsetAsync(memory.data(), 0, kBytes, device::stream()));
+  };
+  std::vector<int> with_short, with_long;
+  TimingPlan plan;
+  plan.sets = 3, plan.min_rounds = plan.max_rounds = 8;
+  const Timings t = time_in_rounds(
+      {{[&](int set) { fill(1), with_short.push_back(set); }}, {[&](int set) { fill(200), with_long.push_back(set); }}}, plan);
+  REQUIRE(t.graph[0]);
+  REQUIRE(!t.graph[1]);
+  const auto last = [](std::vector<int>& sets, std::size_t count) { return std::vector<int>(sets.end() - count, sets.end()); };
+  const std::vector<int> rounds = {0, 1, 2, 0, 1, 2, 0, 1};
+  CHECK(last(with_short, 8) == rounds);
+  CHECK(last(with_long, 8) == rounds);
+  // Before the rounds: warming up, with set 0, and capturing.
+  for (const int set : {1, 2}) CHECK(std::count(with_short.begin(), with_short.end() - 8, set) == t.launches[0]);
+  CHECK(std::count(with_long.begin(), with_long.end() - 8, 0) == static_cast<std::ptrdiff_t>(with_long.size()) - 8);
 }
 
 TEST_CASE("ceilings are those of a GPU") {

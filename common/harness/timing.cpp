@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <memory>
 
 #include "common/device/device.cuh"
 #include "common/harness/statistics.h"
@@ -69,12 +68,6 @@ class Graph {
   cudaGraphExec_t executable_ = nullptr;
 };
 
-struct Runner {
-  std::function<void()> run;
-  int launches = 1;
-  bool graph = false;
-};
-
 }  // namespace
 
 Sample Timings::sample(std::size_t i) const {
@@ -99,7 +92,7 @@ Timings time_in_rounds(const std::vector<Contestant>& contestants, const TimingP
   const StreamScope stream;
   Event begin, end;
   int next_set = 0;
-  const auto turn = [&] { return next_set++ % plan.sets; };
+  const auto turn = [&] { return plan.cold ? next_set++ % plan.sets : 0; };
 
   const auto shortest_launch = [&](const Contestant& c, double seconds) {
     double shortest = 1e9;
@@ -121,41 +114,49 @@ Timings time_in_rounds(const std::vector<Contestant>& contestants, const TimingP
     shortest_launch(c, plan.warm_up);
   }
 
-  std::vector<Runner> runners;
+  Timings timings;
   for (const Contestant& c : contestants) {
     const double shortest = shortest_launch(c, plan.warm_up / 4);
-    Runner runner;
-    if (shortest >= kSampleSeconds || !plan.graphs) {
-      runner.run = [&c, turn] { c.launch(turn()); };
-    } else {
+    int launches = 1;
+    if (plan.graphs && shortest < kSampleSeconds) {
+      launches = static_cast<int>(std::ceil(kSampleSeconds / std::max(shortest, 1e-6)));
       // Whole turns through the sets, so that each replay finds the caches as the one before left them.
-      const int wanted = static_cast<int>(std::ceil(kSampleSeconds / std::max(shortest, 1e-6)));
-      runner.launches = (wanted + plan.sets - 1) / plan.sets * plan.sets;
-      runner.graph = true;
-      auto graph = std::make_shared<Graph>([&] {
-        for (int i = 0; i < runner.launches; ++i) c.launch(i % plan.sets);
-      });
-      runner.run = [graph] { graph->launch(); };
-      runner.run();
+      if (plan.cold) launches = (launches + plan.sets - 1) / plan.sets * plan.sets;
     }
-    runners.push_back(std::move(runner));
+    timings.launches.push_back(launches);
+    timings.graph.push_back(plan.graphs && shortest < kSampleSeconds);
   }
 
-  Timings timings;
-  timings.seconds.resize(runners.size());
-  for (const Runner& r : runners) timings.launches.push_back(r.launches), timings.graph.push_back(r.graph);
+  const std::size_t n = contestants.size();
+  std::vector<std::vector<Graph>> graphs(n);  // of one set each, or one of all sets if the plan is cold
+  // Set by set, not one contestant after the other: where a graph itself lies matters too (3 % for cuBLAS, in the case of sets).
+  for (int set = 0; set < (plan.cold ? 1 : plan.sets); ++set)
+    for (std::size_t who = 0; who < n; ++who) {
+      if (!timings.graph[who]) continue;
+      graphs[who].emplace_back([&] {
+        for (int i = 0; i < timings.launches[who]; ++i) contestants[who].launch(plan.cold ? i % plan.sets : set);
+      });
+      graphs[who].back().launch();
+    }
+
+  timings.seconds.resize(n);
   const auto start = Clock::now();
   for (int round = 0; round < plan.max_rounds; ++round) {
     const bool last = round + 1 == plan.max_rounds || (round + 1 >= plan.min_rounds && since(start) > plan.seconds);
     // Forwards in even rounds, backwards in odd ones, each time beginning with another.
-    const std::size_t n = runners.size(), stride = round % 2 ? n - 1 : 1;
+    const std::size_t stride = round % 2 ? n - 1 : 1;
     for (std::size_t i = 0; i < n; ++i) {
       const std::size_t who = (static_cast<std::size_t>(round) + i * stride) % n;
+      const int set = plan.cold ? turn() : round % plan.sets;
+      if (graphs[who].size() > 1) contestants[who].launch(set);
       begin.record();
-      runners[who].run();
+      if (timings.graph[who])
+        graphs[who][static_cast<std::size_t>(set) % graphs[who].size()].launch();
+      else
+        contestants[who].launch(set);
       end.record();
       if (last && i == 0 && while_running) while_running();
-      timings.seconds[who].push_back(end.seconds_since(begin) / runners[who].launches);
+      timings.seconds[who].push_back(end.seconds_since(begin) / timings.launches[who]);
     }
     if (last) break;
   }

@@ -479,6 +479,29 @@ TEST_CASE("tuning: only what cannot win is left out") {
   CHECK(timed >= 8);
 }
 
+TEST_CASE("tuning: in the order of what the model expects, and what it expects leaves nothing out") {
+  Bench bench;
+  for (int i = 0; i < 6; ++i) bench.add("more " + std::to_string(i), tile(64, 64, 64, 32, 32, 3), 0);
+  bench.add("slowest", tile(32, 32, 32, 16, 16, 3), 0);
+  bench.add("fastest", tile(128, 128, 64, 64, 32, 3), 0);
+  const auto prediction = [&](const std::string& name) {
+    const auto found = std::find_if(bench.tiles.begin(), bench.tiles.end(), [&](const auto& v) { return v->tile == name; });
+    return predict((*found)->numbers, key().spec, bench.tuner.gpu);
+  };
+  // Between what the last tile takes at least and what is expected of it.
+  const double between = (prediction("slowest").bound + prediction("slowest").seconds) / 2;
+  for (auto& [name, seconds] : bench.seconds) seconds = between;
+  const Tuning t = bench.run();
+  REQUIRE(t.candidates.size() > 9);
+  std::vector<double> expected;
+  std::set<std::string> seen;
+  for (const std::string& name : bench.timed)
+    if (seen.insert(name).second) expected.push_back(prediction(name).seconds);
+  CHECK(std::is_sorted(expected.begin(), expected.end()));
+  CHECK(expected.front() < between);
+  CHECK(expected.back() == prediction("slowest").seconds);
+}
+
 TEST_CASE("tuning: the model alone chooses where nothing can be timed, and says so") {
   Bench bench;
   bench.tuner.time = nullptr, bench.tuner.resources = nullptr, bench.tuner.verify = nullptr;

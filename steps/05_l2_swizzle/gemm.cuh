@@ -191,7 +191,8 @@ __global__ __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm) void gemm_kerne
   const bool whole = gA.whole && gB.whole;  // then no branch parts the products, and copies mix with them
   for (; whole && k_left >= (kAhead + 1) * Tile::kBlockK; k_left -= Tile::kBlockK) multiply_tile.template operator()<true>(k_left);
   for (; k_left > 0; k_left -= Tile::kBlockK) multiply_tile.template operator()<false>(k_left);
-  __syncthreads();  // everybody has read the last stage before the epilogue overwrites it
+  device::cp_async_wait_group<0>();  // where k is short, zeros may still be on their way to later stages
+  __syncthreads();                   // everybody has read the last stage before the epilogue overwrites it
 
   // 3. Epilogue, in the memory of the tiles
   Out* const sC = reinterpret_cast<Out*>(sA) + warp * device::kStoreFragmentsElements<Tile::kWarpN>;

@@ -9,10 +9,19 @@
 #include "common/harness/conformance.h"
 #include "common/harness/ncu.h"
 #include "common/harness/problem.h"
+#include "steps/07_fused_leaky_relu/gemm.cuh"
 
 using namespace harness;
 
 TEST_CASE("step 07_fused_leaky_relu conforms") { check_conformance(this_step()); }
+TEST_CASE("step 07_fused_leaky_relu: no bank conflicts") { check_bank_conflicts(this_step()); }
+TEST_CASE("step 07_fused_leaky_relu: blocks that run at the same time are a square of tiles") {
+  const step_07_fused_leaky_relu::TileOrder<8> order{16, gemm::Divisor(20)};
+  for (unsigned block = 0; block < 64; ++block) {
+    CHECK(order.tile_of_block(block).m < 8);
+    CHECK(order.tile_of_block(block).n < 8);
+  }
+}
 TEST_CASE("step 07_fused_leaky_relu: the unit test of the lessons") { check_lesson_problem(this_step()); }
 
 namespace {

@@ -76,8 +76,8 @@ def parse(arguments, name, description):
     parser.add_argument(
         "--mode",
         default="hot",
-        help="hot: one set of matrices; cold: sets in turn, more than 3 times the L2 cache; single: cold, one launch"
-        " at a time [hot]",
+        help="hot: the same matrices again and again; cold: sets in turn, more than 3 times the L2 cache; single: cold,"
+        " one launch at a time [hot]",
     )
     parser.add_argument("--first", action="store_true", help="only the best tile; a peer measures no other anyway")
     parser.add_argument("--seconds", type=float, default=1.0, help="the rounds end after that long [1]")

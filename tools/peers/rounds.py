@@ -9,7 +9,8 @@ SAMPLE_SECONDS, WARM_UP_SECONDS = 1e-3, 20e-3
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    sets: int = 1  # of matrices that launches take in turn
+    sets: int = 1  # of matrices
+    cold: bool = False  # launches take the sets in turn; otherwise rounds do
     graphs: bool = True  # otherwise a round is always one launch, started by itself
     min_rounds: int = 11
     max_rounds: int = 101
@@ -18,9 +19,10 @@ class Plan:
 
 @dataclasses.dataclass(frozen=True)
 class Runner:
-    run: object  # what a round calls
+    runs: list  # what rounds call in turn
     launches: int = 1
     graph: bool = False
+    warm: object = None  # called with the number of the run before each, if there are several; nobody times that
 
 
 def order_of(number, contestants):
@@ -46,7 +48,10 @@ def alternate(runners, plan, seconds_of, while_running=None, clock=time.monotoni
         last = number + 1 == plan.max_rounds or (number + 1 >= plan.min_rounds and clock() - start > plan.seconds)
         for place, who in enumerate(order_of(number, len(runners))):
             then = while_running if last and place == 0 else None
-            seconds[who].append(seconds_of(runners[who].run, then) / runners[who].launches)
+            runner, turn = runners[who], number % len(runners[who].runs)
+            if len(runner.runs) > 1:
+                runner.warm(turn)
+            seconds[who].append(seconds_of(runner.runs[turn], then) / runner.launches)
         if last:
             break
     return seconds
@@ -57,10 +62,11 @@ def time_in_rounds(torch, contestants, plan, while_running=None):
     stream = torch.cuda.Stream()
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     turn = 0
+    in_turn = plan.sets if plan.cold else 1  # sets that a graph's launches take in turn
 
     def launch_next(contestant):
         nonlocal turn
-        contestant(turn % plan.sets)
+        contestant(turn % in_turn)
         turn += 1
 
     def seconds_of(run, then=None):
@@ -72,20 +78,20 @@ def time_in_rounds(torch, contestants, plan, while_running=None):
         end.synchronize()
         return 1e-3 * begin.elapsed_time(end)
 
-    def graph_of(contestant, launches):
+    def graph_of(contestant, launches, first_set=0):
         graph = torch.cuda.CUDAGraph()
         graph.capture_begin()
         for i in range(launches):
-            contestant(i % plan.sets)
+            contestant(first_set + i % in_turn)
         graph.capture_end()
         graph.replay()
         stream.synchronize()
-        return Runner(graph.replay, launches, True)
+        return graph.replay
 
     def shortest_launch(runner, period):
         shortest, start = math.inf, time.monotonic()
         while time.monotonic() - start < period:
-            shortest = min(shortest, seconds_of(runner.run) / runner.launches)
+            shortest = min(shortest, seconds_of(runner.runs[0]) / runner.launches)
         return shortest
 
     def warm(contestant):
@@ -93,19 +99,25 @@ def time_in_rounds(torch, contestants, plan, while_running=None):
         stream.synchronize()
         # Starting a kernel from Python takes longer than many a kernel: only a graph tells how long that takes, and long ones need
         # one too.
-        runner = graph_of(contestant, plan.sets) if plan.graphs else Runner(lambda: launch_next(contestant))
+        runner = Runner([graph_of(contestant, in_turn)], in_turn, True) if plan.graphs else Runner([lambda: launch_next(contestant)])
         shortest_launch(runner, WARM_UP_SECONDS)
         return runner
 
-    def lengthened(contestant, runner):
-        launches = launches_of(shortest_launch(runner, WARM_UP_SECONDS / 4), plan.sets)
-        return graph_of(contestant, launches) if plan.graphs and launches > runner.launches else runner
+    def in_graphs(runners):
+        launches = [launches_of(shortest_launch(each, WARM_UP_SECONDS / 4), in_turn) for each in runners]
+        # Set by set, as timing.cpp does.
+        graphs = [
+            [graph_of(each, count, first) for each, count in zip(contestants, launches)]
+            for first in range(0, plan.sets, in_turn)
+        ]
+        return [Runner(list(runs), count, True, each) for runs, count, each in zip(zip(*graphs), launches, contestants)]
 
     contestants = list(contestants)
     torch.cuda.synchronize()
     with torch.cuda.stream(stream):
         runners = [warm(each) for each in contestants]  # all of them, before anybody's number of launches is decided
-        runners = [lengthened(*each) for each in zip(contestants, runners)]
+        if plan.graphs:
+            runners = in_graphs(runners)
         seconds = alternate(runners, plan, seconds_of, while_running)
     stream.synchronize()
     return [(each, runner.launches, runner.graph) for each, runner in zip(seconds, runners)]

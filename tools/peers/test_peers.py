@@ -213,6 +213,50 @@ class ResultFile(unittest.TestCase):
                     peer.check_writable(path)
 
 
+class PretendedGpu:
+    """Time passes with its launches alone, SECONDS_OF(now) with each."""
+
+    def __init__(self, seconds_of):
+        self.now, self.seconds_of, self.capturing = 0.0, seconds_of, False
+        self.captured, self.launched = [], []  # sets, of each graph and of launches outside of graphs
+
+    def launch(self, number):
+        if self.capturing:
+            self.captured[-1].append(number)
+        else:
+            self.launched.append(number)
+            self.now += self.seconds_of(self.now)
+
+    def graph(self):
+        gpu = self
+
+        class Graph:
+            def capture_begin(self):
+                gpu.capturing = True
+                gpu.captured.append([])
+                self.launches = gpu.captured[-1]
+
+            def capture_end(self):
+                gpu.capturing = False
+
+            def replay(self):
+                for _ in self.launches:
+                    gpu.now += gpu.seconds_of(gpu.now)
+
+        return Graph()
+
+    def time_in_rounds(self, contestants, plan):
+        cuda = types.SimpleNamespace(
+            Stream=mock.Mock,
+            Event=FakeEvent,
+            CUDAGraph=self.graph,
+            stream=lambda _: contextlib.nullcontext(),
+            synchronize=lambda: None,
+        )
+        with mock.patch.object(rounds.time, "monotonic", lambda: self.now):
+            return rounds.time_in_rounds(types.SimpleNamespace(cuda=cuda), [self.launch] * contestants, plan)
+
+
 class Rounds(unittest.TestCase):
     def test_everybody_runs_once_and_the_order_changes(self):
         for contestants in (1, 2, 3, 5):
@@ -239,7 +283,7 @@ class Rounds(unittest.TestCase):
             return 10.0
 
         asked = []
-        runners = [rounds.Runner("a", 5), rounds.Runner("b", 2)]
+        runners = [rounds.Runner(["a"], 5), rounds.Runner(["b"], 2)]
         plan = rounds.Plan(min_rounds=3, max_rounds=10, seconds=7)
         seconds = rounds.alternate(runners, plan, seconds_of, lambda: asked.append(1), lambda: now[0])
         self.assertEqual(seconds, [[2.0] * 5, [5.0] * 5])  # after four rounds eight seconds are over
@@ -250,35 +294,27 @@ class Rounds(unittest.TestCase):
         seconds = rounds.alternate(runners, rounds.Plan(min_rounds=3, max_rounds=4, seconds=1e9), seconds_of, None, lambda: now[0])
         self.assertEqual(len(seconds[0]), 4)
 
+    def test_hot_rounds_take_the_sets_in_turn(self):
+        called = []
+        runners = [rounds.Runner(["a0", "a1", "a2"], 5, True, lambda i: called.append(f"warm a{i}")), rounds.Runner(["b"], 2)]
+        rounds.alternate(runners, rounds.Plan(max_rounds=4), lambda run, _: called.append(run) or 1.0)
+        expected = "warm a0,a0,b,b,warm a1,a1,warm a2,a2,b,b,warm a0,a0"  # backwards in odd rounds
+        self.assertEqual(",".join(called), expected)
+
+    def test_each_hot_graph_is_of_one_set_a_cold_one_of_all(self):
+        for cold, launches, captured in (
+            (False, 2, [[0], [0], [0, 0], [0, 0], [1, 1], [1, 1], [2, 2], [2, 2]]),
+            (True, 3, [[0, 1, 2], [0, 1, 2], [0, 1, 2], [0, 1, 2]]),
+        ):
+            gpu = PretendedGpu(lambda now: 0.6e-3)
+            timings = gpu.time_in_rounds(2, rounds.Plan(sets=3, cold=cold))
+            self.assertEqual([count for _, count, _ in timings], [launches] * 2)
+            self.assertEqual(gpu.captured, captured)
+            self.assertEqual(set(gpu.launched), {0, 1, 2} if not cold else {0, 1})
+
     def test_launches_are_counted_when_all_are_warm(self):
         # A GPU whose clock rises 30 ms after its first launch: 1.1 ms become 0.9, of which a run has two.
-        now, capturing = [0.0], []
-
-        def launch(_):
-            if capturing:
-                capturing[-1].append(launch)
-            else:
-                now[0] += 1.1e-3 if now[0] < 30e-3 else 0.9e-3
-
-        class Graph:
-            def __init__(self):
-                self.launches = []
-
-            def capture_begin(self):
-                capturing.append(self.launches)
-
-            def capture_end(self):
-                capturing.pop()
-
-            def replay(self):
-                for each in self.launches:
-                    each(0)
-
-        cuda = types.SimpleNamespace(
-            Stream=mock.Mock, Event=FakeEvent, CUDAGraph=Graph, stream=lambda _: contextlib.nullcontext(), synchronize=lambda: None
-        )
-        with mock.patch.object(rounds.time, "monotonic", lambda: now[0]):
-            timings = rounds.time_in_rounds(types.SimpleNamespace(cuda=cuda), iter([launch, launch]), rounds.Plan())
+        timings = PretendedGpu(lambda now: 1.1e-3 if now < 30e-3 else 0.9e-3).time_in_rounds(2, rounds.Plan())
         self.assertEqual([launches for _, launches, _ in timings], [2, 2])
         for seconds, _, graph in timings:
             self.assertTrue(graph)
@@ -324,9 +360,10 @@ class Program(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertIn("for example 256x512x128", done.stderr)
 
-    def test_cold_needs_so_many_sets_that_the_cache_is_flushed(self):
+    def test_cold_needs_so_many_sets_that_the_cache_is_flushed_hot_no_more_than_a_gib(self):
         spec = peer.Spec(4096, 4096, 4096, "f16")
-        self.assertEqual(triton_matmul.sets_for(spec, "hot", 60e6), 1)
+        for size, sets in ((256, 16), (3072, 16), (4096, 10), (8192, 2), (16384, 1)):
+            self.assertEqual(triton_matmul.sets_for(peer.Spec(size, size, size, "f16"), "hot", 60e6), sets)
         self.assertEqual(triton_matmul.sets_for(spec, "cold", 60e6), math.ceil(180e6 / (6 * 4096**2)) + 1)
         with self.assertRaisesRegex(peer.BadInput, "choose a larger --shape, or --mode hot"):
             triton_matmul.sets_for(peer.Spec(8, 8, 8, "f16"), "single", 60e6)

@@ -253,9 +253,9 @@ class Problem:
 
 
 def sets_for(spec, mode, l2_bytes):
-    """So many sets of matrices that between two uses of one more than three times the L2 cache is read or written."""
+    """Hot, as many as rounds take in turn; else so many that between two uses of one more than 3 times the L2 cache is touched."""
     if mode == "hot":
-        return 1
+        return max(1, min(16, 2**30 // spec.matrix_bytes))
     sets = math.ceil(3 * l2_bytes / spec.matrix_bytes) + 1
     if sets > MAX_SETS:
         raise BadInput(
@@ -310,7 +310,7 @@ def tune(torch, kernel, problem, plan):
         def contestant(tile):
             return lambda i: kernel.launch(tile, problem.a[i].view, problem.b[i].view, problem.c[i].view)
 
-        quick = rounds.Plan(plan.sets, plan.graphs, 5, 51, 0.03 * len(tiles))
+        quick = rounds.Plan(plan.sets if plan.cold else 1, plan.cold, plan.graphs, 5, 51, 0.03 * len(tiles))
         taken = peer.comparable([each[0] for each in rounds.time_in_rounds(torch, map(contestant, tiles), quick)])
         scale = seconds[best] / taken[0] if best else 1
         seconds.update({tile: scale * each for tile, each in zip(tiles, taken)})
@@ -330,7 +330,7 @@ def measure(torch, kernel, spec, typed, gpu, ceilings, nvml, versions):
     sets = sets_for(spec, typed.mode, gpu["l2_bytes"])
     check_affordable(torch, spec, sets)
     problem = Problem(torch, spec, sets)
-    plan = rounds.Plan(sets, typed.mode != "single", seconds=typed.seconds)
+    plan = rounds.Plan(sets, typed.mode != "hot", typed.mode != "single", seconds=typed.seconds)
     tile, compiled, tuning = tune(torch, kernel, problem, plan)
     print(f"{tile}: the best of {len(tuning)} tiles, {sum('pruned' in each for each in tuning)} cannot run", flush=True)
 
