@@ -25,9 +25,9 @@ void check_lesson_problem(const Step& step);
 /// @param tables how many there must be, so that none is lost unseen
 void check_counters(const Step& step, std::size_t tables);
 
-/// On the interpreter, no tile in f16 copies or loads fragments with bank conflicts, from row-major A and B. On a GPU, does
-/// nothing.
-void check_bank_conflicts(const Step& step);
+/// Each candidate in f16 is what it says: the launcher takes its kernel, with its threads and shared memory; and with row-major A
+/// and B nothing has bank conflicts. On a GPU, does nothing.
+void check_candidates(const Step& step);
 
 /// Projects what the interpreter counts of each tile at 256 x 256 x 1024 to an H200, and compares with what was measured there at
 /// 4096 x 4096 x 4096. On a GPU, does nothing.
