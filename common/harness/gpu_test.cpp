@@ -165,7 +165,7 @@ TEST_CASE("rounds: who is slower, by how much; cold, sets in turn; graphs where 
   CHECK(single.launches[0] == 1);
 }
 
-TEST_CASE("rounds: hot, each is of one set, which a launch brings into the cache; a long launch is a round by itself") {
+TEST_CASE("rounds: hot, a graph is of one set, and rounds take them in turn; so does a long launch, which is a round by itself") {
   constexpr std::size_t kBytes = 64 << 20;
   const device::Buffer<unsigned char> memory(kBytes, "memory");
   const auto fill = [&](int times) {
@@ -174,17 +174,20 @@ TEST_CASE("rounds: hot, each is of one set, which a launch brings into the cache
   std::vector<int> with_short, with_long;
   TimingPlan plan;
   plan.sets = 3, plan.min_rounds = plan.max_rounds = 8;
+  // Another set takes longer: 1, 2 or 3 fills.
   const Timings t = time_in_rounds(
-      {{[&](int set) { fill(1), with_short.push_back(set); }}, {[&](int set) { fill(200), with_long.push_back(set); }}}, plan);
+      {{[&](int set) { fill(1 + set), with_short.push_back(set); }}, {[&](int set) { fill(200), with_long.push_back(set); }}},
+      plan);
   REQUIRE(t.graph[0]);
   REQUIRE(!t.graph[1]);
-  const auto last = [](std::vector<int>& sets, std::size_t count) { return std::vector<int>(sets.end() - count, sets.end()); };
-  const std::vector<int> rounds = {0, 1, 2, 0, 1, 2, 0, 1};
-  CHECK(last(with_short, 8) == rounds);
-  CHECK(last(with_long, 8) == rounds);
-  // Before the rounds: warming up, with set 0, and capturing.
-  for (const int set : {1, 2}) CHECK(std::count(with_short.begin(), with_short.end() - 8, set) == t.launches[0]);
-  CHECK(std::count(with_long.begin(), with_long.end() - 8, 0) == static_cast<std::ptrdiff_t>(with_long.size()) - 8);
+  CHECK(std::vector<int>(with_long.end() - 8, with_long.end()) == std::vector<int>{0, 1, 2, 0, 1, 2, 0, 1});
+  for (const int set : {1, 2}) {
+    CHECK(std::count(with_short.begin(), with_short.end(), set) == t.launches[0]);
+    for (std::size_t round = 0; round < 6; round += 3) {
+      CHECK(t.seconds[0][round + set] > 0.8 * (1 + set) * t.seconds[0][round]);
+      CHECK(t.seconds[0][round + set] < 1.2 * (1 + set) * t.seconds[0][round]);
+    }
+  }
 }
 
 TEST_CASE("ceilings are those of a GPU") {

@@ -19,7 +19,7 @@ struct Contestant {
 struct TimingPlan {
   int sets = 1;  ///< of buffers
   /// Launches take the sets in turn, so that none finds in a cache what it needs. Otherwise rounds do, so that a figure is not that
-  /// of one place in memory: where its matrices lie makes cuBLAS up to 7 % slower (1408 x 1408 x 1408, H200, f16).
+  /// of one place in memory.
   bool cold = false;
   bool graphs = true;  ///< short launches are repeated in a CUDA graph; otherwise a round is always one launch
   int min_rounds = 11, max_rounds = 101;
@@ -41,8 +41,8 @@ struct Timings {
 
 /// Each contestant is warmed up alike. In each round, each contestant runs once; the order changes from round to round, so that
 /// nobody always finds the GPU in the state that one other leaves. A contestant's run is one launch, or, where a launch is
-/// short against the resolution of events (0.5 us) and the cost of launching, a CUDA graph of many. Unless the plan is cold, a
-/// launch that nobody times brings a graph's buffers into the cache first.
+/// short against the resolution of events (0.5 us) and the cost of launching, a CUDA graph of many, which, unless the plan is
+/// cold, runs twice, and is timed the second time.
 /// @param while_running called once, while the last round is being executed
 Timings time_in_rounds(const std::vector<Contestant>& contestants, const TimingPlan& plan,
                        const std::function<void()>& while_running = {});

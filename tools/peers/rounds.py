@@ -22,7 +22,7 @@ class Runner:
     runs: list  # what rounds call in turn
     launches: int = 1
     graph: bool = False
-    warm: object = None  # called with the number of the run before each, if there are several; nobody times that
+    twice: bool = False  # called once more before, and nobody times that
 
 
 def order_of(number, contestants):
@@ -48,10 +48,11 @@ def alternate(runners, plan, seconds_of, while_running=None, clock=time.monotoni
         last = number + 1 == plan.max_rounds or (number + 1 >= plan.min_rounds and clock() - start > plan.seconds)
         for place, who in enumerate(order_of(number, len(runners))):
             then = while_running if last and place == 0 else None
-            runner, turn = runners[who], number % len(runners[who].runs)
-            if len(runner.runs) > 1:
-                runner.warm(turn)
-            seconds[who].append(seconds_of(runner.runs[turn], then) / runner.launches)
+            runner = runners[who]
+            run = runner.runs[number % len(runner.runs)]
+            if runner.twice:
+                run()
+            seconds[who].append(seconds_of(run, then) / runner.launches)
         if last:
             break
     return seconds
@@ -105,12 +106,10 @@ def time_in_rounds(torch, contestants, plan, while_running=None):
 
     def in_graphs(runners):
         launches = [launches_of(shortest_launch(each, WARM_UP_SECONDS / 4), in_turn) for each in runners]
-        # Set by set, as timing.cpp does.
-        graphs = [
-            [graph_of(each, count, first) for each, count in zip(contestants, launches)]
-            for first in range(0, plan.sets, in_turn)
+        return [
+            Runner([graph_of(each, count, first) for first in range(0, plan.sets, in_turn)], count, True, not plan.cold)
+            for each, count in zip(contestants, launches)
         ]
-        return [Runner(list(runs), count, True, each) for runs, count, each in zip(zip(*graphs), launches, contestants)]
 
     contestants = list(contestants)
     torch.cuda.synchronize()

@@ -22,6 +22,8 @@ import triton_matmul
 try:
     os.environ["TRITON_INTERPRET"] = "1"  # read when the kernel is defined
     import numpy
+    import triton
+    import triton.language as tl
     import triton_kernel
 except ImportError:
     triton_kernel = None
@@ -294,23 +296,29 @@ class Rounds(unittest.TestCase):
         seconds = rounds.alternate(runners, rounds.Plan(min_rounds=3, max_rounds=4, seconds=1e9), seconds_of, None, lambda: now[0])
         self.assertEqual(len(seconds[0]), 4)
 
-    def test_hot_rounds_take_the_sets_in_turn(self):
+    def test_hot_rounds_take_the_sets_in_turn_each_twice(self):
         called = []
-        runners = [rounds.Runner(["a0", "a1", "a2"], 5, True, lambda i: called.append(f"warm a{i}")), rounds.Runner(["b"], 2)]
-        rounds.alternate(runners, rounds.Plan(max_rounds=4), lambda run, _: called.append(run) or 1.0)
-        expected = "warm a0,a0,b,b,warm a1,a1,warm a2,a2,b,b,warm a0,a0"  # backwards in odd rounds
+        runs = [lambda i=i: called.append(f"untimed {i}") for i in range(3)]
+        runners = [rounds.Runner(runs, 5, True, True), rounds.Runner(["b"], 2)]
+
+        def seconds_of(run, _):
+            called.append(run if run == "b" else f"timed {runs.index(run)}")
+            return 1.0
+
+        rounds.alternate(runners, rounds.Plan(max_rounds=4), seconds_of)
+        expected = "untimed 0,timed 0,b,b,untimed 1,timed 1,untimed 2,timed 2,b,b,untimed 0,timed 0"  # backwards in odd rounds
         self.assertEqual(",".join(called), expected)
 
     def test_each_hot_graph_is_of_one_set_a_cold_one_of_all(self):
         for cold, launches, captured in (
-            (False, 2, [[0], [0], [0, 0], [0, 0], [1, 1], [1, 1], [2, 2], [2, 2]]),
+            (False, 2, [[0], [0], [0, 0], [1, 1], [2, 2], [0, 0], [1, 1], [2, 2]]),
             (True, 3, [[0, 1, 2], [0, 1, 2], [0, 1, 2], [0, 1, 2]]),
         ):
             gpu = PretendedGpu(lambda now: 0.6e-3)
             timings = gpu.time_in_rounds(2, rounds.Plan(sets=3, cold=cold))
             self.assertEqual([count for _, count, _ in timings], [launches] * 2)
             self.assertEqual(gpu.captured, captured)
-            self.assertEqual(set(gpu.launched), {0, 1, 2} if not cold else {0, 1})
+            self.assertEqual(set(gpu.launched), {0, 1} if cold else {0})  # one launch each, to load modules
 
     def test_launches_are_counted_when_all_are_warm(self):
         # A GPU whose clock rises 30 ms after its first launch: 1.1 ms become 0.9, of which a run has two.
@@ -362,7 +370,7 @@ class Program(unittest.TestCase):
 
     def test_cold_needs_so_many_sets_that_the_cache_is_flushed_hot_no_more_than_a_gib(self):
         spec = peer.Spec(4096, 4096, 4096, "f16")
-        for size, sets in ((256, 16), (3072, 16), (4096, 10), (8192, 2), (16384, 1)):
+        for size, sets in ((256, 32), (2048, 32), (4096, 10), (8192, 2), (16384, 1)):
             self.assertEqual(triton_matmul.sets_for(peer.Spec(size, size, size, "f16"), "hot", 60e6), sets)
         self.assertEqual(triton_matmul.sets_for(spec, "cold", 60e6), math.ceil(180e6 / (6 * 4096**2)) + 1)
         with self.assertRaisesRegex(peer.BadInput, "choose a larger --shape, or --mode hot"):
@@ -408,7 +416,30 @@ class FakeTensor:
         return "cpu"
 
 
-@unittest.skipUnless(triton_kernel, "Triton or numpy is not installed")
+if triton_kernel:
+
+    @triton.jit
+    def count(out, n):
+        for i in range(0, n):
+            tl.store(out + i, i)
+
+
+def trouble_with_interpreter():
+    """Why Triton's interpreter can run no kernel here, such as 3.6's with NumPy 2.4 or newer; empty if it can."""
+    if not triton_kernel:
+        return "Triton or numpy is not installed"
+    counted = numpy.zeros(3, numpy.int32)
+    try:
+        count[(1,)](FakeTensor(counted), 3)
+    except Exception as error:
+        return f"Triton {triton.__version__} cannot interpret with NumPy {numpy.__version__}: {error}"
+    return "" if counted.tolist() == [0, 1, 2] else "Triton's interpreter counts wrongly"
+
+
+TROUBLE = trouble_with_interpreter()
+
+
+@unittest.skipIf(TROUBLE, TROUBLE)
 class Kernel(unittest.TestCase):
     """The kernel's arithmetic, in Triton's interpreter on the CPU."""
 
@@ -472,7 +503,7 @@ class FakeGraph:
         pass
 
 
-@unittest.skipUnless(triton_kernel and torch, "PyTorch or Triton is not installed")
+@unittest.skipIf(TROUBLE or not torch, TROUBLE or "PyTorch is not installed")
 class EndToEnd(unittest.TestCase):
     """The whole program on the CPU: PyTorch's tensors, Triton's interpreter, and a GPU that is pretended."""
 

@@ -7,6 +7,7 @@ input, or a machine without PyTorch, Triton or a GPU; with --probe 0 if they are
 import contextlib
 import ctypes
 import math
+import random
 import re
 import sys
 
@@ -199,14 +200,14 @@ class Problem:
         self.torch, self.spec = torch, spec
         dtype = {"f16": torch.float16, "bf16": torch.bfloat16}[spec.dtype]
         transpose_a, transpose_b = (letter == "t" for letter in spec.layout)
-        random = torch.Generator(device=DEVICE).manual_seed(0)
+        generator = torch.Generator(device=DEVICE).manual_seed(0)
 
         def matrix(rows, cols, transposed=False):
             return GuardedMatrix(torch, dtype, rows, cols, transposed)
 
         first_a, first_b = matrix(spec.m, spec.k, transpose_a), matrix(spec.k, spec.n, transpose_b)
         for each in (first_a, first_b):  # normally distributed, mean 0, deviation 1, as the steps' matrices are
-            each.view.copy_(torch.randn(each.view.shape, generator=random, device=DEVICE, dtype=torch.float32))
+            each.view.copy_(torch.randn(each.view.shape, generator=generator, device=DEVICE, dtype=torch.float32))
         self.a, self.b = [first_a], [first_b]
         for _ in range(sets - 1):
             self.a.append(matrix(spec.m, spec.k, transpose_a))
@@ -215,6 +216,9 @@ class Problem:
             self.b[-1].view.copy_(first_b.view)
         self.c = [matrix(spec.m, spec.n) for _ in range(sets)]
         self.cublas_c = [matrix(spec.m, spec.n) for _ in range(sets)]
+        # As BufferSets in common/harness/backend_gpu.cpp: how far a set's matrices are from each other is left to chance.
+        for number, matrices in enumerate((self.a, self.b, self.c, self.cublas_c)):
+            matrices[1:] = random.Random(number).sample(matrices[1:], sets - 1)
         self.original_a, self.original_b = first_a.view.clone(), first_b.view.clone()
 
         a, b = first_a.view.double(), first_b.view.double()
@@ -255,7 +259,7 @@ class Problem:
 def sets_for(spec, mode, l2_bytes):
     """Hot, as many as rounds take in turn; else so many that between two uses of one more than 3 times the L2 cache is touched."""
     if mode == "hot":
-        return max(1, min(16, 2**30 // spec.matrix_bytes))
+        return max(1, min(32, 2**30 // spec.matrix_bytes))
     sets = math.ceil(3 * l2_bytes / spec.matrix_bytes) + 1
     if sets > MAX_SETS:
         raise BadInput(
@@ -330,7 +334,8 @@ def measure(torch, kernel, spec, typed, gpu, ceilings, nvml, versions):
     sets = sets_for(spec, typed.mode, gpu["l2_bytes"])
     check_affordable(torch, spec, sets)
     problem = Problem(torch, spec, sets)
-    plan = rounds.Plan(sets, typed.mode != "hot", typed.mode != "single", seconds=typed.seconds)
+    cold = typed.mode != "hot"
+    plan = rounds.Plan(sets, cold, typed.mode != "single", 11 if cold else max(11, 2 * sets), seconds=typed.seconds)
     tile, compiled, tuning = tune(torch, kernel, problem, plan)
     print(f"{tile}: the best of {len(tuning)} tiles, {sum('pruned' in each for each in tuning)} cannot run", flush=True)
 
