@@ -717,6 +717,23 @@ test_two_at_the_same_time() {
   check 'the first one' wait "$other"
 }
 
+test_two_into_one_folder() {
+  local other
+  stand_in a_step <<<'if mkdir "$SCRATCH/running" 2>/dev/null; then sleep 2; fi'
+  PATH=$scratch/bin "$scratch/course/tools/course" run --on interpreter 1 >/dev/null 2>&1 &
+  other=$!
+  until [[ -d $scratch/running ]]; do sleep 0.05; done
+  course run --on interpreter 10
+  check 'the second one' equal "$code" 2
+  check 'the second one' contains "$errors" "another 'course run' is writing to $scratch/course/build/results: wait"
+  check 'the second one' not_called a_step
+  course run --on interpreter 10 --out "$scratch/elsewhere"
+  check 'another folder' equal "$code" 0
+  wait "$other"
+  course run --on interpreter 10
+  check 'when it has ended' equal "$code" 0
+}
+
 # interrupted FILE: like course run 1, but gets Ctrl-C as soon as FILE exists.
 interrupted() {
   set -m # a process group of its own, as a terminal gives to a command

@@ -105,7 +105,10 @@ int run_program(const std::string& name, int argc, char** argv, int (*body)(cons
   try {
     app.parse(argc, argv);
     interpret(typed, arguments);
-    return body(arguments);
+    const int code = body(arguments);
+    if (code == 0 && (std::fflush(stdout) != 0 || std::ferror(stdout)))
+      throw BadInput("cannot write to stdout; is there room where it goes to?");
+    return code;
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : kBadInput;
   } catch (const BadInput& e) {

@@ -145,6 +145,9 @@ int run(const Arguments& arguments) {
         continue;
       }
       variants = worth_running(found), tuning = found.tiles();
+    } else if (arguments.tune && spec.flops() == 0) {
+      leave_out(spec.shape(), "there is nothing to multiply, and so no best tile");
+      continue;
     }
     bool first = true;
     for (const Variant* v : to_measure(variants, arguments)) {

@@ -43,6 +43,27 @@ class Program(unittest.TestCase):
                 self.assertEqual(self.results(program, "--first"), [each for each in every if each[2]])
                 self.assertEqual([m for m, _, first in every if first], [33, 16])
 
+    def test_what_cannot_be_written_is_an_error(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            for program in PROGRAMS:
+                command = [program, "--shape", "1x1x1", "--dtype", "f16"]
+                process = subprocess.run(command, env=self.environment, stdout=full, stderr=subprocess.PIPE)
+                self.assertEqual(process.returncode, 2)
+                self.assertIn(b": cannot write to stdout", process.stderr)
+
+    def test_no_tile_is_the_best_for_nothing(self):
+        for shape in ("0x5x3", "4x4x0"):
+            command = [PROGRAMS[-1], "--tune", "--dtype", "f16", "--shape", shape]
+            process = subprocess.run(command, env=self.environment, capture_output=True, text=True)
+            self.assertEqual(process.returncode, 2)
+            self.assertIn(f"{shape}: cannot run this: there is nothing to multiply", process.stdout)
+
+    def test_a_cache_that_is_no_folder(self):
+        command = [PROGRAMS[-1], "--tune", "--show"]
+        environment = {**self.environment, "COURSE_TUNING_CACHE": PROGRAMS[0]}
+        process = subprocess.run(command, env=environment, capture_output=True, text=True)
+        self.assertIn(f"cannot read the tuning results in {PROGRAMS[0]}: Not a directory", process.stderr)
+
     def test_seconds(self):
         on_gpu = self.run_program(PROGRAMS[0], "--help") == 0 and "--seconds" in self.output
         for seconds in ("0", "-1", "61", "nan", "x", ""):

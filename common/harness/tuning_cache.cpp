@@ -176,35 +176,6 @@ std::string path_of(const std::string& folder, const TuningKey& key, const std::
   return folder_of(folder, key) + "/" + file_name(tile) + kSuffix;
 }
 
-// The files of a cache, finished or not: two folders down, with names that we give. Whatever else is there is not ours, nor is what
-// a link leads to.
-template <class Body>
-void for_each_file(const std::string& root, const Body& body) {
-  std::error_code ignored;
-  const auto entries = [&](const fs::path& folder) {
-    std::vector<fs::path> paths;
-    for (fs::directory_iterator i(folder, fs::directory_options::skip_permission_denied, ignored), end; i != end;
-         i.increment(ignored))
-      paths.push_back(i->path());
-    std::sort(paths.begin(), paths.end());
-    return paths;
-  };
-  const auto folders = [&](const fs::path& folder) {
-    std::vector<fs::path> ours = entries(folder);
-    std::erase_if(ours, [&](const fs::path& path) {
-      return !is_file_name(path.filename()) || !fs::is_directory(fs::symlink_status(path, ignored));
-    });
-    return ours;
-  };
-  for (const fs::path& step : folders(root))
-    for (const fs::path& key : folders(step))
-      for (const fs::path& file : entries(key)) {
-        const std::string name = file.filename(), suffix = name.substr(std::min(name.find('.'), name.size()));
-        const bool is_ours = suffix == kSuffix || (suffix.starts_with(kSuffix) && suffix.ends_with(kUnfinished));
-        if (is_ours && is_file_name(name.substr(0, name.size() - suffix.size()))) body(file);
-      }
-}
-
 }  // namespace
 
 std::string TuningCache::default_folder() {
@@ -289,9 +260,38 @@ TuningCache::Lock TuningCache::lock(std::chrono::milliseconds patience) {
   return lock;
 }
 
+// Finished or not: two folders down, with names that we give. Whatever else is there is not ours, nor is what a link leads to.
+void TuningCache::for_each_file(const std::function<void(const fs::path&)>& body) {
+  const auto entries = [&](const fs::path& folder) {
+    std::vector<fs::path> paths;
+    std::error_code error;
+    for (fs::directory_iterator i(folder, error), end; i != end && !error; i.increment(error)) paths.push_back(i->path());
+    if (error && error != std::errc::no_such_file_or_directory)
+      warn("unreadable", "cannot read the tuning results in " + folder.string() + ": " + error.message());
+    std::sort(paths.begin(), paths.end());
+    return paths;
+  };
+  const auto folders = [&](const fs::path& folder) {
+    std::vector<fs::path> ours = entries(folder);
+    std::erase_if(ours, [](const fs::path& path) {
+      std::error_code ignored;
+      return !is_file_name(path.filename()) || !fs::is_directory(fs::symlink_status(path, ignored));
+    });
+    return ours;
+  };
+  if (folder_.empty()) return;
+  for (const fs::path& step : folders(folder_))
+    for (const fs::path& key : folders(step))
+      for (const fs::path& file : entries(key)) {
+        const std::string name = file.filename(), suffix = name.substr(std::min(name.find('.'), name.size()));
+        const bool is_ours = suffix == kSuffix || (suffix.starts_with(kSuffix) && suffix.ends_with(kUnfinished));
+        if (is_ours && is_file_name(name.substr(0, name.size() - suffix.size()))) body(file);
+      }
+}
+
 std::vector<TuningCache::Row> TuningCache::rows() {
   std::vector<Row> rows;
-  for_each_file(folder_, [&](const fs::path& path) {
+  for_each_file([&](const fs::path& path) {
     if (!path.string().ends_with(kSuffix)) return;
     try {
       if (const std::optional<std::string> text = read(path)) rows.push_back(row_of(*text));
@@ -304,7 +304,7 @@ std::vector<TuningCache::Row> TuningCache::rows() {
 
 std::size_t TuningCache::clear() {
   std::size_t removed = 0;
-  for_each_file(folder_, [&](const fs::path& path) {
+  for_each_file([&](const fs::path& path) {
     std::error_code error;
     if (fs::remove(path, error)) {
       removed += path.string().ends_with(kSuffix);

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -73,6 +75,7 @@ class TuningCache {
 
  private:
   void warn(const std::string& kind, const std::string& text);
+  void for_each_file(const std::function<void(const std::filesystem::path&)>& body);
 
   std::string folder_;
   std::vector<std::string> warnings_, kinds_;

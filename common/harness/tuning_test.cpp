@@ -324,6 +324,19 @@ TEST_CASE("the cache: clearing removes what is the cache's, and nothing else") {
   CHECK(entries_in(elsewhere.path).size() == 1);
 }
 
+TEST_CASE("the cache: a folder that cannot be read is not an empty one") {
+  const Folder folder;
+  TuningCache missing(std::string(folder.path) + "/none");
+  CHECK(missing.rows().empty());
+  CHECK(missing.warnings().empty());
+  const std::string file = std::string(folder.path) + "/file";
+  std::ofstream(file) << "no folder";
+  TuningCache cache(file);
+  CHECK(cache.rows().empty());
+  REQUIRE(cache.warnings().size() == 1);
+  CHECK(cache.warnings()[0] == "cannot read the tuning results in " + file + ": Not a directory");
+}
+
 TEST_CASE("the cache: what killed processes left behind is removed after a while") {
   const Folder folder;
   TuningCache cache(folder.path);

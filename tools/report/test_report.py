@@ -350,6 +350,22 @@ class Write(InFolder):
         self.refused(self.path, "Permission denied")
 
 
+class Command(unittest.TestCase):
+    def test_what_failed_is_named(self):
+        for failing, where in ((open, "use /nowhere/x"), (lambda _: print("x" * 100000), "write to stdout")):
+            errors = io.StringIO()
+            with (
+                open("/dev/full", "w", encoding="utf-8") as full,
+                redirect_stdout(full),
+                redirect_stderr(errors),
+                mock.patch.object(os, "_exit", side_effect=SystemExit) as ended,
+                self.assertRaises(SystemExit),
+            ):
+                terminal.run_command(lambda: failing("/nowhere/x"))
+            ended.assert_called_with(2)
+            self.assertIn(f"course: cannot {where}: ", errors.getvalue())
+
+
 # --- numbers ---
 
 
