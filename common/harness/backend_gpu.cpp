@@ -63,9 +63,9 @@ constexpr int kMaxSets = 8192;
 // How many sets rounds take in turn if a problem is measured hot. A large one lies on many pages by itself.
 int hot_sets(const Spec& s) { return static_cast<int>(std::clamp(double{1 << 30} / std::max(1.0, matrix_bytes(s)), 1.0, 32.0)); }
 
-// Copies of a problem's matrices in device memory. Set 0 is the problem itself. In which order a set has its matrices, and how far
-// from each other, is left to chance (the same in every run): cuBLAS takes 10.3 to 11.4 us for 1408 x 1408 x 1408 on an H200, and
-// were the matrices of all sets equally far from each other, mostly the one or mostly the other, from process to process.
+// Copies of a problem's matrices in device memory. Set 0 is the problem itself. Which copies make a set, and so how far they lie
+// from each other, is left to chance (the same in every run): 1408 x 1408 x 1408 takes cuBLAS 10.3 to 11.4 us on an H200, depending
+// on it, and if it were the same in all sets, most of them would be fast in one process and slow in the next.
 class BufferSets {
  public:
   BufferSets(const Problem& problem, const TestMatrix& baseline_C, int sets)

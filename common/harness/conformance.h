@@ -26,7 +26,7 @@ void check_lesson_problem(const Step& step);
 void check_counters(const Step& step, std::size_t tables);
 
 /// Each candidate in f16 is what it says: the launcher takes its kernel, with its threads and shared memory; and with row-major A
-/// and B nothing has bank conflicts. On a GPU, does nothing.
+/// and B it loads fragments without bank conflicts. On a GPU, does nothing.
 void check_candidates(const Step& step);
 
 /// Projects what the interpreter counts of each tile at 256 x 256 x 1024 to an H200, and compares with what was measured there at

@@ -174,7 +174,7 @@ TEST_CASE("rounds: hot, a graph is of one set, and rounds take them in turn; so 
   std::vector<int> with_short, with_long;
   TimingPlan plan;
   plan.sets = 3, plan.min_rounds = plan.max_rounds = 8;
-  // Another set takes longer: 1, 2 or 3 fills.
+  // Each set takes another time: one, two or three fills.
   const Timings t = time_in_rounds(
       {{[&](int set) { fill(1 + set), with_short.push_back(set); }}, {[&](int set) { fill(200), with_long.push_back(set); }}},
       plan);
