@@ -272,15 +272,15 @@ Ceilings this_ceilings(const Arguments& arguments, const Machine& machine) {
 void check_affordable(const Spec& s, const Arguments& arguments, const std::vector<const Variant*>&) {
   std::size_t free_bytes = 0, total = 0;
   DEVICE_CHECK(cudaMemGetInfo(&free_bytes, &total));
-  const double matrices = matrix_bytes(s), mn = static_cast<double>(s.m) * static_cast<double>(s.n);
-  double needed =
-      matrices + (arguments.once ? 0 : mn * static_cast<double>(bytes(s.out))) + 16 * mn;  // with cuBLAS's C, the reference
+  const double mn = static_cast<double>(s.m) * static_cast<double>(s.n), reference = 16 * mn;
+  double set = matrix_bytes(s), needed = set + reference;
   if (!arguments.once && s.flops() > 0) {
     const int sets = arguments.mode == Mode::kHot ? hot_sets(s) : cold_sets(s);
     if (sets > kMaxSets)
       throw BadInput("--mode cold or single: " + s.shape() + " is so small that " + std::to_string(sets) +
                      " sets of matrices would be needed to flush the L2 cache; choose a larger --shape, or --mode hot");
-    needed += matrices * 4 / 3 * (sets - 1);
+    set += mn * static_cast<double>(bytes(s.out));  // cuBLAS's C
+    needed = sets * set + reference;
   }
   if (needed > 0.95 * static_cast<double>(free_bytes))
     throw BadInput("this problem needs " + with_prefix(needed) + "B of the GPU's memory, " +
