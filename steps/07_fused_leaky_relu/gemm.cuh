@@ -2,8 +2,8 @@
 /// Step 07: the activation in the epilogue, on sums that are still in registers: no second kernel reads and writes C again.
 ///
 /// Changes since 06:
-/// - The epilogue is applied to the accumulators before they are stored, 16 rows at a time; it may hold a bias for each column.
-/// - The candidates are most of those that won somewhere in 06; for each, Activations lists what can be fused.
+/// - The kernel applies the epilogue, not the store: it asks once for each column of a lane, so that there may be a bias.
+/// - The candidates are most of those that won somewhere in 06; Activations lists what can be fused into the first of them.
 #pragma once
 
 #include "common/device/store_fragments.cuh"
@@ -76,7 +76,7 @@ struct Operand {
         first(threadIdx.x % kRowChunks * kChunk<In>),
         row_stride(kAlongMN ? g.col_stride : g.row_stride),
         k_stride(contiguous == Contiguous::kK ? 1 : g.col_stride) {
-    // Where rows end, nothing is read, and zeros come instead, as for slices beyond k.
+    // Where rows end, nothing is read, and zeros come instead, as beyond k.
     const int count = static_cast<int>(min(g.rows - mn_0, static_cast<int64_t>(kBlockMN)));
     left = count - (kAlongMN ? first : row);
     source = kAlongMN ? g.at(mn_0 + first, row) : g.at(mn_0 + row, first);
@@ -90,7 +90,7 @@ struct Operand {
       offset[i] = kAlongMN ? swizzled<kRow>(k, (mn + i * kFragment) / 8) : swizzled<kRow>(mn, (k + i * kFragment) / 8);
   }
 
-  /// Starts copying the next tile to s; k_left slices of the operand are left. `kWhole`: it is known to be whole.
+  /// Starts copying the next tile to s; k_left is how much of k is left. `kWhole`: it is known to be whole.
   template <bool kWhole = false>
   __device__ __forceinline__ void copy(In* s, int64_t k_left) {
     In* const first_to = s + swizzled<kRow>(row, first / kChunk<In>);
@@ -103,11 +103,11 @@ struct Operand {
       for (int i = 0; i < kRows; i += kStep, from += kStep * row_stride)
         device::cp_async_cg_16_if((kAlongMN ? 0 : i) < left, to(i), from);
     } else {
-      const int slices = static_cast<int>(min(k_left, static_cast<int64_t>(Tile::kBlockK)));
+      const int depth = static_cast<int>(min(k_left, static_cast<int64_t>(Tile::kBlockK)));
 #pragma unroll(kChunks ? 4 : 1)
       for (int i = 0; i < kRows; i += kStep)
         device::copy_chunk(to(i), source + i * row_stride, k_stride,
-                           kAlongMN ? (row + i < slices ? left : 0) : (i < left ? slices - first : 0), kChunks);
+                           kAlongMN ? (row + i < depth ? left : 0) : (i < left ? depth - first : 0), kChunks);
     }
     source += Tile::kBlockK * k_stride;
   }

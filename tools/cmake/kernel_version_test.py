@@ -1,0 +1,67 @@
+"""Tests of kernel_version.cmake: kernel_version_test.py CMAKE."""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+STEPS = FOLDER.parent.parent / "steps"
+
+
+class KernelVersion(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def version(self, *texts, compiler="nvcc 13.0"):
+        sources = [self.folder / f"{i}.cuh" for i in range(len(texts))]
+        for source, text in zip(sources, texts):
+            source.write_text(text, encoding="utf-8")
+        output = self.folder / "version.h"
+        arguments = [f"-DSOURCES={';'.join(map(str, sources))}", f"-DCOMPILER={compiler}", f"-DOUTPUT={output}"]
+        subprocess.run([CMAKE, *arguments, "-P", FOLDER / "kernel_version.cmake"], check=True)
+        return re.fullmatch(r'#define COURSE_KERNEL_VERSION "([0-9a-f]{16})"\n', output.read_text(encoding="utf-8"))[1]
+
+    def changed(self, text, old, new):
+        self.assertEqual(text.count(old), 1, old)
+        return text.replace(old, new)
+
+    def test_candidates_do_not_change_each_other(self):
+        for path in STEPS.glob("*/gemm.cuh"):
+            text = path.read_text(encoding="utf-8")
+            if "MoreTiles" not in text or "RowTile" not in text:
+                continue
+            before = self.version(text)
+            self.assertEqual(self.version(self.changed(text, "RowTile<64, 64, 128, 32, 32, 4>,", "")), before)
+            for old, new in (
+                ("constexpr int kFragment = 16;", "constexpr int kFragment = 8;"),
+                ("using EveryLayoutTile = Tile<128,", "using EveryLayoutTile = Tile<64,"),
+                ("num_stages, 8, kEveryTile>;", "num_stages, 4, kEveryTile>;"),  # of RowTile
+                ("gemm::check(A, B, C);", ""),
+            ):
+                self.assertNotEqual(self.version(self.changed(text, old, new)), before, old)
+
+    def test_everything_else_counts(self):
+        versions = {
+            self.version("a", "b"),
+            self.version("a", "c"),
+            self.version("a"),
+            self.version("a;b"),
+            self.version("a", "b", compiler="nvcc 13.1"),
+        }
+        self.assertEqual(len(versions), 5)
+
+    def test_the_same_is_not_written_again(self):
+        self.version("a")
+        time = (self.folder / "version.h").stat().st_mtime_ns
+        self.version("a")
+        self.assertEqual((self.folder / "version.h").stat().st_mtime_ns, time)
+
+
+if __name__ == "__main__":
+    CMAKE = sys.argv.pop(1)
+    unittest.main()
