@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -90,7 +91,12 @@ inline void synchronize() { DEVICE_CHECK(cudaDeviceSynchronize()); }
 namespace detail {
 inline void* allocate(std::size_t bytes, const std::string&) {
   void* p = nullptr;
-  DEVICE_CHECK(cudaMalloc(&p, bytes));
+  const cudaError_t status = cudaMalloc(&p, bytes);
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();  // what failed is over: later calls shall not report it
+    throw std::bad_alloc();
+  }
+  DEVICE_CHECK(status);
   return p;
 }
 inline void release(void* p) noexcept { cudaFree(p); }  // destructors do not throw; a sticky error shows elsewhere

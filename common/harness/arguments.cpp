@@ -49,7 +49,7 @@ void describe(CLI::App& app, Typed& typed, Arguments& arguments) {
                  "launch at a time")
       ->capture_default_str();
   app.add_flag("--once", arguments.once, "launch each tile once, time nothing: for ncu and compute-sanitizer");
-  app.add_option("--seconds", arguments.seconds, "how long a measurement's rounds last, from 0.01 to 60; at least 11 are made")
+  app.add_option("--seconds", arguments.seconds, "how long a measurement's rounds last, from 0.01 to 60; 11 or more are made")
       ->capture_default_str();
   app.add_option("--ceilings", arguments.ceilings, "keep the GPU's measured ceilings in this file");
 #else

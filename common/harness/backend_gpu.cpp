@@ -239,6 +239,8 @@ double noise(const Sample& s) { return (s.q80 - s.q20) / 2 / s.median; }
 void prepare(const Arguments& arguments) {
   if (arguments.once && !arguments.json.empty())
     throw BadInput("--once measures nothing that --json could hold; leave one of them out");
+  if (arguments.once && arguments.tune)
+    throw BadInput("--once times nothing, so it finds no best tile; leave --once or --tune out");
   int count = 0;
   if (const cudaError_t status = cudaGetDeviceCount(&count); status != cudaSuccess || count == 0)
     throw BadInput(std::string("no GPU can be used: ") + cudaGetErrorString(status) +

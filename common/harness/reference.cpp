@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <map>
+#include <mutex>
 
 #include "common/device/device.cuh"
 #include "common/harness/parallel.h"
@@ -86,13 +88,14 @@ std::string Reference::compare(const TestMatrix& C, Sums sums, const Epilogue& e
 }
 
 std::string Reference::compare(const TestMatrix& C, Sums sums, const Finish& finish) const {
-  std::vector<std::string> wrong(static_cast<std::size_t>(rows_));  // per part, at the index of its first row
+  std::map<std::int64_t, std::string> wrong;  // by the part's first row
+  std::mutex one_at_a_time;
   in_parts(rows_, 20.0 * static_cast<double>(rows_ * cols_), [&](std::int64_t begin, std::int64_t end) {
-    if (begin < end) wrong[static_cast<std::size_t>(begin)] = compare_rows(C, begin, end, sums, finish);
+    const std::string text = compare_rows(C, begin, end, sums, finish);
+    const std::lock_guard lock(one_at_a_time);
+    if (!text.empty()) wrong[begin] = text;
   });
-  for (std::string& text : wrong)
-    if (!text.empty()) return std::move(text);
-  return "";
+  return wrong.empty() ? "" : wrong.begin()->second;
 }
 
 std::string Reference::compare_rows(const TestMatrix& C, std::int64_t begin, std::int64_t end, Sums sums,

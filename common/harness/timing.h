@@ -41,8 +41,8 @@ struct Timings {
 
 /// Each contestant is warmed up alike. In each round, each contestant runs once; the order changes from round to round, so that
 /// nobody always finds the GPU in the state that one other leaves. A contestant's run is one launch, or, where a launch is
-/// short against the resolution of events (0.5 us) and the cost of launching, a CUDA graph of many, which, unless the plan is
-/// cold, runs twice, and is timed the second time.
+/// short against the resolution of events (0.5 us) and the cost of launching, a CUDA graph of many. Unless the plan is to do
+/// without graphs, it runs twice, and is timed the second time.
 /// @param while_running called once, while the last round is being executed
 Timings time_in_rounds(const std::vector<Contestant>& contestants, const TimingPlan& plan,
                        const std::function<void()>& while_running = {});

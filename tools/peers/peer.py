@@ -100,8 +100,8 @@ def parse(arguments, name, description):
         raise BadInput(f"--layout {typed.layout}: expected nn, nt, tn or tt")
     if typed.mode not in ("hot", "cold", "single"):
         raise BadInput(f"--mode {typed.mode}: expected hot, cold or single")
-    if not 0 < typed.seconds <= 600:  # false if it is no number
-        raise BadInput(f"--seconds {typed.seconds:g}: expected a number above 0, at most 600")
+    if not 0.01 <= typed.seconds <= 60:  # false if it is no number
+        raise BadInput(f"--seconds {typed.seconds:g}: expected a number from 0.01 to 60")
     typed.specs = [
         Spec(*parse_shape(shape), dtypes[typed.dtype], typed.layout) for shape in typed.shape.split(",")
     ]
@@ -299,6 +299,6 @@ def describe(entry):
     if entry["tflops"]:
         text += f", {with_prefix(1e12 * entry['tflops'])}FLOP/s"
     for name, other in entry["baselines"].items():
-        if other:
+        if other and entry["ratio"][name]:
             text += f"\n  {name}: {1e3 * other['median']:.4g} ms; this is {100 * entry['ratio'][name]['median']:.2f} % of it"
     return text

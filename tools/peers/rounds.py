@@ -21,8 +21,7 @@ class Plan:
 class Runner:
     runs: list  # what rounds call in turn
     launches: int = 1
-    graph: bool = False
-    twice: bool = False  # called once more before, and nobody times that
+    graph: bool = False  # else one launch
 
 
 def order_of(number, contestants):
@@ -50,8 +49,8 @@ def alternate(runners, plan, seconds_of, while_running=None, clock=time.monotoni
             then = while_running if last and place == 0 else None
             runner = runners[who]
             run = runner.runs[number % len(runner.runs)]
-            if runner.twice:
-                run()
+            if runner.graph:
+                run()  # as in timing.cpp, it is timed the second time
             seconds[who].append(seconds_of(run, then) / runner.launches)
         if last:
             break
@@ -85,8 +84,6 @@ def time_in_rounds(torch, contestants, plan, while_running=None):
         for i in range(launches):
             contestant(first_set + i % in_turn)
         graph.capture_end()
-        if plan.cold:
-            graph.replay()  # the first time takes longer; otherwise none is timed the first time
         return graph.replay
 
     def shortest_launch(runner, period):
@@ -107,7 +104,7 @@ def time_in_rounds(torch, contestants, plan, while_running=None):
     def in_graphs(runners):
         launches = [launches_of(shortest_launch(each, WARM_UP_SECONDS / 4), in_turn) for each in runners]
         return [
-            Runner([graph_of(each, count, first) for first in range(0, plan.sets, in_turn)], count, True, not plan.cold)
+            Runner([graph_of(each, count, first) for first in range(0, plan.sets, in_turn)], count, True)
             for each, count in zip(contestants, launches)
         ]
 

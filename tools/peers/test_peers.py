@@ -69,7 +69,8 @@ class CommandLine(unittest.TestCase):
             (["--dtype", "int8"], "--dtype int8: expected f16 or bf16"),
             (["--layout", "xn"], "--layout xn: expected nn, nt, tn or tt"),
             (["--mode", "warm"], "--mode warm: expected hot, cold or single"),
-            (["--seconds", "0"], "--seconds 0: expected a number above 0"),
+            (["--seconds", "0"], "--seconds 0: expected a number from 0.01 to 60"),
+            (["--seconds", "61"], "--seconds 61: expected a number from 0.01 to 60"),
             (["--seconds", "nan"], "--seconds nan: expected a number"),
             (["--seconds", "soon"], "--help lists the arguments"),
             (["--sha", "4x4x4"], "--help lists the arguments"),
@@ -220,7 +221,7 @@ class PretendedGpu:
 
     def __init__(self, seconds_of):
         self.now, self.seconds_of, self.capturing = 0.0, seconds_of, False
-        self.captured, self.launched = [], []  # sets, of each graph and of launches outside of graphs
+        self.captured, self.replayed, self.launched = [], [], []  # sets, of each graph and of launches outside of graphs
 
     def launch(self, number):
         if self.capturing:
@@ -242,6 +243,7 @@ class PretendedGpu:
                 gpu.capturing = False
 
             def replay(self):
+                gpu.replayed.append(self.launches)
                 for _ in self.launches:
                     gpu.now += gpu.seconds_of(gpu.now)
 
@@ -299,7 +301,7 @@ class Rounds(unittest.TestCase):
     def test_hot_rounds_take_the_sets_in_turn_each_twice(self):
         called = []
         runs = [lambda i=i: called.append(f"untimed {i}") for i in range(3)]
-        runners = [rounds.Runner(runs, 5, True, True), rounds.Runner(["b"], 2)]
+        runners = [rounds.Runner(runs, 5, True), rounds.Runner(["b"], 2)]
 
         def seconds_of(run, _):
             called.append(run if run == "b" else f"timed {runs.index(run)}")
@@ -315,9 +317,13 @@ class Rounds(unittest.TestCase):
             (True, 3, [[0, 1, 2], [0, 1, 2], [0, 1, 2], [0, 1, 2]]),
         ):
             gpu = PretendedGpu(lambda now: 0.6e-3)
-            timings = gpu.time_in_rounds(2, rounds.Plan(sets=3, cold=cold))
+            timings = gpu.time_in_rounds(2, rounds.Plan(sets=3, cold=cold, max_rounds=11))
             self.assertEqual([count for _, count, _ in timings], [launches] * 2)
             self.assertEqual(gpu.captured, captured)
+            # Both contestants, each twice, in each of 11 rounds.
+            sets = [[0, 1, 2]] if cold else [[0] * 2, [1] * 2, [2] * 2]
+            expected = [sets[number % len(sets)] for number in range(11) for _ in range(4)]
+            self.assertEqual(gpu.replayed[-len(expected) :], expected)
             self.assertEqual(set(gpu.launched), {0, 1} if cold else {0})  # one launch each, to load modules
 
     def test_launches_are_counted_when_all_are_warm(self):
