@@ -15,7 +15,7 @@ namespace harness {
 
 /// All that a time depends on, besides the tile. Times are hot: the matrices are in the L2 cache if they fit.
 struct TuningKey {
-  std::string step, kernel_version;  ///< the version is a hash of the kernel's sources and compiler
+  std::string step, kernel_version;  ///< the version is a hash of the kernel's sources, but for lists of tiles, and compiler
   Spec spec;                         ///< with its epilogue
   std::string gpu;
   int multiprocessors = 0;
