@@ -45,7 +45,7 @@ void describe(CLI::App& app, Typed& typed, Arguments& arguments) {
   app.add_option("--json", arguments.json, "write the results to this file, as docs/results/README.md describes");
 #ifdef COURSE_ON_GPU
   app.add_option("--mode", typed.mode,
-                 "hot: the same matrices again and again; cold: sets in turn, more than 3 times the L2 cache; single: cold, one "
+                 "hot: with what fits in the L2 cache; cold: sets in turn, more than 3 times the L2 cache; single: cold, one "
                  "launch at a time")
       ->capture_default_str();
   app.add_flag("--once", arguments.once, "launch each tile once, time nothing: for ncu and compute-sanitizer");

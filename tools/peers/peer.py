@@ -76,7 +76,7 @@ def parse(arguments, name, description):
     parser.add_argument(
         "--mode",
         default="hot",
-        help="hot: the same matrices again and again; cold: sets in turn, more than 3 times the L2 cache; single: cold,"
+        help="hot: with what fits in the L2 cache; cold: sets in turn, more than 3 times the L2 cache; single: cold,"
         " one launch at a time [hot]",
     )
     parser.add_argument("--first", action="store_true", help="only the best tile; a peer measures no other anyway")
