@@ -60,8 +60,11 @@ int cold_sets(const Spec& s) {
 }
 constexpr int kMaxSets = 8192;
 
-// How many sets rounds take in turn if a problem is measured hot. A large one lies on many pages by itself.
-int hot_sets(const Spec& s) { return static_cast<int>(std::clamp(double{1 << 30} / std::max(1.0, matrix_bytes(s)), 1.0, 32.0)); }
+// Hot, how many rounds take in turn: up to 32, as many as 1 GiB holds, for a large problem lies on many pages by itself.
+int sets_for(const Spec& s, Mode mode) {
+  if (mode != Mode::kHot) return cold_sets(s);
+  return static_cast<int>(std::clamp(double{1 << 30} / std::max(1.0, matrix_bytes(s)), 1.0, 32.0));
+}
 
 // Copies of a problem's matrices in device memory. Set 0 is the problem itself. Which copies make a set, and so how far they lie
 // from each other, is left to chance (the same in every run): 1408 x 1408 x 1408 takes cuBLAS 10.3 to 11.4 us on an H200, depending
@@ -189,7 +192,7 @@ void time_against_baselines(const Variant& variant, Problem& problem, const Argu
 
   TimingPlan plan;
   plan.cold = arguments.mode != Mode::kHot;
-  plan.sets = plan.cold ? cold_sets(problem.spec) : hot_sets(problem.spec);
+  plan.sets = sets_for(problem.spec, arguments.mode);
   plan.graphs = arguments.mode != Mode::kSingle;
   if (!plan.cold) plan.min_rounds = std::max(plan.min_rounds, 2 * plan.sets);  // on each set twice
   plan.seconds = arguments.seconds;
@@ -277,7 +280,7 @@ void check_affordable(const Spec& s, const Arguments& arguments, const std::vect
   const double mn = static_cast<double>(s.m) * static_cast<double>(s.n), reference = 16 * mn;
   double set = matrix_bytes(s), needed = set + reference;
   if (!arguments.once && s.flops() > 0) {
-    const int sets = arguments.mode == Mode::kHot ? hot_sets(s) : cold_sets(s);
+    const int sets = sets_for(s, arguments.mode);
     if (sets > kMaxSets)
       throw BadInput("--mode cold or single: " + s.shape() + " is so small that " + std::to_string(sets) +
                      " sets of matrices would be needed to flush the L2 cache; choose a larger --shape, or --mode hot");

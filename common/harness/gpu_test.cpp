@@ -136,10 +136,13 @@ TEST_CASE("rounds: who is slower, by how much; cold, sets in turn; graphs where 
   TimingPlan plan;
   plan.sets = 3, plan.cold = true, plan.min_rounds = 9, plan.max_rounds = 15, plan.seconds = 0.05;
   int conditions = 0;
-  const Timings t = time_in_rounds({{[&](int set) { fill(kSmall), sets.insert(set); }}, {[&](int) { fill(kLarge); }}, {[&](int) {
-                                      for (int i = 0; i < 50; ++i) fill(kLarge);
-                                    }}},
-                                   plan, [&] { ++conditions; });
+  std::vector<int> of_long;
+  const Timings t =
+      time_in_rounds({{[&](int set) { fill(kSmall), sets.insert(set); }}, {[&](int) { fill(kLarge); }}, {[&](int set) {
+                        of_long.push_back(set);
+                        for (int i = 0; i < 50; ++i) fill(kLarge);
+                      }}},
+                     plan, [&] { ++conditions; });
   CHECK(conditions == 1);
   for (const auto& seconds : t.seconds) {
     CHECK(seconds.size() >= 9);
@@ -157,6 +160,8 @@ TEST_CASE("rounds: who is slower, by how much; cold, sets in turn; graphs where 
   CHECK(t.sample(0).median <= t.sample(0).q80);
   for (const int set : {0, 1, 2}) CHECK(sets.count(set) >= static_cast<std::size_t>(t.launches[0]) / 3);
   CHECK(sets.count(3) == 0);
+  // Two launches a round, of which the second must not find what the first has read.
+  for (std::size_t i = of_long.size() - 18; i + 1 < of_long.size(); ++i) CHECK(of_long[i + 1] == (of_long[i] + 1) % 3);
   CHECK(device::stream() == nullptr);  // as it was before
 
   plan.graphs = false;

@@ -117,14 +117,15 @@ Timings time_in_rounds(const std::vector<Contestant>& contestants, const TimingP
   Timings timings;
   for (const Contestant& c : contestants) {
     const double shortest = shortest_launch(c, plan.warm_up / 4);
+    const bool graph = plan.graphs && shortest < kSampleSeconds;
     int launches = 1;
-    if (plan.graphs && shortest < kSampleSeconds) {
+    if (graph) {
       launches = static_cast<int>(std::ceil(kSampleSeconds / std::max(shortest, 1e-6)));
       // Whole turns through the sets, so that each replay finds the caches as the one before left them.
       if (plan.cold) launches = (launches + plan.sets - 1) / plan.sets * plan.sets;
     }
     timings.launches.push_back(launches);
-    timings.graph.push_back(plan.graphs && shortest < kSampleSeconds);
+    timings.graph.push_back(graph);
   }
 
   const std::size_t n = contestants.size();
@@ -144,12 +145,11 @@ Timings time_in_rounds(const std::vector<Contestant>& contestants, const TimingP
     const std::size_t stride = round % 2 ? n - 1 : 1;
     for (std::size_t i = 0; i < n; ++i) {
       const std::size_t who = (static_cast<std::size_t>(round) + i * stride) % n;
-      const int set = plan.cold ? turn() : round % plan.sets;
       const auto run = [&] {
         if (timings.graph[who])
-          graphs[who][static_cast<std::size_t>(set) % graphs[who].size()].launch();
+          graphs[who][static_cast<std::size_t>(round) % graphs[who].size()].launch();
         else
-          contestants[who].launch(set);
+          contestants[who].launch(plan.cold ? turn() : round % plan.sets);  // cold, each launch finds another set
       };
       // Twice: then the caches are as they will be again and again, and the second run waits for the first. Where the GPU waits for
       // a graph, it begins some 10 us late, 1.5 % of the shorter ones. Without graphs, what starting costs is what is asked for.

@@ -296,6 +296,7 @@ class Running(InFolder):
         self.machine.last_line = "peer_cutlass: out of memory; choose a smaller --shape"  # today
         done = self.run_bench(["peer_cutlass", "peer_triton"])
         self.assertEqual(done.code, 2)
+        self.assertIn("it cannot run 1 of them, such as 1x4096x4096: ", self.errors)
         self.assertIn("it refused.", self.errors)
         self.assertIn("out of memory", self.errors)
         self.machine.last_line = "peer_cutlass: nothing of this can be run: 2048x2048x128: its tiles want rows of 16 bytes"
