@@ -67,8 +67,8 @@ int sets_for(const Spec& s, Mode mode) {
 }
 
 // Copies of a problem's matrices in device memory. Set 0 is the problem itself. Which copies make a set, and so how far they lie
-// from each other, is left to chance (the same in every run): 1408 x 1408 x 1408 takes cuBLAS 10.3 to 11.4 us on an H200, depending
-// on it, and if it were the same in all sets, most of them would be fast in one process and slow in the next.
+// from each other, is left to chance (the same in every run): cuBLAS's time depends on it at 1408 x 1408 x 1408 on an H200, and if
+// it were the same in all sets, most of them would be fast in one process and slow in the next.
 class BufferSets {
  public:
   BufferSets(const Problem& problem, const TestMatrix& baseline_C, int sets)

@@ -152,7 +152,7 @@ Timings time_in_rounds(const std::vector<Contestant>& contestants, const TimingP
           contestants[who].launch(plan.cold ? turn() : round % plan.sets);  // cold, each launch finds another set
       };
       // Twice: then the caches are as they will be again and again, and the second run waits for the first. Where the GPU waits for
-      // a graph, it begins some 10 us late, 1.5 % of the shorter ones. Without graphs, what starting costs is what is asked for.
+      // a graph, the graph begins late. Without graphs, what starting costs is what is asked for.
       if (plan.graphs) run();
       begin.record();
       run();
