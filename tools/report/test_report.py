@@ -1112,11 +1112,11 @@ class OfTheMeasuredBenchmark(unittest.TestCase):
 
     def test_ratios_to_cublas_agree_from_1024_on(self):
         first, second = self.load("bench-f16-hot.json"), self.load("repeat", "bench-f16-hot.json")
-        # Two GPUs of a model are not equally fast: at 1408, cuBLAS took 10.1 to 10.4 us on one, and 10.4 to 11.3 us on another.
+        # Two GPUs of a model are not equally fast.
         self.assertIsNotNone(first["gpu"]["uuid"])
         self.assertEqual(first["gpu"]["uuid"], second["gpu"]["uuid"])
         before = {(each["step"], *results.setting(each)): each for each in first["results"]}
-        sizes, apart = {}, []
+        sizes = {}
         for new in second["results"]:
             old = before[new["step"], *results.setting(new)]
             if new["m"] < 1024:
@@ -1126,14 +1126,8 @@ class OfTheMeasuredBenchmark(unittest.TestCase):
                 # Otherwise a round has other shares, and the power limit other clocks (timing.cpp).
                 self.assertEqual(old["time"]["graph"], new["time"]["graph"])
                 medians = [each["ratio"]["cublasGemmEx"]["median"] for each in (old, new)]
-                difference = abs(medians[1] / medians[0] - 1)
-                self.assertLess(difference, 0.05)
-                if difference >= 0.03:
-                    apart.append(new["m"])
+                self.assertLess(abs(medians[1] / medians[0] - 1), 0.03)
         self.assertEqual([len(measured) for measured in sizes.values()], 7 * [25])
-        # There it is cuBLAS whose time differs, from one process to the next; why is open.
-        self.assertLessEqual(set(apart), {1408})
-        self.assertLessEqual(len(apart), 3)
 
 
 if __name__ == "__main__":
