@@ -158,10 +158,13 @@ std::string run(const Variant& v, const Case& c, const Inputs& a, const Inputs& 
                                  affine ? [](double x) { return 2 * x + 1; } : std::function<double(double)>());
 }
 
-// Calls `body` once per order in which the backend can run; for a tile that is compiled for one layout, whose code is that of the
-// tiles for all layouts, in the last of them alone.
+// With other types a tile's threads go the same way.
+bool has_first_type(const Step& step, const Variant& v) { return v.in == step.variants.front().in && v.out == v.in; }
+
+// Calls `body` once per order in which the backend can run; in the last of them alone for other types than the first, and for a
+// tile that is compiled for one layout, whose code is that of the tiles for all layouts.
 template <class Body>
-void in_all_orders([[maybe_unused]] const Variant& v, Body&& body) {
+void in_all_orders([[maybe_unused]] const Step& step, [[maybe_unused]] const Variant& v, Body&& body) {
 #if defined(COURSE_ON_INTERPRETER)
   using interpreter::Order;
   struct {
@@ -170,7 +173,7 @@ void in_all_orders([[maybe_unused]] const Variant& v, Body&& body) {
     const char* name;
   } const orders[] = {{Order::kForward, 1, "forward"}, {Order::kReverse, 1, "reverse"}, {Order::kRandom, 42, "random:42"}};
   for (const auto& o : orders) {
-    if (!v.numbers.every_layout && &o != std::end(orders) - 1) continue;
+    if (!(v.numbers.every_layout && has_first_type(step, v)) && &o != std::end(orders) - 1) continue;
     interpreter::options().order = o.order;
     interpreter::options().seed = o.seed;
     body(std::string(", order ") + o.name);
@@ -184,7 +187,7 @@ void in_all_orders([[maybe_unused]] const Variant& v, Body&& body) {
 void check_shapes_and_strides(const Step& step) {
   const std::vector<Case> all = cases();
   for (const Variant& v : step.variants)
-    in_all_orders(v, [&](const std::string& order) {
+    in_all_orders(step, v, [&](const std::string& order) {
       for (const Case& c : all) {
         if (!is_own(v, c) && c.name != kNotOwn) continue;
         INFO(title(step, v) << ": " << c.name << order);
@@ -206,11 +209,11 @@ void check_long_k(const Step& step) {
       CHECK(run(v, c, small_integers(1), small_integers(2), true) == "");
     };
     const Case rows = dense(m, n, k, false, false, 0);
-    if (v.in != step.variants.front().in || v.out != v.in) {  // with other types, the way is the same
+    if (!has_first_type(step, v)) {
       check(rows, "");
       continue;
     }
-    in_all_orders(v, [&](const std::string& order) { check(rows, order); });
+    in_all_orders(step, v, [&](const std::string& order) { check(rows, order); });
     check(dense(5, n, k, false, false, 0), "");
     for (const auto& [transpose_a, transpose_b] : {std::pair{false, false}, {false, true}, {true, false}, {true, true}}) {
       if (!v.numbers.every_layout && (transpose_a || transpose_b)) continue;
@@ -271,7 +274,7 @@ std::string run_fused(const Variant& v, const Fused& f, bool with_bias, const Ca
 
 void check_fused(const Step& step) {
   for (const Variant& v : step.variants)
-    in_all_orders(v, [&](const std::string& order) {
+    in_all_orders(step, v, [&](const std::string& order) {
       INFO(title(step, v) << order);
       CHECK(wrong_epilogue(v) == "");
     });
