@@ -16,6 +16,7 @@ from terminal import NOTHING, Arguments, Style, align, count, plus_minus, rounde
 
 WIDTH = 120
 LEAST_NOISE = 0.01  # below that, nobody should trust a difference between two runs
+MOST_NAMED = 8  # of a step, one by one, that only one of the files has; of more, the number
 
 
 @dataclasses.dataclass
@@ -152,9 +153,12 @@ def report(old_path, old, new_path, new, style):
         text.append(row if lines[index].is_change else style.dim(row))
     for index, (path, document) in enumerate(((old_path, old), (new_path, new))):
         compared_ones = {results.identity(pair[index]) for pair in common}
-        for each in document["results"]:
-            if results.identity(each) not in compared_ones:
-                text.append(f"only in {path}: {describe(each)}, {', '.join(results.describe(results.setting(each)))}")
+        alone = [each for each in document["results"] if results.identity(each) not in compared_ones]
+        for step, group in results.grouped(alone, lambda each: each["step"]).items():
+            if len(group) > MOST_NAMED:
+                text.append(f"only in {path}: {step}, {len(group)} results")
+            else:
+                text += [f"only in {path}: {describe(each)}, {', '.join(results.describe(results.setting(each)))}" for each in group]
     changed = sum(line.is_change for line in lines)
     text += ["", f"{len(common)} compared; {changed} change{'s' * (changed != 1)} beyond the noise."]
     return "\n".join(text) + "\n", lines

@@ -685,6 +685,16 @@ class Compare(InFolder):
         self.assertIn("warning: the runs differ in commit: 0123456789ab and –\n", text)
         self.assertNotIn("differ in GPU", text)
 
+    def test_many_are_only_in_one(self):
+        new, peer = gpu_document(), gpu_document()["results"][0]
+        for m in range(1, 10):  # a result more than are named one by one
+            new["results"].append({**peer, "step": "peer_triton", "m": m})
+        text = self.compare(gpu_document(), new).stdout
+        self.assertIn("new.json: peer_triton, 9 results\n", text)
+        self.assertEqual(text.count("only in"), 1)
+        new["results"].pop()
+        self.assertEqual(self.compare(gpu_document(), new).stdout.count("only in"), 8)
+
     def test_two_gpus_of_one_model(self):
         old, new = gpu_document(), gpu_document()
         old["gpu"]["uuid"] = "GPU-1"
