@@ -110,6 +110,8 @@ std::vector<Case> cases() {
   add("chunks of 16 bytes, C misaligned", {m, k, 24, 1, 0}, {k, n, 72, 1, 0}, {m, n, 72, 1, 1});
   add("chunks of 16 bytes, nothing to add up", {m, 0, 24, 1, 0}, {0, n, 72, 1, 0}, {m, n, 72, 1, 0});
   add("chunks of 16 bytes aligned, shape ragged, several tiles", {150, 91, 96, 1, 0}, {91, 277, 280, 1, 0}, {150, 277, 280, 1, 0});
+  add("chunks of 16 bytes, rows backwards", {150, 96, -96, 1, 0}, {96, 72, -72, 1, 0}, {150, 72, -72, 1, 0});
+  add("chunks of 16 bytes, a row of A and of B for all", {150, 96, 0, 1, 0}, {96, 72, 0, 1, 0}, {150, 72, 72, 1, 0});
   add("every second element", {m, k, 2 * k, 2, 0}, {k, n, 2 * n, 2, 0}, {m, n, 2 * n, 2, 0});
   add("both strides odd", {m, k, 50, 3, 0}, {k, n, 3, 64, 0}, {m, n, 211, 3, 0});
   add("column-major C", A, B, column_major(m, n));
@@ -256,7 +258,8 @@ void check_epilogue(const Step& step) {
 
 // Runs one case with a fused epilogue. @return what is wrong, or an empty string.
 std::string run_fused(const Variant& v, const Fused& f, bool with_bias, const Case& c, const Inputs& a, const Inputs& b) {
-  TestMatrix A("A", v.in, c.A), B("B", v.in, c.B), C("C", v.out, c.C), bias("bias", v.out, row_major(with_bias ? 1 : 0, c.C.cols));
+  TestMatrix A("A", v.in, c.A), B("B", v.in, c.B), C("C", v.out, c.C),
+      bias("bias", v.out, {with_bias ? 1 : 0, c.C.cols, c.C.cols, 1, 1});  // at no multiple of more than an element
   A.fill(a);
   B.fill(b);
   bias.fill(fractions(8));
@@ -348,34 +351,56 @@ struct SparseMatrix {
   AnyMatrix view;
 };
 
+// Runs a tile on matrices whose elements lie far apart, and checks each of C's.
+struct Strides {
+  std::int64_t row, col;
+};
+void check_sparse(const Variant& v, std::int64_t m, std::int64_t n, std::int64_t k, Strides of_a, Strides of_b, Strides of_c) {
+  SparseMatrix A("A", v.in, m, k, of_a.row, of_a.col), B("B", v.in, k, n, of_b.row, of_b.col),
+      C("C", v.out, m, n, of_c.row, of_c.col);
+  const Inputs a = small_integers(1), b = small_integers(2);
+  for (std::int64_t i = 0; i < m; ++i)
+    for (std::int64_t j = 0; j < k; ++j) A.set(i, j, a(i, j));
+  for (std::int64_t i = 0; i < k; ++i)
+    for (std::int64_t j = 0; j < n; ++j) B.set(i, j, b(i, j));
+  for (std::int64_t i = 0; i < m; ++i)
+    for (std::int64_t j = 0; j < n; ++j) C.set(i, j, kNaN);
+  REQUIRE_NOTHROW(v.gemm(A.view, B.view, C.view));
+  device::synchronize();
+  for (std::int64_t i = 0; i < m; ++i)
+    for (std::int64_t j = 0; j < n; ++j) {
+      double sum = 0;
+      for (std::int64_t x = 0; x < k; ++x) sum += a(i, x) * b(x, j);
+      unsigned char rounded[4];
+      store(v.out, rounded, sum);
+      CHECK(C.get(i, j) == load(v.out, rounded));
+    }
+}
+
 // Offsets of more than 2^31 elements, without as much memory: pages that nobody touches cost nothing on the interpreter.
 void check_offsets_past_2_31(const Step& step) {
-  constexpr std::int64_t kFar = (std::int64_t(1) << 31) + 24, m = 3, n = 2, k = 4;
+  constexpr std::int64_t kFar = (std::int64_t(1) << 31) + 24;
   for (const Variant& v : step.variants) {
     if (v.in == DType::kBF16) continue;
     for (const bool along_rows : {true, false}) {
       INFO(title(step, v) << ": strides of 2^31 + 24 elements, " << (along_rows ? "rows" : "columns"));
-      const std::int64_t r = along_rows ? kFar : 1, c = along_rows ? 1 : kFar;
-      SparseMatrix A("A", v.in, m, k, r, along_rows ? 1 : kFar / 2),
-          B("B", v.in, k, n, along_rows ? kFar / 2 : 1, along_rows ? 1 : kFar), C("C", v.out, m, n, r, c);
-      const Inputs a = small_integers(1), b = small_integers(2);
-      for (std::int64_t i = 0; i < m; ++i)
-        for (std::int64_t j = 0; j < k; ++j) A.set(i, j, a(i, j));
-      for (std::int64_t i = 0; i < k; ++i)
-        for (std::int64_t j = 0; j < n; ++j) B.set(i, j, b(i, j));
-      for (std::int64_t i = 0; i < m; ++i)
-        for (std::int64_t j = 0; j < n; ++j) C.set(i, j, kNaN);
-      REQUIRE_NOTHROW(v.gemm(A.view, B.view, C.view));
-      device::synchronize();
-      for (std::int64_t i = 0; i < m; ++i)
-        for (std::int64_t j = 0; j < n; ++j) {
-          double expected = 0;
-          for (std::int64_t x = 0; x < k; ++x) expected += a(i, x) * b(x, j);
-          CHECK(C.get(i, j) == expected);
-        }
+      if (along_rows)
+        check_sparse(v, 3, 2, 4, {kFar, 1}, {kFar / 2, 1}, {kFar, 1});
+      else
+        check_sparse(v, 3, 2, 4, {1, kFar / 2}, {1, kFar}, {1, kFar});
     }
   }
-#if defined(COURSE_ON_INTERPRETER)
+#ifdef COURSE_ON_INTERPRETER  // tens of gigabytes, which not every GPU has
+  // Here it is steps of several rows, or of a tile of k, that are as long; with chunks in memory, and without.
+  constexpr std::int64_t m = 40, n = 72, k = 136, kFarA = std::int64_t(1) << 27, kFarC = std::int64_t(1) << 29;
+  const Variant& v = step.variants.front();
+  INFO(title(step, v) << ": several tiles of k, rows far from each other");
+  for (const std::int64_t ragged : {8, 9}) {
+    CAPTURE(ragged);
+    check_sparse(v, m, n, k, {kFarA + ragged, 1}, {80, 1}, {80, 1});
+    check_sparse(v, m, n, k, {k, 1}, {kFarA + ragged, 1}, {80, 1});
+    check_sparse(v, 9, n, k, {k, 1}, {80, 1}, {kFarC + ragged, 1});
+  }
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   MESSAGE("peak resident memory: " << usage.ru_maxrss / 1024 << " MB");
@@ -482,16 +507,19 @@ void check_candidates([[maybe_unused]] const Step& step) {
 #ifdef COURSE_ON_INTERPRETER
   for (const Variant& v : step.variants) {
     if (v.in != DType::kF16 || v.out != v.in) continue;
-    INFO(title(step, v));
-    interpreter::clear_profiles();
-    REQUIRE(run(v, dense(v.numbers.block_m, v.numbers.block_n, 2 * v.numbers.block_k, false, false, 0), fractions(1), fractions(2),
-                false) == "");
-    const interpreter::KernelProfile& profile = interpreter::profiles().back();
-    CHECK(profile.block.x == static_cast<unsigned>(v.numbers.threads));  // another tile's kernel would be as right
-    CHECK(profile.dynamic_shared_bytes == v.numbers.shared_bytes);
-    const auto& fragments = profile.total.matrix_load;
-    CHECK(fragments.requests > 0);
-    CHECK(fragments.wavefronts == fragments.ideal_wavefronts);
+    for (const auto& [transpose_a, transpose_b] : {std::pair{false, false}, {false, true}, {true, false}, {true, true}}) {
+      if (!v.numbers.every_layout && (transpose_a || transpose_b)) continue;
+      const Case c = dense(v.numbers.block_m, v.numbers.block_n, 2 * v.numbers.block_k, transpose_a, transpose_b, 0);
+      INFO(title(step, v) << ": " << c.name);
+      interpreter::clear_profiles();
+      REQUIRE(run(v, c, fractions(1), fractions(2), false) == "");
+      const interpreter::KernelProfile& profile = interpreter::profiles().back();
+      CHECK(profile.block.x == static_cast<unsigned>(v.numbers.threads));  // another tile's kernel would be as right
+      CHECK(profile.dynamic_shared_bytes == v.numbers.shared_bytes);
+      const auto& fragments = profile.total.matrix_load;
+      CHECK(fragments.requests > 0);
+      CHECK(fragments.wavefronts == fragments.ideal_wavefronts);
+    }
   }
 #endif
 }

@@ -68,6 +68,7 @@ TEST_CASE("roofline: the figures that the course teaches") {
   }
   SUBCASE("a ragged tile loads as much as a whole one has rows and columns to load for") {
     CHECK(roofline({129, 100, 10}, 128, 128, kCeilings).tile_reuse.bytes == 4 * (129 * 10 * 1 + 10 * 100 * 2));
+    CHECK(roofline({256, 64, 10}, 64, 32, kCeilings).tile_reuse.bytes == 4 * (256 * 10 * 2 + 10 * 64 * 4));
   }
   SUBCASE("compulsory: every element once, in its own type") {
     CHECK(roofline({3, 5, 7, DType::kF16, DType::kF32}, 1, 1, kCeilings).compulsory.bytes == 2 * (3 * 7 + 7 * 5) + 4 * 3 * 5);
@@ -99,6 +100,24 @@ TEST_CASE("roofline: the figures that the course teaches") {
         "If every multiply-add loads its operands, it reads 550 GB: 0.250 FLOP/byte, left of the ridge at 16.0, so memory bounds "
         "it "
         "at 1.00 TFLOP/s. Measured: 6.00 TFLOP/s, 9.38 % of the roofline, 6.00 times that bound: caches answer most of the loads.");
+    const Spec decode{8, 4096, 4096, DType::kF16, DType::kF16};
+    CHECK(note(roofline(decode, 128, 128, kCeilings), 16e12) ==
+          "Loading the operands of each 128x128 tile once reads 35.7 MB: 7.53 FLOP/byte, left of the ridge at 160, so memory "
+          "bounds it at 30.1 TFLOP/s; moving everything just once, memory still bounds it at 31.9 TFLOP/s. Measured: 16.0 TFLOP/s, "
+          "50.2 % of the roofline.");
+    CHECK(note(roofline(decode, 1, 128, kCeilings), {}) ==
+          "Loading the operands of each 1x128 tile once reads 271 MB: 0.992 FLOP/byte, left of the ridge at 160, so memory bounds "
+          "it at 3.97 TFLOP/s; moving everything just once, memory still bounds it at 31.9 TFLOP/s.");
+    CHECK(note(roofline(cube(4096), 1, 1, kCeilings), 0.5e12) ==
+          "If every multiply-add loads its operands, it reads 550 GB: 0.250 FLOP/byte, left of the ridge at 16.0, so memory bounds "
+          "it at 1.00 TFLOP/s. Measured: 500 GFLOP/s, 0.781 % of the roofline.");
+    Spec fused = cube(4096);
+    fused.epilogue = {Activation::kGelu, false};
+    CHECK(note(roofline(fused, 128, 128, kCeilings), 32e12) ==
+          "Loading the operands of each 128x128 tile once reads 4.29 GB: 32.0 FLOP/byte, right of the ridge at 16.0, so arithmetic "
+          "bounds it at 64.0 TFLOP/s. A separate kernel for the epilogue would read and write C again: fused, it saves 134 MB, "
+          "40.0 % of what both must move. Measured: 32.0 TFLOP/s, 50.0 % of the roofline: the rest is time in which arithmetic "
+          "units wait or have nothing to do.");
     const std::string tiled = note(roofline(cube(4096), 128, 128, kCeilings), 32e12);
     CHECK(tiled.find("right of the ridge at 16.0, so arithmetic bounds it at 64.0 TFLOP/s. Measured: 32.0 TFLOP/s, 50.0 %") !=
           std::string::npos);
@@ -112,6 +131,8 @@ TEST_CASE("roofline: the figures that the course teaches") {
     CHECK(r.saved_bytes == 2 * 2 * 256 * 512);
     CHECK(r.compulsory.bytes == plain + 2 * 512);  // the bias
     CHECK(note(r, {}).find("fused, it saves 524 kB, ") != std::string::npos);
+    s.epilogue = {Activation::kIdentity, true};
+    CHECK(roofline(s, 128, 128, kCeilings).saved_bytes == 2 * 2 * 256 * 512);
   }
   CHECK(with_prefix(999) == "999 ");
   CHECK(with_prefix(999.7) == "1.00 k");

@@ -151,7 +151,11 @@ TEST_CASE("occupancy: what limits it") {
   };
   check(tile(128, 128, 64, 64, 64, 3), 235, 2, "registers");      // 65536 / (4 warps x 7680)
   check(tile(128, 128, 64, 64, 64, 4), 128, 1, "shared memory");  // 128 KiB each
+  TileNumbers half = tile(128, 128, 64, 64, 64, 3);
+  half.shared_bytes = 114 * kKiB;  // of 228, but each block needs one more for the driver
+  check(half, 128, 1, "shared memory");
   check(tile(64, 64, 32, 32, 32, 1), 32, 16, "threads");
+  check(tile(64, 64, 32, 32, 32, 1), 72, 7, "registers");  // 65536 / (4 warps x 2304)
   check(tile(32, 32, 32, 32, 32, 1), 32, 32, "blocks");
 }
 
@@ -164,6 +168,17 @@ TEST_CASE("consumer GPUs: what needs more than 99 KB of shared memory is pruned,
   CHECK_FALSE(fits(tile(128, 256, 64, 64, 64, 3), consumer));  // 144 KiB
   CHECK(fits(tile(128, 256, 32, 64, 64, 3), consumer));        // 72 KiB
   for (const TileNumbers& t : {tile(128, 128, 64, 64, 64, 4), tile(128, 256, 64, 64, 64, 3)}) CHECK(fits(t, server));
+  for (const interpreter::Gpu& gpu : interpreter::gpus()) {
+    const GpuLimits limits = limits_of(gpu);
+    CHECK(limits.name == gpu.title);
+    CHECK(limits.multiprocessors == gpu.multiprocessors);
+    CHECK(limits.threads_per_sm == gpu.max_threads_per_sm);
+    CHECK(limits.blocks_per_sm == gpu.max_blocks_per_sm);
+    CHECK(limits.shared_per_sm == gpu.shared_per_sm);
+    CHECK(limits.shared_per_block == gpu.shared_per_block);
+    CHECK(limits.clock_hz == gpu.clock_hz);
+    CHECK(limits.mma_flops == gpu.mma_flops);
+  }
   // The table's own arithmetic agrees: blocks that the SM's threads and shared memory let it hold.
   for (const interpreter::Gpu& gpu : interpreter::gpus())
     for (const TileNumbers& t : {tile(64, 64, 32, 32, 32, 5), tile(128, 128, 64, 64, 64, 3), tile(32, 64, 64, 32, 32, 4)})
@@ -197,6 +212,32 @@ TEST_CASE("the model: bounds that follow from the hardware") {
     const TileNumbers t = tile(64, 64, 64, 16, 16, 3);
     const double blocks = std::ceil(64.0 * 64 / 132), k = 4096;
     CHECK(predict(t, cube(4096), gpu).bound == doctest::Approx(blocks * 16 * 32 * k * 2 / 128 / gpu.clock_hz).scale(0));
+  }
+  SUBCASE("tiles of few rows are bound by what comes from L2: 64 bytes per clock and SM") {
+    const TileNumbers t = tile(16, 32, 256, 16, 16, 4);
+    const Spec wide{16, 32 * 132, 4096, DType::kF16, DType::kF16};
+    CHECK(predict(t, wide, gpu).bound == doctest::Approx((16 + 32) * 4096 * 2 / 64. / gpu.clock_hz).scale(0));
+  }
+  SUBCASE("k counts in whole tiles, and in the type of A and B") {
+    const TileNumbers t = tile(128, 128, 64, 64, 64, 3);
+    Spec ragged{4096, 4096, 4104, DType::kF16, DType::kF16}, whole{4096, 4096, 4160, DType::kF16, DType::kF16};
+    CHECK(predict(t, ragged, gpu).bound == predict(t, whole, gpu).bound);
+    for (const TileNumbers& each : {t, tile(16, 32, 256, 16, 16, 4)}) {
+      Spec wider = whole;
+      wider.out = DType::kF32;
+      CHECK(predict(each, wider, gpu).seconds == predict(each, whole, gpu).seconds);
+    }
+  }
+  SUBCASE("a round of blocks has a beginning and an end; a short ring waits for L2") {
+    const TileNumbers t = tile(128, 128, 64, 64, 64, 4);  // one block an SM
+    CHECK(predict(t, {1, 1, 1, DType::kF16, DType::kF16}, gpu).seconds >= 2500 / gpu.clock_hz);
+    const Spec once{128 * 132, 128, 64 * 16, DType::kF16, DType::kF16},
+        twice{2 * 128 * 132, 128, 64 * 16, DType::kF16, DType::kF16};
+    CHECK(predict(t, twice, gpu).seconds == doctest::Approx(2 * predict(t, once, gpu).seconds).scale(0));
+    // 48 rows and columns, one stage on its way: 800 clocks for each.
+    const TileNumbers few = tile(16, 32, 64, 16, 16, 2);
+    const Spec decode{16, 32 * 132, 4096, DType::kF16, DType::kF16};
+    CHECK(predict(few, decode, gpu).seconds == doctest::Approx((64 * 800 + 2500) / gpu.clock_hz).scale(0));
   }
   SUBCASE("a ring that is longer than k is filled with zeros") {
     const Spec shallow{64, 64, 128, DType::kF16, DType::kF16};
@@ -248,6 +289,72 @@ TEST_CASE("the cache: what is stored is found, under its key and tile alone") {
     CHECK(row.key.spec.epilogue == (row.tile == "fused" ? fused.spec.epilogue : Epilogue{}));
   CHECK(cache.rows().size() == 3);
   CHECK(cache.warnings().empty());
+}
+
+TEST_CASE("the cache: a key comes back as it was, whatever is in it") {
+  for (const bool transpose_a : {false, true}) {
+    const Folder folder;
+    TuningCache cache(folder.path);
+    TuningKey k = key();
+    k.spec = {256, 512, 128, DType::kF16, DType::kF32, transpose_a, !transpose_a};
+    k.spec.epilogue = {Activation::kGelu, true};
+    cache.store(k, "a", {1.5, ""});
+    REQUIRE(cache.find(k, "a"));
+    CHECK(cache.find(k, "a")->seconds == 1.5);
+    const std::vector<TuningCache::Row> rows = cache.rows();
+    REQUIRE(rows.size() == 1);
+    const TuningKey& back = rows[0].key;
+    CHECK(back.spec.m == 256);
+    CHECK(back.spec.n == 512);
+    CHECK(back.spec.k == 128);
+    CHECK(back.spec.in == DType::kF16);
+    CHECK(back.spec.out == DType::kF32);
+    CHECK(back.spec.transpose_a == transpose_a);
+    CHECK(back.spec.transpose_b == !transpose_a);
+    CHECK(back.spec.epilogue == k.spec.epilogue);
+    CHECK(back.step == k.step);
+    CHECK(back.kernel_version == k.kernel_version);
+    CHECK(back.gpu == k.gpu);
+    CHECK(back.multiprocessors == k.multiprocessors);
+    CHECK(back.driver == k.driver);
+    CHECK(cache.warnings().empty());
+  }
+}
+
+TEST_CASE("the cache: an entry in another's place is none") {
+  const Folder folder;
+  TuningCache cache(folder.path);
+  TuningKey other = key();
+  other.spec.m = 513;
+  cache.store(key(), "a", {1, ""});
+  const std::string path = entries_in(folder.path).at(0);
+  cache.store(other, "a", {2, ""});
+  for (const std::string& each : entries_in(folder.path))
+    if (each != path) std::filesystem::copy_file(path, each, std::filesystem::copy_options::overwrite_existing);
+  CHECK(cache.find(key(), "a"));
+  CHECK_FALSE(cache.find(other, "a"));
+  CHECK(cache.warnings().size() == 1);
+}
+
+TEST_CASE("the cache: a damaged entry hides no other one from who asks for all") {
+  const Folder folder;
+  TuningCache cache(folder.path);
+  cache.store(key(), "a", {1, ""});
+  std::ofstream(entries_in(folder.path).at(0)) << "{";
+  cache.store(key(), "b", {2, ""});
+  const std::vector<TuningCache::Row> rows = cache.rows();
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].tile == "b");
+  CHECK(cache.warnings().size() == 1);
+}
+
+TEST_CASE("the cache: names that are no text stop nobody") {
+  const Folder folder;
+  TuningCache cache(folder.path);
+  TuningKey k = key();
+  k.gpu = "\xff";
+  CHECK_NOTHROW(cache.store(k, "a", {1, ""}));
+  CHECK_NOTHROW(cache.find(k, "a"));
 }
 
 TEST_CASE("the cache: names that look alike, or are no names of files") {
@@ -343,8 +450,10 @@ TEST_CASE("the cache: what killed processes left behind is removed after a while
   cache.store(key(), "a", {1, ""});
   const std::string fresh = entries_in(folder.path).at(0) + ".1.1.new", old = entries_in(folder.path).at(0) + ".1.2.new";
   std::ofstream{fresh}, std::ofstream{old};
-  std::filesystem::last_write_time(old, std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  for (const std::string& file : {old, entries_in(folder.path).at(0)})
+    std::filesystem::last_write_time(file, std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
   cache.store(key(), "b", {1, ""});
+  CHECK(cache.find(key(), "a"));          // however old it is
   CHECK(std::filesystem::exists(fresh));  // somebody may be writing it
   CHECK_FALSE(std::filesystem::exists(old));
 }
@@ -513,6 +622,41 @@ TEST_CASE("tuning: in the order of what the model expects, and what it expects l
   CHECK(std::is_sorted(expected.begin(), expected.end()));
   CHECK(expected.back() == prediction("slowest").seconds);
   CHECK(expected.back() > between);
+
+  // One that comes later, when times are known, is not left out for what is expected of it either.
+  Bench later;
+  later.add("fastest", tile(128, 128, 64, 64, 32, 3), 0);
+  for (auto& [name, seconds] : later.seconds) seconds = between;
+  later.run();
+  later.add("slowest", tile(32, 32, 32, 16, 16, 3), between);
+  CHECK(later.candidate(later.run(), "slowest").fate == Candidate::Fate::kTimed);
+}
+
+TEST_CASE("tuning: an error is no reason to prune") {
+  Bench bench;
+  bench.tuner.resources = [](const Variant&) -> KernelResources { throw std::runtime_error("the GPU is gone"); };
+  CHECK_THROWS_AS(bench.run(), std::runtime_error);
+  CHECK(entries_in(bench.folder.path).empty());
+}
+
+TEST_CASE("tuning: what is told of each candidate, and in which order") {
+  Bench bench;
+  bench.wrong = {"middle"};
+  bench.resources["small"] = {255, 8};
+  const Tuning t = bench.run();
+  REQUIRE(t.candidates.size() == 3);
+  const std::vector<TunedTile> told = t.tiles();
+  REQUIRE(told.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const Candidate& c = t.candidates[i];
+    INFO(c.variant->tile);
+    CHECK(told[i].tile == c.variant->tile);
+    CHECK(told[i].bound == c.prediction.bound);
+    CHECK(told[i].model == c.prediction.seconds);
+    CHECK(c.prediction.bound < c.prediction.seconds);
+    CHECK(told[i].pruned.empty() == (c.fate != Candidate::Fate::kPruned));
+  }
+  CHECK(told[0].tile == "large");
 }
 
 TEST_CASE("tuning: the model alone chooses where nothing can be timed, and says so") {

@@ -21,6 +21,12 @@ TEST_CASE("step 06_autotune: blocks that run at the same time are a square of ti
     CHECK(order.tile_of_block(block).m < 8);
     CHECK(order.tile_of_block(block).n < 8);
   }
+  // The last group has three rows, and goes down its columns too.
+  const step_06_autotune::TileOrder<8> ragged{19, gemm::Divisor(20)};
+  for (unsigned block = 16 * 20; block < 19 * 20; ++block) {
+    CHECK(ragged.tile_of_block(block).m == 16 + (block - 320) % 3);
+    CHECK(ragged.tile_of_block(block).n == (block - 320) / 3);
+  }
 }
 TEST_CASE("step 06_autotune: the unit test of the lessons") { harness::check_lesson_problem(harness::this_step()); }
 

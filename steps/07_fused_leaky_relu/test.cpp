@@ -21,6 +21,12 @@ TEST_CASE("step 07_fused_leaky_relu: blocks that run at the same time are a squa
     CHECK(order.tile_of_block(block).m < 8);
     CHECK(order.tile_of_block(block).n < 8);
   }
+  // The last group has three rows, and goes down its columns too.
+  const step_07_fused_leaky_relu::TileOrder<8> ragged{19, gemm::Divisor(20)};
+  for (unsigned block = 16 * 20; block < 19 * 20; ++block) {
+    CHECK(ragged.tile_of_block(block).m == 16 + (block - 320) % 3);
+    CHECK(ragged.tile_of_block(block).n == (block - 320) / 3);
+  }
 }
 TEST_CASE("step 07_fused_leaky_relu: the unit test of the lessons") { check_lesson_problem(this_step()); }
 
