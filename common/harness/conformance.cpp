@@ -138,6 +138,12 @@ bool is_own(const Variant& v, const Case& c) {
   return v.numbers.every_layout || (has_rows_of_chunks(c.A) && has_rows_of_chunks(c.B));
 }
 
+// For which layouts a tile is compiled: whether A is transposed, and B.
+std::vector<std::pair<bool, bool>> layouts_of(const Variant& v) {
+  if (!v.numbers.every_layout) return {{false, false}};
+  return {{false, false}, {false, true}, {true, false}, {true, true}};
+}
+
 std::string title(const Step& step, const Variant& v) {
   return step.name + " [" + v.tile + "] " + std::string(name(v.in)) + " -> " + std::string(name(v.out));
 }
@@ -217,8 +223,7 @@ void check_long_k(const Step& step) {
     }
     in_all_orders(step, v, [&](const std::string& order) { check(rows, order); });
     check(dense(5, n, k, false, false, 0), "");
-    for (const auto& [transpose_a, transpose_b] : {std::pair{false, false}, {false, true}, {true, false}, {true, true}}) {
-      if (!v.numbers.every_layout && (transpose_a || transpose_b)) continue;
+    for (const auto& [transpose_a, transpose_b] : layouts_of(v)) {
       if (transpose_a || transpose_b) check(dense(m, n, k, transpose_a, transpose_b, 0), "");
       check(in_chunks(m - 3, n - 3, k - 8, transpose_a, transpose_b), "");
     }
@@ -337,10 +342,13 @@ struct SparseMatrix {
   void* address(std::int64_t r, std::int64_t c) const {
     return static_cast<char*>(view.data) + (r * view.row_stride + c * view.col_stride) * static_cast<std::int64_t>(bytes(type));
   }
-  void set(std::int64_t r, std::int64_t c, double x) {
-    unsigned char element[4];
-    store(type, element, x);
-    device::detail::copy_in(address(r, c), element, bytes(type));
+  void fill(const Inputs& values) {
+    for (std::int64_t r = 0; r < view.rows; ++r)
+      for (std::int64_t c = 0; c < view.cols; ++c) {
+        unsigned char element[4];
+        store(type, element, values(r, c));
+        device::detail::copy_in(address(r, c), element, bytes(type));
+      }
   }
   double get(std::int64_t r, std::int64_t c) const {
     unsigned char element[4];
@@ -351,20 +359,18 @@ struct SparseMatrix {
   AnyMatrix view;
 };
 
-// Runs a tile on matrices whose elements lie far apart, and checks each of C's.
 struct Strides {
   std::int64_t row, col;
 };
+
+// Runs a tile on matrices whose elements lie far apart, and checks each of C's.
 void check_sparse(const Variant& v, std::int64_t m, std::int64_t n, std::int64_t k, Strides of_a, Strides of_b, Strides of_c) {
   SparseMatrix A("A", v.in, m, k, of_a.row, of_a.col), B("B", v.in, k, n, of_b.row, of_b.col),
       C("C", v.out, m, n, of_c.row, of_c.col);
   const Inputs a = small_integers(1), b = small_integers(2);
-  for (std::int64_t i = 0; i < m; ++i)
-    for (std::int64_t j = 0; j < k; ++j) A.set(i, j, a(i, j));
-  for (std::int64_t i = 0; i < k; ++i)
-    for (std::int64_t j = 0; j < n; ++j) B.set(i, j, b(i, j));
-  for (std::int64_t i = 0; i < m; ++i)
-    for (std::int64_t j = 0; j < n; ++j) C.set(i, j, kNaN);
+  A.fill(a);
+  B.fill(b);
+  C.fill([](std::int64_t, std::int64_t) { return kNaN; });
   REQUIRE_NOTHROW(v.gemm(A.view, B.view, C.view));
   device::synchronize();
   for (std::int64_t i = 0; i < m; ++i)
@@ -507,8 +513,7 @@ void check_candidates([[maybe_unused]] const Step& step) {
 #ifdef COURSE_ON_INTERPRETER
   for (const Variant& v : step.variants) {
     if (v.in != DType::kF16 || v.out != v.in) continue;
-    for (const auto& [transpose_a, transpose_b] : {std::pair{false, false}, {false, true}, {true, false}, {true, true}}) {
-      if (!v.numbers.every_layout && (transpose_a || transpose_b)) continue;
+    for (const auto& [transpose_a, transpose_b] : layouts_of(v)) {
       const Case c = dense(v.numbers.block_m, v.numbers.block_n, 2 * v.numbers.block_k, transpose_a, transpose_b, 0);
       INFO(title(step, v) << ": " << c.name);
       interpreter::clear_profiles();
