@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Tests of tools/course. It runs in a scratch copy whose path has a space, against stand-ins for the compiler, CMake,
-# apt-get and the steps; so nothing is built or installed, and each way of failing can be made to happen.
+# apt-get, the steps and the machine's own folders; so nothing is built or installed, each way of failing can be made to happen, and
+# what this machine has does not matter.
 # Prints every failed check; exit code 0 if there is none.
 # shellcheck disable=SC2016 # the stand-ins' bodies are in single quotes
 set -euo pipefail
@@ -8,8 +9,8 @@ set -euo pipefail
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 scratch=$(mktemp -d -t 'course test.XXXXXX')
 trap 'rm -rf "$scratch"' EXIT
-export SCRATCH=$scratch
-unset COURSE_COMMIT
+export SCRATCH=$scratch COURSE_TEST_MACHINE=$scratch/machine
+unset COURSE_COMMIT COURSE_TUNING_CACHE COURSE_GPU_ARCHITECTURES COURSE_TUNED_ARCHITECTURES CUDA_HOME CPATH CPLUS_INCLUDE_PATH COLUMNS
 passed=0 failed=0
 largest_file=unlimited
 python=$(python3 -c 'import sys; print(sys.executable)') # python3 itself may be a script that needs more than PATH
@@ -92,12 +93,22 @@ END
   stand_in gdb </dev/null
 }
 
+# One without a GPU; with the toolkit's headers, as on most machines of those who write kernels.
+make_machine() {
+  mkdir -p "$scratch"/machine/{proc,dev,etc/ssl/certs,usr/local/cuda/include}
+  echo "MemAvailable: $((24 << 20)) kB" >"$scratch/machine/proc/meminfo"
+  : >"$scratch/machine/etc/ssl/certs/ca-certificates.crt"
+  : >"$scratch/machine/usr/local/cuda/include/cuda_runtime.h"
+  echo '#define CUDART_VERSION 13000' >"$scratch/machine/usr/local/cuda/include/cuda_runtime_api.h"
+}
+
 start_afresh() {
   cd /
   rm -rf "${scratch:?}"/*
   mkdir -p "$scratch/bin" "$scratch/course"
   cp -r "$repository/tools" "$scratch/course"
   mkdir -p "$scratch"/course/steps/{01_naive,02_tiled,02_tiny,10_last}
+  make_machine
   printf 'course_step(%s)\n' 01_naive '06_tuned TUNED' 10_last >"$scratch/course/steps/CMakeLists.txt"
   echo '{}' >"$scratch/course/CMakePresets.json"
   make_stand_ins
@@ -172,8 +183,6 @@ test_refusals() {
   refused 'take a smaller --shape' run --on interpreter --shape 1000000x1000000x1
   refused 'take a smaller --shape' run --on interpreter --shape 1x1x1,1000000x1000000x1
   refused "'12x12x99999999999999999999' is too large" run --shape 1x1x1,12x12x99999999999999999999
-  # A, B and C are a sixth of the memory; only with shadow memory it is too much.
-  refused 'take a smaller --shape' run --on interpreter --shape "$(($(memory) / 48))x1x1"
   refused 'none of: f32 f16 bf16' run --dtype int3
   refused 'none of: f32 f16 bf16' run --dtype=
   refused 'none of: nn nt tn tt' run --layout qq
@@ -222,14 +231,54 @@ test_refusals() {
   refused 'none of: gcc clang' test --compiler msvc
   refused 'for the interpreter' test --compiler clang --on gpu
   refused 'come after --' test matmul
-  if ! compgen -G '/dev/nvidia[0-9]*' >/dev/null; then
-    refused 'Or run with --on interpreter' run --on gpu
-    refused 'Or run with --on interpreter' test --on gpu
-    refused "bench measures on a GPU: this machine has no NVIDIA GPU that can be used. Here, 'course bench --plan'" bench
-  fi
+  refused 'Or run with --on interpreter' run --on gpu
+  refused 'Or run with --on interpreter' test --on gpu
+  refused "bench measures on a GPU: this machine has no NVIDIA GPU that can be used. Here, 'course bench --plan'" bench
 }
 
-memory() { echo "$(($(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo) * 1024))"; }
+test_memory() {
+  mkdir -p "$scratch/machine/sys/fs/cgroup"
+  # A, B and C are a sixth of the memory; only with shadow memory it is too much.
+  refused 'take a smaller --shape' run --on interpreter --shape $(((24 << 30) / 48))x1x1
+  echo max >"$scratch/machine/sys/fs/cgroup/memory.max"
+  course run --on interpreter --shape 10000x1000x1000 1
+  check 'there is enough' equal "$code" 0
+  echo $((1 << 30)) >"$scratch/machine/sys/fs/cgroup/memory.max"
+  rm -r "$scratch/course/build"
+  refused 'this machine has 1024 MiB: take a smaller --shape' run --on interpreter --shape 10000x1000x10000 1
+}
+
+# What the machine cannot hold is refused by one step, not by each.
+test_memory_that_the_steps_ask_for() {
+  stand_in a_step <<'END'
+[[ $* != *--check-memory* ]] || { echo "${0##*/}: this problem needs 2 TB" >&2; exit "$(<"$SCRATCH/enough")"; }
+END
+  echo 2 >"$scratch/enough"
+  course run --on interpreter --shape 20000x20000x1
+  check 'too large' equal "$code" 2
+  check 'too large' equal "$(grep -c 'this problem needs 2 TB' <<<"$errors")" 1
+  check 'too large: one is asked' equal "$(grep -c '^a_step' "$scratch/calls")" 1
+  check 'too large: of all shapes' called '--check-memory --shape 20000x20000x1 --dtype f32'
+  echo 0 >"$scratch/enough"
+  course run --on interpreter --shape 1x1x1,20000x20000x1
+  check 'large enough' equal "$(grep -c '^a_step' "$scratch/calls")" 5
+  course run --on interpreter
+  check 'small problems are not asked about' not_called '--check-memory'
+}
+
+test_folders_that_cannot_be_built_in() {
+  local name
+  for name in 'a;b' 'a#b' 'a"b' 'a\b'; do
+    mkdir "$scratch/$name"
+    cp -r "$scratch/course/tools" "$scratch/$name"
+    code=0 output=''
+    errors=$(PATH=$scratch/bin "$scratch/$name/tools/course" run 2>&1) || code=$?
+    check "$name" equal "$code" 2
+    check "$name" equal "$errors" "course: the course lies in $scratch/$name, and CMake cannot build below a folder with ; # \" or \\ in$(
+    ) its name: rename it, or move the course."
+    check "$name: nothing written" test ! -e "$scratch/$name/build"
+  done
+}
 
 test_step_names() {
   local text
@@ -629,11 +678,59 @@ test_missing_commands() {
   stand_in ninja </dev/null
   course run --on interpreter 1
   check 'ninja came' equal "$code" 0
+}
+
+test_gdb() {
+  rm "$scratch/bin/gdb"
+  : >"$scratch/apt-fails"
+  course test --on interpreter
+  check 'gdb cannot be had' equal "$code" 0
+  check 'gdb cannot be had' contains "$errors" 'going on without gdb'
+  check 'gdb cannot be had: the tests run' called '^ctest '
+  stand_in id <<<'echo 1000'
+  course test --on interpreter
+  check 'gdb may not be installed' equal "$code" 0
+  check 'gdb may not be installed' contains "$errors" "su -c 'apt-get update && apt-get install -y --no-install-recommends gdb'"
+  stand_in id <<<'echo 0'
   stand_in apt-get <<<'[[ $* != *gdb* ]] || cp "$SCRATCH/bin/ninja" "$SCRATCH/bin/gdb"'
   course test --on interpreter
   check 'gdb came' equal "$code" 0
   check 'gdb is installed for the tests' called 'apt-get .*install.* gdb$'
-  check 'CMake looks for it anew' called '--fresh'
+  course test --on interpreter
+  check 'gdb is there' not_called 'apt-get'
+  rm "$scratch/bin/gdb" "$scratch/bin/apt-get"
+  make_gpu
+  course test
+  check 'tests on a GPU' equal "$code" 0
+  check 'tests on a GPU: no gdb, nothing to install' lacks "$errors" gdb
+  unset CUDA_HOME
+}
+
+# From nothing: what is installed brings what the next question needs.
+test_bare_machine() {
+  local tool
+  rm -r "$scratch/machine/usr" "$scratch/machine/etc"
+  mkdir "$scratch/packages"
+  for tool in g++ cmake ninja python3; do mv "$scratch/bin/$tool" "$scratch/packages"; done
+  printf '%s\n' boost/context doctest CLI/CLI nlohmann elfutils -lboost_context -ldw >"$scratch/missing"
+  stand_in apt-get <<'END'
+[[ $* == *install* && $* != *--download-only* ]] || exit 0
+: >"$SCRATCH/missing"
+mkdir -p "$SCRATCH/machine/etc/ssl/certs"
+: >"$SCRATCH/machine/etc/ssl/certs/ca-certificates.crt"
+for tool in g++ cmake ninja python3; do
+  [[ " $* " != *" $tool"[\ -]* ]] || cp "$SCRATCH/packages/$tool" "$SCRATCH/bin/$tool"
+done
+END
+  course run --on interpreter 1
+  check 'a bare machine' equal "$code" 0
+  check 'a bare machine: all packages' called "apt-get .*install -y --no-install-recommends g++ libboost-context-dev doctest-dev $(
+  )libcli11-dev nlohmann-json3-dev libdw-dev cmake ninja-build python3 python3-venv ca-certificates\$"
+  check 'a bare machine: CUDA headers from PyPI' called 'pip .*install .* nvidia-cuda-runtime==.* nvidia-cuda-crt==.* nvidia-cuda-cccl=='
+  check 'a bare machine: they are used' called 'cmake .*-DCOURSE_CUDA_INCLUDE_DIR=.*/build/venv/lib/python3.11/site-packages/nvidia/cu13/include'
+  check 'a bare machine: the step runs' equal "$(steps_run)" '01_naive '
+  course run --on interpreter 1
+  check 'and again: nothing to install' not_called 'apt-get\|pip'
 }
 
 test_old_tools() {
@@ -648,7 +745,7 @@ END
   check 'an old g++ and a newer package' called 'cmake .*-DCMAKE_CXX_COMPILER=.*/g++-12'
 }
 
-# The rest of the set-up asks what is installed at /usr/local/cuda; so this calls the functions themselves.
+# What has no command of its own is asked of the functions themselves.
 test_python_environment() {
   local venv=$scratch/build/venv
   course_function() {

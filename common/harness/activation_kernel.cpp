@@ -49,6 +49,17 @@ void launch(const gemm::Matrix<T>& C, const T* bias, const Activation& activatio
                  device::chunks_aligned(bias, 1, 0), activation);
 }
 
+// A launch that is none of a step's: what the step's launcher chose last stays known.
+class AsideScope {
+#ifdef COURSE_ON_GPU
+ public:
+  ~AsideScope() { device::last_launch() = of_the_step_; }
+
+ private:
+  const device::LaunchConfiguration of_the_step_ = device::last_launch();
+#endif
+};
+
 template <class T>
 void launch_typed(const AnyMatrix& m, const Epilogue& e, const void* any_bias) {
   const gemm::Matrix<T> C{static_cast<T*>(m.data), m.rows, m.cols, m.row_stride, m.col_stride};
@@ -65,6 +76,7 @@ void launch_typed(const AnyMatrix& m, const Epilogue& e, const void* any_bias) {
 }  // namespace
 
 void launch_activation(DType type, const AnyMatrix& C, const Epilogue& epilogue, const void* bias) {
+  [[maybe_unused]] const AsideScope aside;
   switch (type) {
     case DType::kF32: return launch_typed<float>(C, epilogue, bias);
     case DType::kF16: return launch_typed<__half>(C, epilogue, bias);

@@ -42,6 +42,7 @@ void describe(CLI::App& app, Typed& typed, Arguments& arguments) {
                  "fused into the epilogue: identity, leaky_relu, relu, gelu or silu; without it, what the step is about");
   app.add_flag("--bias", arguments.bias, "fused too: a random bias for each column, added before the activation");
   app.add_flag("--first", arguments.first, "only the tile that stands for the step: its first, or the best that tuning finds");
+  app.add_flag("--check-memory", arguments.check_memory, "say whether there is not enough memory for the problems, and end");
   app.add_option("--json", arguments.json, "write the results to this file, as docs/results/README.md describes");
 #ifdef COURSE_ON_GPU
   app.add_option("--mode", typed.mode,

@@ -25,11 +25,12 @@ struct Arguments {
   bool once = false;       ///< one launch per tile, not timed: for profilers
   std::string order = "forward";
   bool force = false;
-  std::string project_to;  ///< name of a GPU, or empty
-  bool first = false;      ///< of each problem's tiles, only the one that stands for the step
-  double seconds = 1;      ///< that the rounds of a measurement last, unless they are as many as there may be, or too few
-  std::string json;        ///< file for the results, or empty
-  std::string ceilings;    ///< file that keeps measured ceilings, or empty
+  std::string project_to;     ///< name of a GPU, or empty
+  bool first = false;         ///< of each problem's tiles, only the one that stands for the step
+  double seconds = 1;         ///< that the rounds of a measurement last, unless they are as many as there may be, or too few
+  bool check_memory = false;  ///< end after that check, which is the same for all steps
+  std::string json;           ///< file for the results, or empty
+  std::string ceilings;       ///< file that keeps measured ceilings, or empty
   // Of steps whose tiles are tuned:
   bool tune = false;         ///< find the best tile, and measure nothing else
   bool verbose = false;      ///< say of each tile what became of it

@@ -11,6 +11,13 @@
 
 namespace harness {
 
+/// Whether this backend times what it runs, or only counts.
+#ifdef COURSE_ON_GPU
+constexpr bool kCanTime = true;
+#else
+constexpr bool kCanTime = false;
+#endif
+
 /// Applies the options that concern the backend. @throws BadInput for those that it cannot follow.
 void prepare(const Arguments& arguments);
 
@@ -20,8 +27,10 @@ Machine this_machine();
 /// Measured on the GPU at hand, or kept from an earlier time in `arguments.ceilings`; datasheet figures on the interpreter.
 Ceilings this_ceilings(const Arguments& arguments, const Machine& machine);
 
-/// @throws BadInput when there is not enough memory for it, or it would take too long, before anything is allocated.
-void check_affordable(const Spec& spec, const Arguments& arguments, const std::vector<const Variant*>& variants);
+/// @throws BadInput when there is not enough memory for it, before anything is allocated; the same for all steps.
+void check_memory(const Spec& spec, const Arguments& arguments);
+/// @throws BadInput when it would take too long.
+void check_patience(const Spec& spec, const Arguments& arguments, const std::vector<const Variant*>& variants);
 
 /// Which of `variants` is best for `spec`: timed on a GPU, unless the cache knows; expected by the model on the interpreter.
 /// @param problem makes the problem, or finds it made; not called if nothing is timed

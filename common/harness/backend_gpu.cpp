@@ -222,7 +222,7 @@ void time_against_baselines(const Variant& variant, Problem& problem, const Argu
   // What the timed launches wrote, in the first set and in the last one. All of them began as NaN.
   for (const int set : {0, last_set}) {
     buffers.bring_back_C(set);
-    if (const std::string wrong = problem.verify(); !wrong.empty())
+    if (const std::string wrong = problem.verify(sums_of(variant, problem.spec)); !wrong.empty())
       throw device::Error("after " + std::to_string(timings.seconds[0].size() * static_cast<std::size_t>(timings.launches[0])) +
                           " timed launches: " + wrong);
     if (plan.sets == 1) break;
@@ -274,7 +274,7 @@ Ceilings this_ceilings(const Arguments& arguments, const Machine& machine) {
   return measured;
 }
 
-void check_affordable(const Spec& s, const Arguments& arguments, const std::vector<const Variant*>&) {
+void check_memory(const Spec& s, const Arguments& arguments) {
   std::size_t free_bytes = 0, total = 0;
   DEVICE_CHECK(cudaMemGetInfo(&free_bytes, &total));
   const double mn = static_cast<double>(s.m) * static_cast<double>(s.n), reference = 16 * mn;
@@ -293,11 +293,13 @@ void check_affordable(const Spec& s, const Arguments& arguments, const std::vect
   check_host_memory(s, 2 * mn * static_cast<double>(bytes(s.out)));  // and cuBLAS's C
 }
 
+void check_patience(const Spec&, const Arguments&, const std::vector<const Variant*>&) {}
+
 std::string measure(const Variant& variant, Problem& problem, const Arguments& arguments, Result& result) {
   try {
     const Epilogue& epilogue = problem.spec.epilogue;
     const void* const bias = problem.bias.view().data;
-    if (arguments.once && !epilogue.is_identity()) {  // a profiler is to see what fusing saves
+    if (arguments.once && !epilogue.is_identity() && !variant.unfused) {  // a profiler is to see what fusing saves
       variant.gemm(problem.A.view(), problem.B.view(), problem.C.view());
       launch_activation(problem.spec.out, problem.C.view(), epilogue, bias);
       device::synchronize();
@@ -305,7 +307,7 @@ std::string measure(const Variant& variant, Problem& problem, const Arguments& a
     }
     variant.run(epilogue, problem.A.view(), problem.B.view(), problem.C.view(), bias);
     device::synchronize();
-    if (std::string wrong = problem.verify(); !wrong.empty()) return wrong;
+    if (std::string wrong = problem.verify(sums_of(variant, problem.spec)); !wrong.empty()) return wrong;
     if (!arguments.once) time_against_baselines(variant, problem, arguments, result);
   } catch (const device::Error& e) {
     return e.what();

@@ -95,7 +95,7 @@ Ceilings this_ceilings(const Arguments&, const Machine&) {
   return {"datasheet", gpu.dram_bytes_per_second, gpu.fma_flops(), gpu.tensor_flops, gpu.tensor_flops};
 }
 
-void check_affordable(const Spec& s, const Arguments& arguments, const std::vector<const Variant*>& variants) {
+void check_memory(const Spec& s, const Arguments& arguments) {
   if (arguments.tune) return;  // the model alone is asked
   const double matrices = matrix_bytes(s), device = static_cast<double>(modelled_gpu().dram_bytes);
   if (matrices > 0.95 * device)
@@ -103,7 +103,10 @@ void check_affordable(const Spec& s, const Arguments& arguments, const std::vect
                    "B; choose a smaller --shape");
   // The device's copy, and racecheck's cells: 40 bytes for each word, and for each byte of words that are accessed in halves.
   check_host_memory(s, matrices * (s.in == DType::kF32 ? 11 : 51));
-  if (arguments.force) return;
+}
+
+void check_patience(const Spec& s, const Arguments& arguments, const std::vector<const Variant*>& variants) {
+  if (arguments.tune || arguments.force) return;
   double seconds = 0;
   for (const Variant* v : variants) seconds += estimate(*v, s);
   if (seconds > kPatienceSeconds)
@@ -118,7 +121,7 @@ std::string measure(const Variant& variant, Problem& problem, const Arguments& a
   } catch (const std::exception& e) {
     return e.what();
   }
-  if (std::string wrong = problem.verify(); !wrong.empty()) return wrong;
+  if (std::string wrong = problem.verify(sums_of(variant, problem.spec)); !wrong.empty()) return wrong;
 
   result.mode = "count";
   interpreter::Counters total;
@@ -132,7 +135,7 @@ std::string measure(const Variant& variant, Problem& problem, const Arguments& a
                                            std::max(1.0, sum(total.global_load.requests, total.copy_read.requests));
   result.counters["wavefronts"] = sum(total.shared_load.wavefronts, total.matrix_load.wavefronts);
   result.counters["ideal_wavefronts"] = sum(total.shared_load.ideal_wavefronts, total.matrix_load.ideal_wavefronts);
-  if (!problem.spec.epilogue.is_identity()) {  // what the separate kernel would move, which fusing saves
+  if (!problem.spec.epilogue.is_identity() && !variant.unfused) {  // what the separate kernel would move, which fusing saves
     launch_activation(problem.spec.out, problem.C.view(), problem.spec.epilogue, problem.bias.view().data);
     interpreter::Counters with_pass;
     for (const auto& profile : interpreter::profiles()) with_pass += profile.total;

@@ -4,6 +4,7 @@
 #include <numbers>
 #include <stdexcept>
 
+#include "common/harness/activation_kernel.h"
 #include "common/harness/step.h"
 
 namespace harness {
@@ -87,10 +88,22 @@ const Fused* find(const Variant& v, const Epilogue& e) {
 
 }  // namespace
 
-bool Variant::has(const Epilogue& e) const { return e.is_identity() || find(*this, e); }
+bool Variant::has(const Epilogue& e) const { return e.is_identity() || unfused || find(*this, e); }
+
+Variant without_fusing(const Variant& v) {
+  Variant alone = v;
+  alone.tile += ", unfused";
+  alone.fused.clear();
+  alone.unfused = true;
+  return alone;
+}
 
 void Variant::run(const Epilogue& e, const AnyMatrix& A, const AnyMatrix& B, const AnyMatrix& C, const void* bias) const {
   if (e.is_identity()) return gemm(A, B, C);
+  if (unfused) {
+    gemm(A, B, C);
+    return launch_activation(out, C, e, bias);
+  }
   const Fused* const f = find(*this, e);
   if (!f) throw std::invalid_argument(tile + " was not built with the epilogue " + name(e));
   f->gemm(A, B, C, e.bias ? bias : nullptr);

@@ -220,6 +220,41 @@ TEST_CASE("the reference knows fused epilogues, and finds what is wrong with the
     }
 }
 
+TEST_CASE("a tile that fuses nothing leaves the epilogue to another kernel, and is allowed one rounding more") {
+  static Problem* problem = nullptr;
+  Variant v;
+  v.tile = "8x8";
+  v.gemm = [](const AnyMatrix&, const AnyMatrix&, const AnyMatrix&) {
+    problem->C.fill([](std::int64_t r, std::int64_t c) { return problem->reference.sum(r, c); });
+  };
+  for (const DType type : {DType::kF16, DType::kBF16})
+    for (const Activation a : kActivations)
+      for (const bool bias : {false, true}) {
+        v.in = v.out = type;
+        const Variant unfused = without_fusing(v);
+        CHECK(unfused.tile == "8x8, unfused");
+        Spec spec = cube(24, type);
+        spec.epilogue = {a, bias};
+        INFO(name(spec.epilogue) << ", " << name(type));
+        CHECK(v.has(spec.epilogue) == spec.epilogue.is_identity());
+        REQUIRE(unfused.has(spec.epilogue));
+        Problem p(spec);
+        problem = &p;
+        unfused.run(spec.epilogue, p.A.view(), p.B.view(), p.C.view(), p.bias.view().data);
+        device::synchronize();
+        CHECK(p.verify(sums_of(unfused, spec)) == "");
+        const bool rounds_once = spec.epilogue.is_identity();
+        CHECK(sums_of(unfused, spec) == (rounds_once ? Reference::Sums::kFloat : Reference::Sums::kInParts));
+        CHECK(sums_of(v, spec) == Reference::Sums::kFloat);
+        // Another epilogue than the one that was asked for.
+        if (!spec.epilogue.is_identity()) {
+          unfused.run({}, p.A.view(), p.B.view(), p.C.view(), nullptr);
+          device::synchronize();
+          CHECK(p.verify(sums_of(unfused, spec)) != "");
+        }
+      }
+}
+
 TEST_CASE("the separate pass over C: any placement, type and epilogue, in place") {
   struct {
     const char* name;

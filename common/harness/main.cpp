@@ -12,11 +12,32 @@
 namespace harness {
 namespace {
 
-// Of the problem's types, and built for its epilogue.
+// Each of the step's tiles, with a kernel of its own for the epilogue.
+const std::vector<Variant>& unfused_variants() {
+  static const std::vector<Variant> all = [] {
+    std::vector<Variant> made;
+    if (this_step().activation != Activation::kIdentity)
+      for (const Variant& v : this_step().variants) made.push_back(without_fusing(v));
+    return made;
+  }();
+  return all;
+}
+
+// Of the problem's types, and built for its epilogue. Where not all tiles are, the good ones may be missing. So whoever can time
+// them is given all tiles unfused, too.
 std::vector<const Variant*> variants_for(const Spec& spec) {
   std::vector<const Variant*> variants;
-  for (const Variant& v : this_step().variants)
-    if (v.in == spec.in && v.out == spec.out && v.has(spec.epilogue)) variants.push_back(&v);
+  bool all = true;
+  for (const Variant& v : this_step().variants) {
+    if (v.in != spec.in || v.out != spec.out) continue;
+    if (v.has(spec.epilogue))
+      variants.push_back(&v);
+    else
+      all = false;
+  }
+  if (!all && (kCanTime || variants.empty()))
+    for (const Variant& v : unfused_variants())
+      if (v.in == spec.in && v.out == spec.out) variants.push_back(&v);
   return variants;
 }
 
@@ -41,11 +62,8 @@ std::vector<Spec> with_epilogue(std::vector<Spec> problems, const Arguments& arg
     if (variants_for(spec).empty())
       throw BadInput("this step has no kernel for " + std::string(name(spec.in)) + "; choose another --dtype");
     spec.epilogue = epilogue;
-    if (!variants_for(spec).empty()) continue;
-    if (step.activation == Activation::kIdentity)
+    if (variants_for(spec).empty())
       throw BadInput("this step fuses nothing; leave out --activation and --bias, or run 07_fused_leaky_relu");
-    throw BadInput("this step has no kernel with " + name(epilogue) + " for " + std::string(name(spec.in)) +
-                   "; it was built with all of them for f16: add --dtype f16");
   }
   return problems;
 }
@@ -83,6 +101,9 @@ Tuning tuned(const Spec& spec, const std::function<Problem&()>& problem, const A
     std::printf("%s: the best of %zu tiles; %d timed, %d known from earlier, %d cannot win, %d cannot run; %.4g ms\n",
                 tuning.best()->tile.c_str(), tuning.candidates.size(), count[Fate::kTimed], count[Fate::kKept],
                 count[Fate::kSkipped], count[Fate::kPruned], 1e3 * seconds);
+  if (tuning.best() && tuning.best()->unfused)
+    std::printf("%s: no tile with %s fused %s. So another kernel applies it.\n", this_step().name.c_str(),
+                name(spec.epilogue).c_str(), tuning.by_model ? "was built for these types" : "is as fast here");
   if (arguments.verbose) std::printf("%s", to_text(tuning, spec).c_str());
   std::fflush(stdout);
   for (const std::string& warning : cache.warnings()) std::fprintf(stderr, "%s: %s\n", this_step().name.c_str(), warning.c_str());
@@ -112,8 +133,13 @@ int run(const Arguments& arguments) {
     return manage(cache, arguments);
   }
   prepare(arguments);
+  if (arguments.check_memory) {
+    for (const Spec& spec : arguments.problems) check_memory(spec, arguments);
+    return kVerified;
+  }
   const std::vector<Spec> problems = with_epilogue(arguments.problems, arguments);
-  for (const Spec& spec : problems) check_affordable(spec, arguments, to_measure(variants_for(spec), arguments));
+  for (const Spec& spec : problems) check_memory(spec, arguments);
+  for (const Spec& spec : problems) check_patience(spec, arguments, to_measure(variants_for(spec), arguments));
   if (!arguments.json.empty()) check_writable(arguments.json);
   const Machine machine = this_machine();
   if (arguments.tune && !arguments.json.empty() && machine.backend != "gpu")

@@ -31,6 +31,9 @@ double matrix_bytes(const Spec& spec);
 /// @throws BadInput when the host's memory does not hold a Problem for `spec` and `extra` bytes.
 void check_host_memory(const Spec& spec, double extra = 0);
 
+/// How `v` adds up: a kernel of its own for the epilogue finds sums that are already rounded to C's type.
+Reference::Sums sums_of(const Variant& v, const Spec& spec);
+
 /// A Spec with its data: A and B random, C NaN, and the reference.
 class Problem {
  public:
@@ -42,7 +45,7 @@ class Problem {
   using Numbers = std::function<const double*(std::int64_t count)>;
 
   /// Fetches C from the device. @return what is wrong with it, with the bytes around it, with A or with B; or an empty string.
-  std::string verify();
+  std::string verify(Reference::Sums sums = Reference::Sums::kFloat);
 
   Spec spec;
   TestMatrix A, B, C;

@@ -1,4 +1,5 @@
-"""Tests of the steps' program that need a process: program_test.py STEP... with the programs of steps that have several tiles.
+"""Tests of the steps' program that need a process: program_test.py FUSED STEP... with the program of a step that fuses activations, and
+those of steps that have several tiles.
 
 What --first measures is what the whole run has first, and nothing else.
 """
@@ -10,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-PROGRAMS = []
+FUSED_PROGRAM, PROGRAMS = "", []
 SHAPES = "33x17x40,16x8x24"
 
 
@@ -22,9 +23,9 @@ class Program(unittest.TestCase):
         # What an earlier run has found is not used, and not changed.
         self.environment = {**os.environ, "COURSE_TUNING_CACHE": os.path.join(folder.name, "tuning")}
 
-    def run_program(self, program, *arguments):
+    def run_program(self, program, *arguments, dtype="f16"):
         process = subprocess.run(
-            [program, "--shape", SHAPES, "--dtype", "f16", *arguments],
+            [program, "--shape", SHAPES, "--dtype", dtype, *arguments],
             env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )
         self.output = process.stdout
@@ -51,6 +52,18 @@ class Program(unittest.TestCase):
                 self.assertEqual(process.returncode, 2)
                 self.assertIn(b": cannot write to stdout", process.stderr)
 
+    def test_what_no_tile_fuses_is_left_to_another_kernel(self):
+        arguments = ("--activation", "gelu", "--bias", "--json", self.file)
+        self.assertEqual(self.run_program(FUSED_PROGRAM, *arguments, dtype="bf16"), 0, self.output)
+        self.assertIn("So another kernel applies it.", self.output)
+        with open(self.file, encoding="utf-8") as file:
+            results = json.load(file)["results"]
+        for each in results:
+            self.assertRegex(each["tile"], ", unfused$")
+            self.assertNotIn("separate_pass_bytes", each.get("counters") or {})
+        self.assertEqual(self.run_program(PROGRAMS[0], "--activation", "gelu"), 2)
+        self.assertIn("this step fuses nothing", self.output)
+
     def test_no_tile_is_the_best_for_nothing(self):
         for shape in ("0x5x3", "4x4x0"):
             command = [PROGRAMS[-1], "--tune", "--dtype", "f16", "--shape", shape]
@@ -73,5 +86,5 @@ class Program(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    PROGRAMS = sys.argv[1:]
+    FUSED_PROGRAM, *PROGRAMS = sys.argv[1:]
     unittest.main(argv=sys.argv[:1])

@@ -26,7 +26,8 @@ class Reference {
   enum class Sums {
     kExact,    ///< without any rounding error, as small integers are
     kFloat,    ///< in float, in any order (N. J. Higham, Accuracy and Stability of Numerical Algorithms, section 3.1)
-    kInParts,  ///< also parts of the sum in C's type, as cuBLAS may
+    kInParts,  ///< also parts of the sum, or all of it before the epilogue, in C's type, as cuBLAS and a kernel that fuses nothing
+               ///< may
   };
   /// The first element of C that is wrong, in words, or an empty string. Besides what `sums` may lose, one rounding to C's type is
   /// allowed. NaN and infinity must be where the reference has them.

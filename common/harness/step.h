@@ -49,12 +49,17 @@ struct Variant {
                       const AnyMatrix& C);  ///< with Affine as epilogue; null where not built
   TileNumbers numbers{};
   std::vector<Fused> fused = {};  ///< empty where the step has no activations
+  bool unfused = false;           ///< another kernel applies the epilogue, after this one has stored C
 
   /// Whether it was built for that epilogue.
   bool has(const Epilogue& e) const;
   /// C = epilogue(A · B). @param bias see Fused; null where the epilogue has none
   void run(const Epilogue& e, const AnyMatrix& A, const AnyMatrix& B, const AnyMatrix& C, const void* bias) const;
 };
+
+/// The same tile with a kernel of its own for the epilogue, whichever it is: for a problem without a good fused tile. Sums are
+/// rounded to C's type before the epilogue, so one beyond its range is infinite there.
+Variant without_fusing(const Variant& v);
 
 /// A folder below steps/.
 struct Step {

@@ -82,7 +82,7 @@ Tuning tune_here(const std::vector<const Variant*>& variants, const Spec& spec, 
     p.C.poison();
     run_once(v, p);
     device::synchronize();
-    return p.verify();
+    return p.verify(sums_of(v, spec));
   };
   tuner.time = [&](const std::vector<const Variant*>& group) { return seconds_of(group, problem()); };
   if (isatty(STDERR_FILENO)) tuner.progress = show_progress;

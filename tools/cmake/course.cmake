@@ -149,7 +149,7 @@ function(course_tuned_step name folder)
     DEPENDS ${sources} ${CMAKE_SOURCE_DIR}/tools/cmake/kernel_version.cmake VERBATIM
     COMMENT "Hashing what the kernels of ${name} are made of")
   target_sources(step_${name} PRIVATE ${version})
-  target_compile_options(step_${name} PRIVATE "SHELL:-include ${version}")
+  target_compile_options(step_${name} PRIVATE "SHELL:-include \"${version}\"")
   if(COURSE_EVERY_TILE)
     target_compile_definitions(step_${name} PRIVATE COURSE_EVERY_TILE)
   endif()

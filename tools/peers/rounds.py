@@ -57,9 +57,19 @@ def alternate(runners, plan, seconds_of, while_running=None, clock=time.monotoni
     return seconds
 
 
+the_stream = None
+
+
+def stream_for_timing(torch):
+    """One for the whole process, as in timing.cpp, which says why."""
+    global the_stream
+    the_stream = the_stream or torch.cuda.Stream()
+    return the_stream
+
+
 def time_in_rounds(torch, contestants, plan, while_running=None):
     """For each contestant, a function of the number of a set, (seconds of each round, launches per round, whether they were a graph)."""
-    stream = torch.cuda.Stream()
+    stream = stream_for_timing(torch)
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     turn = 0
     in_turn = plan.sets if plan.cold else 1  # sets that a graph's launches take in turn

@@ -222,6 +222,11 @@ class PretendedGpu:
     def __init__(self, seconds_of):
         self.now, self.seconds_of, self.capturing = 0.0, seconds_of, False
         self.captured, self.replayed, self.launched = [], [], []  # sets, of each graph and of launches outside of graphs
+        self.streams = 0
+
+    def stream(self):
+        self.streams += 1
+        return mock.Mock()
 
     def launch(self, number):
         if self.capturing:
@@ -251,13 +256,13 @@ class PretendedGpu:
 
     def time_in_rounds(self, contestants, plan):
         cuda = types.SimpleNamespace(
-            Stream=mock.Mock,
+            Stream=self.stream,
             Event=FakeEvent,
             CUDAGraph=self.graph,
             stream=lambda _: contextlib.nullcontext(),
             synchronize=lambda: None,
         )
-        with mock.patch.object(rounds.time, "monotonic", lambda: self.now):
+        with mock.patch.object(rounds.time, "monotonic", lambda: self.now), mock.patch.object(rounds, "the_stream", None):
             return rounds.time_in_rounds(types.SimpleNamespace(cuda=cuda), [self.launch] * contestants, plan)
 
 
@@ -325,6 +330,13 @@ class Rounds(unittest.TestCase):
             expected = [sets[number % len(sets)] for number in range(11) for _ in range(4)]
             self.assertEqual(gpu.replayed[-len(expected) :], expected)
             self.assertEqual(set(gpu.launched), {0, 1} if cold else {0})  # one launch each, to load modules
+
+    def test_all_that_a_process_times_is_on_one_stream(self):
+        gpu = PretendedGpu(lambda now: 0.6e-3)
+        torch = types.SimpleNamespace(cuda=types.SimpleNamespace(Stream=gpu.stream))
+        with mock.patch.object(rounds, "the_stream", None):
+            self.assertIs(rounds.stream_for_timing(torch), rounds.stream_for_timing(torch))
+        self.assertEqual(gpu.streams, 1)
 
     def test_launches_are_counted_when_all_are_warm(self):
         # A GPU whose clock rises 30 ms after its first launch: 1.1 ms become 0.9, of which a run has two.

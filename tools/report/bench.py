@@ -20,9 +20,8 @@ import time
 
 import results
 import shapes
-from terminal import NOTHING, Arguments, Style, align, percent, run_command, wants_colours
+from terminal import NOTHING, Arguments, Style, align, percent, run_command, wants_colours, width
 
-WIDTH = 120
 KEPT_OF_LOG = 8  # lines, shown of a part that failed
 # How long the rounds of one measurement last: some 50 of them, in place of 101. What is slow, or has many sets, takes longer.
 SECONDS = "0.2"
@@ -498,7 +497,7 @@ def summary(kind, parts, measured, style):
             found = {shape: each for shape, each in found.items() if shape in wanted}
             name = f"  {program}" + f", {len(found)} of them" * (len(found) < len(wanted))
             body.append([name, *summary_cells(found)])
-    head, body = align(header, body, WIDTH)
+    head, body = align(header, body, width())
     lines = [style.bold(f"{dtype}, {mode}"), *head]
     for index, row in enumerate(body):
         if index in titles:
@@ -578,7 +577,7 @@ def plan_text(parts, expected, left_out, out):
         cells.append([program, f"{len(pairs):,}", f"{count:,}", duration(sum(seconds for _, seconds in pairs))])
     total = sum(len(part.shapes) for part in parts)
     cells.append(["all", f"{len(parts):,}", f"{total:,}", duration(sum(expected))])
-    head, body = align(["", "parts", "measurements", "time"], cells, WIDTH)
+    head, body = align(["", "parts", "measurements", "time"], cells, width())
     lines += [*head, *body, ""]
     for suite, of_suite in results.grouped(parts, lambda part: part.suite).items():
         found = [

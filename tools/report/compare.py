@@ -12,9 +12,8 @@ import dataclasses
 import sys
 
 import results
-from terminal import NOTHING, Arguments, Style, align, count, plus_minus, rounded, run_command, wants_colours
+from terminal import NOTHING, Arguments, Style, align, count, plus_minus, rounded, run_command, wants_colours, width
 
-WIDTH = 120
 LEAST_NOISE = 0.01  # below that, nobody should trust a difference between two runs
 MOST_NAMED = 8  # of a step, one by one, that only one of the files has; of more, the number
 
@@ -145,7 +144,7 @@ def report(old_path, old, new_path, new, style):
 
     text = [f"old: {old_path}, {old['created']}", f"new: {new_path}, {new['created']}"]
     text += [f"warning: the runs differ in {difference}" for difference in differences_of_the_runs(old, new)]
-    head, body = align(["step, tile", "what", "old", "new", "change", "noise", ""], rows, WIDTH)
+    head, body = align(["step, tile", "what", "old", "new", "change", "noise", ""], rows, width())
     text += ["", *head]
     for index, row in enumerate(body):
         if index == 0 or settings[index] != settings[index - 1]:

@@ -6,11 +6,10 @@ import sys
 import textwrap
 
 import results
-from terminal import NOTHING, Arguments, Style, align, percent, plus_minus, rounded, run_command, size, tera, times
-from terminal import wants_colours
+from terminal import NOTHING, Arguments, Style, align, breadth, percent, plus_minus, rounded, run_command, size, tera, times
+from terminal import wants_colours, width
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-WIDTH = 120
 
 
 # --- steps ---
@@ -80,19 +79,14 @@ def lt_is_faster(result):
     return lt is not None and (ex is None or lt < ex)
 
 
-def byte_columns():
-    return [
-        ("bytes,\nno\nreuse", lambda each: size(each["bytes"]["no_reuse"])),
-        ("bytes,\nper\ntile", lambda each: size(each["bytes"]["tile_reuse"])),
-        ("bytes,\n\nonce", lambda each: size(each["bytes"]["compulsory"])),
-    ]
+TILE_BYTES = ("bytes,\nper\ntile", lambda each: size(each["bytes"]["tile_reuse"]))
+TILE_INTENSITY = ("FLOP/\nbyte,\nper tile", lambda each: rounded(each["intensity"].get("tile_reuse")))
 
 
 def gpu_columns(group, speed_up):
     columns = [
-        *byte_columns(),
-        ("FLOP/\nbyte,\nper tile", lambda each: rounded(each["intensity"].get("tile_reuse"))),
-        ("bound,\nno reuse\nTFLOP/s", lambda each: tera(each["bound"].get("no_reuse"))),
+        TILE_BYTES,
+        TILE_INTENSITY,
         ("TFLOP/s", lambda each: rounded(each.get("tflops"))),
         ("noise", lambda each: plus_minus(results.noise(each.get("time")))),
         ("% of\ncuBLAS", lambda each: percent(of_baseline(each, "cublasGemmEx"))),
@@ -109,15 +103,14 @@ def gpu_columns(group, speed_up):
 
 def interpreter_columns(group, _):
     columns = [
-        *byte_columns(),
+        TILE_BYTES,
         ("bytes\n\ncounted", lambda each: size(results.counter(each, "bytes"))),
         (
             "FLOP/\nbyte,\ncounted",
             lambda each: rounded(results.quotient(each["flops"], results.counter(each, "bytes"))),
         ),
         ("sectors\nper\nrequest", lambda each: rounded(sectors_per_request(each))),
-        ("shared\nwavefronts\n/ ideal", lambda each: rounded(wavefronts_of_ideal(each))),
-        ("bound,\nno reuse\nTFLOP/s", lambda each: tera(each["bound"].get("no_reuse"))),
+        ("wave-\nfronts\n/ ideal", lambda each: rounded(wavefronts_of_ideal(each))),
     ]
     gpus = sorted({each["projection"]["gpu"] for each in group if each.get("projection")})
     if gpus:
@@ -126,19 +119,19 @@ def interpreter_columns(group, _):
     return columns
 
 
+# What a narrow terminal goes without, first what is missed least.
+DISPENSABLE = [TILE_INTENSITY, TILE_BYTES]
+
+
 # --- the table ---
 
-BYTES_LEGEND = (
-    "bytes: predicted, if nothing is reused; if each operand is read once per tile of C; if everything is moved once."
-)
+BYTES_LEGEND = "bytes, per tile (where the terminal is wide enough): predicted, if each operand is read once per tile of C."
 GPU_LEGEND = (
-    f"{BYTES_LEGEND} bound: what the memory's bandwidth allows without reuse. noise: half of the 20-80 % band. cuBLAS:"
-    " cublasGemmEx; Lt: cublasLt's fastest algorithm, where it is faster. roofline: with bytes moved once, and the"
-    " measured peak of the type. speed-up: over the step before."
+    f"{BYTES_LEGEND} noise: half of the 20-80 % band. cuBLAS: cublasGemmEx; Lt: cublasLt's fastest algorithm, where it is"
+    " faster. roofline: with bytes moved once, and the measured peak of the type. speed-up: over the step before."
 )
 INTERPRETER_LEGEND = (
-    f"{BYTES_LEGEND} counted: what ncu would count. wavefronts / ideal: 1.00 without bank conflicts. bound: what the"
-    " memory's bandwidth allows without reuse."
+    f"{BYTES_LEGEND} counted: what ncu would count. wavefronts / ideal: of shared memory, 1.00 without bank conflicts."
 )
 PROJECTION_LEGEND = " projected: an estimate from the counters for problems that fill the GPU, no measurement."
 
@@ -155,7 +148,20 @@ def heading(document):
 
 
 def wrapped(label, prose):
-    return textwrap.wrap(label + prose, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+    return textwrap.wrap(label + prose, width(), subsequent_indent="  ", break_on_hyphens=False)
+
+
+def predicted(result):
+    """What is known of a problem before a step is chosen, in a sentence."""
+    text = f"{size(result['bytes']['compulsory'])} if all is moved once, {size(result['bytes']['no_reuse'])} if nothing is reused"
+    bound = result["bound"].get("no_reuse")
+    return text + ("." if bound is None else f": then memory allows {tera(bound)} TFLOP/s.")
+
+
+def cells(tiles, columns):
+    """The header and the rows of a table."""
+    header = ["step, tile", *(name for name, _ in columns)]
+    return header, [["  " + results.title(each), *(cell(each) for _, cell in columns)] for each in tiles]
 
 
 def table(document, setting, group, style, root=ROOT):
@@ -164,10 +170,13 @@ def table(document, setting, group, style, root=ROOT):
     choose = gpu_columns if document["backend"] == "gpu" else interpreter_columns
     columns = choose(group, speed_ups(steps))
     tiles = [each for of_step in steps.values() for each in of_step]
-    rows = [["  " + results.title(each), *(cell(each) for _, cell in columns)] for each in tiles]
-    head, body = align(["step, tile", *(header for header, _ in columns)], rows, WIDTH)
+    for column in DISPENSABLE:
+        if breadth(*cells(tiles, columns)) <= width():
+            break
+        columns = [each for each in columns if each is not column]
+    head, body = align(*cells(tiles, columns), width())
 
-    lines = [style.bold(", ".join(results.describe(setting))), *head]
+    lines = [style.bold(", ".join(results.describe(setting))), *wrapped("", predicted(group[0])), *head]
     row = iter(body)
     for step, of_step in steps.items():
         lines.append(style.bold(f"{step}: {title(step, root)[1]}"))

@@ -3,6 +3,7 @@
 import argparse
 import math
 import os
+import shutil
 import signal
 import sys
 
@@ -36,7 +37,13 @@ def run_command(main):
     sys.exit(code)
 
 
-# --- colours ---
+# --- size and colours ---
+
+
+def width():
+    """Of the terminal, in characters; 80 where there is none. No table gets narrower than 60, no text wider than 120."""
+    return min(max(shutil.get_terminal_size(fallback=(80, 24)).columns, 60), 120)
+
 
 
 def wants_colours(stream):
@@ -109,20 +116,30 @@ def plus_minus(value):
 
 
 def align(header, rows, width):
-    """Lines of text from a header and rows of cells.
+    """Lines of the header, and for each row one text, from a header and rows of cells.
 
-    The first column is aligned to the left, and cut where the table would be wider than WIDTH; the others to the right.
-    A header cell may have several lines, the last of which stands next to the rows.
+    The first column is aligned to the left, the others to the right. Where the table would be wider than WIDTH, a first cell that is
+    too long has a line to itself. A header cell may have several lines, the last of which stands next to the rows.
     """
     lines = [cell.split("\n") for cell in header]
     height = max(map(len, lines))
     head = [[""] * (height - len(cell)) + cell for cell in lines]
     head = [[cell[i] for cell in head] for i in range(height)]
     widths = [max(len(row[i]) for row in head + rows) for i in range(len(header))]
-    widths[0] = min(widths[0], width - sum(widths[1:]) - 2 * len(widths[1:]))
+    numbers = sum(widths[1:]) + 2 * len(widths[1:])
+    widths[0] = min(widths[0], max(width - numbers, max(len(row[0]) for row in head)))
 
     def line(row):
-        first = row[0] if len(row[0]) <= widths[0] else row[0][: widths[0] - 1] + "…"
-        return "  ".join([first.ljust(widths[0]), *(row[i].rjust(widths[i]) for i in range(1, len(row)))]).rstrip()
+        first, alone = row[0], ""
+        if len(first) > widths[0]:
+            first, alone = "", first + "\n"
+        cells = [first.ljust(widths[0]), *(row[i].rjust(widths[i]) for i in range(1, len(row)))]
+        return alone + "  ".join(cells).rstrip()
 
     return [line(row) for row in head], [line(row) for row in rows]
+
+
+def breadth(header, rows):
+    """How wide align() makes a table that may be as wide as it likes."""
+    head, body = align(header, rows, sys.maxsize)
+    return max(map(len, head + body))

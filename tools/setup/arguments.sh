@@ -193,9 +193,9 @@ host_memory() { # sets available
   available=$LARGEST
   while read -r key value _; do
     [[ $key != MemAvailable: ]] || available=$((value * 1024))
-  done </proc/meminfo
+  done <"$machine/proc/meminfo"
   # A container's own limit, which /proc/meminfo does not know.
-  if { read -r limit </sys/fs/cgroup/memory.max; } 2>/dev/null && [[ $limit =~ ^[0-9]{1,18}$ ]]; then
+  if { read -r limit <"$machine/sys/fs/cgroup/memory.max"; } 2>/dev/null && [[ $limit =~ ^[0-9]{1,18}$ ]]; then
     available=$((limit < available ? limit : available))
   fi
 }

@@ -82,3 +82,14 @@ need_commands() {
   install_packages "${missing[@]}"
   unlock_build_folder
 }
+
+# want_commands COMMAND...: installs what is missing; says so where it cannot. For what the course can do without.
+want_commands() {
+  local command missing=()
+  for command; do type -P "$command" >/dev/null || missing+=("$command"); done
+  ((${#missing[@]})) || return 0
+  lock_build_folder
+  # In a subshell, because a failed installation ends the shell.
+  (install_packages "${missing[@]}") || say "going on without ${missing[*]}."
+  unlock_build_folder
+}

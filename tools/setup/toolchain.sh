@@ -12,6 +12,9 @@ readonly CMAKE_WHEEL='cmake==3.31.*'
 # What setup finds. nvcc is empty where there is none.
 cxx='' cmake='' cuda_include='' nvcc=''
 
+# Where the machine's own folders begin: tests give one that they have made.
+readonly machine=${COURSE_TEST_MACHINE:-}
+
 # --- compilers and CMake ---
 
 # find_compiler g++|clang++: sets cxx to the first one that is new enough.
@@ -42,7 +45,7 @@ find_cmake() {
 
 find_nvcc() {
   local candidate
-  for candidate in "${CUDA_HOME:+$CUDA_HOME/bin/nvcc}" "$(type -P nvcc)" /usr/local/cuda/bin/nvcc; do
+  for candidate in "${CUDA_HOME:+$CUDA_HOME/bin/nvcc}" "$(type -P nvcc)" "$machine/usr/local/cuda/bin/nvcc"; do
     [[ -n $candidate && -x $candidate ]] || continue
     nvcc=$candidate
     return
@@ -67,7 +70,7 @@ find_toolkit_headers() {
     toolkit=${toolkit%/bin/nvcc}
   fi
   for cuda_include in ${CUDA_HOME:+"$CUDA_HOME/include"} ${toolkit:+"$toolkit/include" "$toolkit"/targets/*/include} \
-    /usr/local/cuda/include; do
+    "$machine/usr/local/cuda/include"; do
     cuda_is_new_enough "$cuda_include" && return
   done
   cuda_include=''
@@ -164,7 +167,7 @@ find_missing() {
   find_wheels
   if ((${#wheels[@]})); then
     python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
-    [[ -e /etc/ssl/certs/ca-certificates.crt ]] || missing+=(ca-certificates)
+    [[ -e $machine/etc/ssl/certs/ca-certificates.crt ]] || missing+=(ca-certificates)
   fi
 }
 
@@ -215,5 +218,5 @@ setup() {
 }
 
 has_gpu() {
-  compgen -G '/dev/nvidia[0-9]*' >/dev/null || nvidia-smi -L >/dev/null 2>&1
+  compgen -G "$machine/dev/nvidia[0-9]*" >/dev/null || nvidia-smi -L >/dev/null 2>&1
 }
