@@ -180,6 +180,7 @@ int run(const Arguments& arguments) {
       Result result;
       result.step = this_step().name, result.tile = v->tile, result.first = first, result.spec = spec;
       result.roofline = roofline(spec, v->tile_m, v->tile_n, ceilings);
+      if (v->unfused) result.roofline.saved_bytes = 0;
       if (first) result.tuning = tuning;
       if (arguments.tune) {
         result.mode = tuning.empty() || !tuning.front().seconds ? "count" : "hot";

@@ -61,6 +61,7 @@ class Program(unittest.TestCase):
         for each in results:
             self.assertRegex(each["tile"], ", unfused$")
             self.assertNotIn("separate_pass_bytes", each.get("counters") or {})
+        self.assertNotIn("fused, it saves", self.output)
         self.assertEqual(self.run_program(PROGRAMS[0], "--activation", "gelu"), 2)
         self.assertIn("this step fuses nothing", self.output)
 

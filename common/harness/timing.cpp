@@ -12,8 +12,9 @@ namespace {
 
 constexpr double kSampleSeconds = 1e-3;  // a graph lasts about that long
 
-// Everything that a process times runs on this stream: on an H200, kernels of a graph take longer on a stream that is not the first
-// one in use, 0.3 to 0.5 us each where a matrix of 32 MiB is read. It stays until the process ends, as the GPU's context does.
+// All that a process times is launched on this stream: on an H200, cuBLAS's products of few rows take some per cent longer in
+// graphs that were captured on any stream but the first one that the process works with. It stays until the process ends, as the
+// context does.
 cudaStream_t stream_for_timing() {
   static const cudaStream_t stream = [] {
     cudaStream_t created = nullptr;
