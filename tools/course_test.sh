@@ -268,13 +268,13 @@ END
 
 test_folders_that_cannot_be_built_in() {
   local name
-  for name in 'a;b' 'a#b' 'a"b' 'a\b'; do
+  for name in 'a;b' 'a#b' 'a"b' 'a\b' 'a[b' 'a]b'; do
     mkdir "$scratch/$name"
     cp -r "$scratch/course/tools" "$scratch/$name"
     code=0 output=''
     errors=$(PATH=$scratch/bin "$scratch/$name/tools/course" run 2>&1) || code=$?
     check "$name" equal "$code" 2
-    check "$name" equal "$errors" "course: the course lies in $scratch/$name, and CMake cannot build below a folder with ; # \" or \\ in$(
+    check "$name" equal "$errors" "course: the course lies in $scratch/$name, and CMake cannot build below a folder with ; # [ ] \" or \\ in$(
     ) its name: rename it, or move the course."
     check "$name: nothing written" test ! -e "$scratch/$name/build"
   done
