@@ -227,6 +227,16 @@ test_refusals() {
   refused 'unknown option' run --what
   refused 'unknown option' run -x
   refused 'unknown option' run --force=yes
+  refused 'interpret needs a file' interpret
+  refused 'interpret needs a file' interpret --count
+  refused "cannot read '$scratch/none.cu'" interpret "$scratch/none.cu" --order reverse
+  refused "cannot read '/'" interpret -- / x
+  refused 'unknown option' interpret --json "$scratch/missing"
+  refused 'none of: forward' interpret --order sideways "$scratch/missing"
+  refused 'none of: h200 a100 h100 4090' interpret --as=b200 "$scratch/missing"
+  refused 'needs the name of a folder' interpret --keep= "$scratch/missing"
+  refused 'needs a value' interpret --order
+  refused 'needs a value' interpret -I
   refused 'unknown option' test --shape 1x1x1
   refused 'none of: gcc clang' test --compiler msvc
   refused 'for the interpreter' test --compiler clang --on gpu
@@ -308,7 +318,8 @@ test_step_names() {
 
 test_help() {
   local arguments
-  for arguments in help --help 'run --help' 'test --help' 'tune --help' 'bench --help' 'compare --help' 'help run' 'help test' 'run 1 -h'; do
+  for arguments in help --help 'run --help' 'test --help' 'tune --help' 'bench --help' 'compare --help' 'interpret --help' \
+    'interpret -h' 'help run' 'help test' 'run 1 -h'; do
     # shellcheck disable=SC2086 # several arguments
     course $arguments
     check "$arguments" equal "$code" 0
@@ -330,6 +341,20 @@ test_arguments_reach_the_step() {
   ) --order random:7 --force --json $results/01_naive.json"
   course run -- 1 --on
   check 'after --, everything is a step' contains "$errors" "no step '--on'"
+}
+
+test_interpret() {
+  : >"$scratch/my program.cu"
+  course interpret --count --order reverse -I "$scratch" -DN=3 --as=a100 "$scratch/my program.cu" --count -x 'a b'
+  check 'interpret' equal "$code" 0
+  check 'the library alone is built' called 'cmake --build --preset interpreter --target interpreter$'
+  check 'options of the command' called \
+    "python3 $scratch/course/tools/interpret/interpret.py --build .*/build/interpreter --cache .*/build/interpret --count --order reverse -I $scratch -D N=3 --as a100 -- "
+  check "the program's own arguments" called "-- $scratch/my program.cu --count -x a b\$"
+  : >"$scratch/build-fails"
+  course interpret "$scratch/my program.cu"
+  check 'a failed build' equal "$code" 1
+  check 'a failed build' not_called 'interpret.py'
 }
 
 test_activations() {

@@ -17,6 +17,15 @@ bool one_expression(Pc a, Pc b) {
 
 }  // namespace
 
+bool AccessLog::stores_to(std::uintptr_t address) const {
+  for (unsigned lane = 0; lane < 32; ++lane)
+    for (unsigned i = 0; i < count_[lane]; ++i) {
+      const std::uint64_t entry = entries_[i][lane];
+      if (writes(static_cast<Op>(entry >> 53 & 7)) && address - (entry & kAddressMask) < size_of(entry)) return true;
+    }
+  return false;
+}
+
 bool AccessLog::join(unsigned lane, unsigned last, std::uintptr_t address, unsigned size, Op op, bool shared, bool strong, Pc pc,
                      bool same_block) {
   const std::uint64_t before = entries_[last][lane];
@@ -29,6 +38,7 @@ bool AccessLog::join(unsigned lane, unsigned last, std::uintptr_t address, unsig
   // Checks that the compiler inserted may lie between the pieces, but no loop: its rounds are accesses of their own.
   if (last_pc > pc || (last_pc == pc && !same_block) || !one_expression(last_pc, pc)) return false;
   entries_[last][lane] = pack(begin, before_size + size, op, shared, strong, piece) | (before & kSameBlock);
+  stores_[last][lane].before = kUnknownContent;
   joined_pc_[lane] = pc;
   return true;
 }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "common/interpreter/control_flow.h"
 #include "common/interpreter/source_map.h"
@@ -21,9 +22,16 @@ enum class Op : std::uint8_t {
   kAtomic,
   kMatrixLoad,  ///< ldmatrix: the rows' addresses
   kCopy,        ///< cp.async: the addresses are those of AsyncCopy records, not of memory
+  kExchange,    ///< atomic: writes without regard to what was there
+  // The same for the block's threads alone.
+  kBlockAtomic,
+  kBlockExchange,
 };
 /// Whether it may change memory when it is executed.
-constexpr bool writes(Op op) { return op == Op::kStore || op == Op::kAtomic; }
+constexpr bool writes(Op op) { return op != Op::kLoad && op != Op::kMatrixLoad && op != Op::kCopy; }
+/// Whether it writes all of its bytes and needs none of those that were there.
+constexpr bool overwrites(Op op) { return op == Op::kStore || op == Op::kExchange || op == Op::kBlockExchange; }
+constexpr bool is_block_scope(Op op) { return op == Op::kBlockAtomic || op == Op::kBlockExchange; }
 
 /// One memory instruction of one warp.
 struct Request {
@@ -37,7 +45,24 @@ struct Request {
   const std::uint64_t* addresses;  ///< of the participating lanes, in lane order
   bool uniform;                    ///< all addresses equal
   bool contiguous;                 ///< each address follows the one before
+  bool same_block;                 ///< stands in the same basic block as each lane's access before
+  const struct StoreInfo* stores;  ///< of a store, by lane
 };
+
+/// What is known of a store besides its place. The value is not: the compiler's hook comes before the store.
+struct StoreInfo {
+  std::uint32_t before = 0;  ///< content() of the memory before it
+  std::uint32_t time = 0;    ///< later stores to the same memory have later ones, modulo 2^32
+};
+
+/// A number that stands for the contents of `size` <= 16 bytes; never kUnknownContent.
+inline std::uint32_t content(const void* p, unsigned size) {
+  std::uint64_t words[2] = {};
+  std::memcpy(words, p, size);
+  const std::uint64_t x = (words[0] ^ words[1] * 0x9e3779b97f4a7c15ull) * 0xd6e8feb86659fd93ull;
+  return static_cast<std::uint32_t>(x >> 32) | 1;
+}
+inline constexpr std::uint32_t kUnknownContent = 0;
 
 /// The logs of the running warp's lanes.
 class AccessLog {
@@ -45,10 +70,10 @@ class AccessLog {
   /// Entries per lane. Small, so that the whole log stays in the L1 cache.
   static constexpr unsigned kDepth = 64;
 
-  /// Logs an access. @param path the lane's way since its last access
+  /// Logs an access. @param path the lane's way since its last access  @param store of a store
   /// @return whether the lane's log is now full.
   bool append(unsigned lane, std::uintptr_t address, unsigned size, Op op, bool shared, bool strong, Pc pc,
-              const ControlFlow::Path& path) {
+              const ControlFlow::Path& path, StoreInfo store = {}) {
     const unsigned n = count_[lane];
     const bool same_block = path.blocks.empty();
     if (n && try_to_join(lane, n - 1, address, size, op, shared, strong, pc, same_block)) return false;
@@ -59,20 +84,29 @@ class AccessLog {
     entries_[n][lane] = pack(address, size, op, shared, strong, size) | (same_block ? kSameBlock : 0);
     pcs_[n][lane] = pc;
     paths_[n][lane] = path.id;
+    if (op == Op::kStore) stores_[n][lane] = store;
     count_[lane] = n + 1;
     return n + 1 == kDepth;
   }
 
   unsigned count(unsigned lane) const { return count_[lane]; }
+  /// Whether the lane's last access is a plain load.
+  bool ends_in_plain_load(unsigned lane) const {
+    const unsigned n = count_[lane];
+    return n && (entries_[n - 1][lane] >> 53 & 0x17) == static_cast<unsigned>(Op::kLoad);
+  }
+  /// Whether a store to the byte at `address` waits in a lane's log.
+  bool stores_to(std::uintptr_t address) const;
   void clear() {
     for (unsigned& n : count_) n = 0;
     for (bool& past : past_gate_) past = false;
   }
 
   /// Calls `sink(const Request&)` for every instruction that is known completely. A lane of `open` may still reach an instruction
-  /// at which others stand, so nothing beyond its log is certain; what is not certain stays.
+  /// at which others stand, so nothing beyond its log is certain; what is not certain stays. The last access of lanes of `held`
+  /// stays too.
   template <class Sink>
-  void drain(ControlFlow& flow, std::uint32_t open, Sink&& sink);
+  void drain(ControlFlow& flow, std::uint32_t open, std::uint32_t held, Sink&& sink);
 
  private:
   // An entry: address in bits 0-47, then size (5 bits), op (3), shared (1), strong (1), size of the first piece (5), whether it
@@ -96,18 +130,21 @@ class AccessLog {
             bool same_block);
 
   template <class Sink>
-  static void emit(Pc pc, std::uint64_t entry, std::uint32_t lanes, unsigned count, std::uint64_t* addresses, Sink&& sink);
+  static void emit(Pc pc, std::uint64_t entry, std::uint32_t lanes, unsigned count, std::uint64_t* addresses,
+                   const StoreInfo* stores, Sink&& sink);
 
   std::uint64_t entries_[kDepth][32];
   Pc pcs_[kDepth][32];
   std::uint32_t paths_[kDepth][32];
+  StoreInfo stores_[kDepth][32];
   unsigned count_[32] = {};
   bool past_gate_[32] = {};  // of each lane's first entry
   Pc joined_pc_[32] = {};    // of the last piece that was joined to each lane's last entry
 };
 
 template <class Sink>
-void AccessLog::emit(Pc pc, std::uint64_t entry, std::uint32_t lanes, unsigned count, std::uint64_t* addresses, Sink&& sink) {
+void AccessLog::emit(Pc pc, std::uint64_t entry, std::uint32_t lanes, unsigned count, std::uint64_t* addresses,
+                     const StoreInfo* stores, Sink&& sink) {
   unsigned size = size_of(entry);
   const unsigned piece = entry >> 58 & 31;
   // Joined pieces that make no aligned vector (a float3, say) stay what they were.
@@ -124,24 +161,28 @@ void AccessLog::emit(Pc pc, std::uint64_t entry, std::uint32_t lanes, unsigned c
   }
   for (unsigned p = 0; p < pieces; ++p) {
     sink(Request{pc, static_cast<Op>(entry >> 53 & 7), bool(entry >> 56 & 1), bool(entry >> 57 & 1), size, lanes, count, addresses,
-                 differs == 0, jumps == 0});
+                 differs == 0, jumps == 0, bool(entry & kSameBlock), stores});
     for (unsigned i = 0; i < count; ++i) addresses[i] += size;
   }
 }
 
 template <class Sink>
-void AccessLog::drain(ControlFlow& flow, std::uint32_t open, Sink&& sink) {
-  unsigned head[32] = {};
+void AccessLog::drain(ControlFlow& flow, std::uint32_t open, std::uint32_t held, Sink&& sink) {
+  unsigned head[32] = {}, end[32];
   std::uint64_t addresses[32];
+  StoreInfo stores[32];
   std::uint32_t active = 0;
-  for (unsigned lane = 0; lane < 32; ++lane) active |= std::uint32_t(count_[lane] != 0) << lane;
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    end[lane] = count_[lane] - (held >> lane & 1);
+    active |= std::uint32_t(end[lane] != 0) << lane;
+  }
 
   // The usual case first: all lanes did the same. Rows of the log are then requests.
   if (active && !(open & ~active)) {
     const bool full_warp = active == 0xffffffffu;
     unsigned rows = kDepth;
     for (std::uint32_t rest = active; rest; rest &= rest - 1) {
-      const unsigned n = count_[__builtin_ctz(rest)];
+      const unsigned n = end[__builtin_ctz(rest)];
       rows = n < rows ? n : rows;
     }
     const unsigned first = static_cast<unsigned>(__builtin_ctz(active));
@@ -166,7 +207,7 @@ void AccessLog::drain(ControlFlow& flow, std::uint32_t open, Sink&& sink) {
         }
       }
       if (differs) break;
-      emit(pc, entry, active, n, addresses, sink);
+      emit(pc, entry, active, n, addresses, stores_[row], sink);
     }
     for (std::uint32_t rest = active; rest; rest &= rest - 1) {
       head[__builtin_ctz(rest)] = row;
@@ -181,7 +222,7 @@ void AccessLog::drain(ControlFlow& flow, std::uint32_t open, Sink&& sink) {
     bool uncertain = false;
     for (unsigned lane = 0; lane < 32; ++lane) {
       stands_at[lane] = kNowhere;
-      if (head[lane] == count_[lane]) {
+      if (head[lane] == end[lane]) {
         uncertain |= open >> lane & 1;
         continue;
       }
@@ -208,10 +249,11 @@ void AccessLog::drain(ControlFlow& flow, std::uint32_t open, Sink&& sink) {
         continue;
       lanes |= 1u << lane;
       addresses[n++] = entries_[at][lane] & kAddressMask;
+      stores[lane] = stores_[at][lane];
       ++head[lane];
       past_gate_[lane] = false;
     }
-    emit(pc, entry, lanes, n, addresses, sink);
+    emit(pc, entry, lanes, n, addresses, stores, sink);
   }
 
   for (unsigned lane = 0; lane < 32; ++lane) {
@@ -219,6 +261,7 @@ void AccessLog::drain(ControlFlow& flow, std::uint32_t open, Sink&& sink) {
       entries_[i - head[lane]][lane] = entries_[i][lane];
       pcs_[i - head[lane]][lane] = pcs_[i][lane];
       paths_[i - head[lane]][lane] = paths_[i][lane];
+      stores_[i - head[lane]][lane] = stores_[i][lane];
     }
     count_[lane] -= head[lane];
   }

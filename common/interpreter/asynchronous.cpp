@@ -24,7 +24,7 @@ void cp_async_if(bool exists, void* shared, const void* global, int size) {
   const Entered in;
   in.block.cp_async(in.fiber, shared, global, size, exists ? size : 0, false, to_pc(__builtin_return_address(0)));
 }
-void cp_async_commit_group() { ++current_fiber->copy_groups; }
+void cp_async_commit_group() { ++running_fiber().copy_groups; }
 void cp_async_wait_group(int groups) {
   const Entered in;
   in.block.cp_async_wait(in.fiber, static_cast<std::uint64_t>(std::max(groups, 0)));
@@ -159,11 +159,11 @@ void Block::on_copies(unsigned w, const Request& request) {
       const Race race = record_access(range, clock_, access, copy.from, rest & -rest);
       copy.source_version = version_of_bytes(range, copy.from, copy.source_bytes);
       lock.unlock();
-      if (race.earlier.thread) report_race(race, w, false, false, request.pc);
+      if (race.earlier.thread) report_race(race, w, access);
     }
     const WarpAccess access{w, request.pc, copy.size, true, false};
     const Race race = begin_copy(shadow_of_shared(copy.to), clock_, access, copy.to, static_cast<unsigned>(std::countr_zero(rest)));
-    if (race.earlier.thread) report_race(race, w, true, false, request.pc);
+    if (race.earlier.thread) report_race(race, w, access);
   }
 }
 
@@ -195,7 +195,7 @@ void Block::end_copy(Fiber& fiber, const AsyncCopy& copy) {
         std::string what = "race on " + describe(p) + ": the source of a cp.async, written while the copy was under way";
         if (write.thread)
           what += ", by thread " + to_text(unflatten(thread_of(write.thread), launch_->launch.block)) + " at " +
-                  at(user_location(write.pc & ~kAtomicPc)) + ", before this thread waited for it";
+                  at(user_location(write.pc & ~kPcFlags)) + ", before this thread waited for it";
         fail(Check::kRacecheck, what, "the source of a cp.async stays as it is until the thread has waited for the copy", &fiber,
              user_location(copy.pc), variable_at(p));
       }
@@ -211,6 +211,7 @@ void Block::end_copy(Fiber& fiber, const AsyncCopy& copy) {
   char* const to = reinterpret_cast<char*>(copy.to);
   std::memcpy(to, reinterpret_cast<const void*>(copy.from), copy.source_bytes);
   std::memset(to + copy.source_bytes, 0, copy.size - copy.source_bytes);
+  changes_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Block::forget_copies() {

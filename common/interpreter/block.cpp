@@ -1,6 +1,7 @@
 #include "common/interpreter/block.h"
 
 #include <sys/mman.h>
+#include <time.h>
 
 #include <algorithm>
 #include <bit>
@@ -20,12 +21,27 @@ using boost::context::detail::transfer_t;
 
 thread_local constinit Fiber* current_fiber = nullptr;
 thread_local constinit Block* current_block = nullptr;
+std::atomic<unsigned> watched_blocks{0};
 
 namespace {
 
 // A warp that filled its log so often without ever waiting may be waiting for somebody else: let others run.
 constexpr unsigned kPatience = 1 << 12;
 constexpr unsigned kPollsBeforeYield = 4;
+constexpr unsigned kLooksBeforeYield = 64;
+// So many repeated windows mean that a thread goes round in circles: more than a loop that shifts a bit through a word has rounds.
+constexpr std::uint64_t kCircling = 16;
+// The same where that alone is the evidence that a kernel never ends.
+constexpr std::uint64_t kCirclingForLong = 256;
+// Turns between two looks at the clock, some milliseconds.
+constexpr unsigned kTurnsPerLook = 1 << 10;
+
+// Time that this OS thread has computed: a busy machine must not look like an endless loop.
+double cpu_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
 // At the end of each stack, for the interpreter's own calls: a kernel that needs more must not take them by surprise.
 constexpr std::size_t kStackReserve = 16 * 1024;
 // Guard pages split the stacks' mapping in two each, and a process may have 65,530 mappings.
@@ -56,6 +72,8 @@ Block::Block() {
     for (std::size_t i = 0; i < variable.bytes && variable.offset + i < tls_bytes_; ++i)
       static_variable_at_[variable.offset + i] = static_cast<std::uint16_t>(static_variables_.size());
   }
+  for (const SharedVariable& variable : shared_variables())
+    std::memset(const_cast<char*>(tls_begin_) + variable.offset, 0xff, variable.bytes);  // NaN
   for (const SharedVariable& guard : construction_guards())
     for (std::size_t i = 0; i < guard.bytes && guard.offset + i < tls_bytes_; ++i) static_variable_at_[guard.offset + i] = kGuard;
   arena_initialised_.resize(kArenaBytes);
@@ -93,6 +111,7 @@ void Block::start(std::uint64_t index) {
   fibers_.resize(n);
   warps_.resize((n + 31) / 32);
   for (Warp& warp : warps_) {
+    warp.looking = 0;
     warp.existing = warp.live = warp.ready = warp.log_full = warp.at_fence = warp.polling = 0;
     warp.rounds = 0;
     warp.collectives.clear();
@@ -100,12 +119,21 @@ void Block::start(std::uint64_t index) {
   ready_warps_ = 0;
   live_ = n, at_barrier_ = 0;
   polled_ = false;
+  comparing_ = 0;
+  undefined_values_about_ = false;
+  turns_ = 0;
+  started_at_ = cpu_seconds(), watched_since_ = 0;
   for (unsigned i = 0; i < n; ++i) {
     Fiber& fiber = fibers_[i];
     fiber.thread = unflatten(i, launch.launch.block);
     fiber.linear = i, fiber.warp = i / 32, fiber.lane = i % 32;
     fiber.state = Fiber::State::kRunning;
-    fiber.polled = nullptr, fiber.polls = 0;
+    fiber.polled = nullptr, fiber.polls = fiber.looks = 0;
+    fiber.watched = fiber.special = false;
+    fiber.last_shuffle = {};
+    fiber.looks_before_store = 0, fiber.has_looked = false;
+    fiber.stored = nullptr;
+    fiber.compares_at = nullptr;
     fiber.path = flow_->entry();
     fiber.bad_index.reset();
     fiber.stack_limit = stacks_ + i * stack_bytes_ + kPage + kStackReserve;
@@ -123,8 +151,15 @@ void Block::start(std::uint64_t index) {
   }
 
   forget_copies();
+  if (clock_.launch() != launch_of(make_thread_id(launch.number, 0, 0))) noted_.clear();
   uninitialised_.reset();
   ++block_serial_;
+  // Not at the variable's first access: writes that the hooks do not see may come before that.
+  for (const unsigned index : touched_) {
+    const SharedVariable& variable = shared_variables()[index];
+    std::memset(const_cast<char*>(tls_begin_) + variable.offset, 0xff, variable.bytes);
+  }
+  touched_.clear();
   static_shared_bytes = 0;
   dynamic_bytes_ = launch.launch.dynamic_shared_bytes;
   std::memset(arena_, 0xff, dynamic_bytes_);  // NaN
@@ -134,6 +169,7 @@ void Block::start(std::uint64_t index) {
   if (launch.options.racecheck) arena_shadow_->clear(dynamic_bytes_);
   if (launch.options.initcheck) arena_initialised_.clear(0, dynamic_bytes_);
   l2_trace.clear();
+  packed_.clear();
   if (launch.options.l2_model) {
     if (!l1_) l1_ = std::make_unique<L1Model>();
     l1_->reset(launch.gpu.l1_per_sm - std::min(launch.gpu.l1_per_sm / 2, dynamic_bytes_));
@@ -155,7 +191,8 @@ void Block::run(LaunchState& launch, std::uint64_t index, Yield yield, void* yie
       // Barriers that can complete have completed; only polling threads could still bring something new.
       const bool polling = std::any_of(warps_.begin(), warps_.end(), [](const Warp& w) { return w.polling != 0; });
       if (polling) {
-        if (polled_) yield_(yield_context_);
+        look_at_the_time();
+        if (polled_ || runs_for_long()) yield_(yield_context_);  // who runs for long may wait in a way that does not show
         if (launch_->failed) return;
         wake_polling();
         continue;
@@ -234,7 +271,11 @@ unsigned Block::pick(std::uint32_t set) {
 // Nobody in the warp can run: looks at its log, and wakes the lanes that waited for that.
 void Block::settle(unsigned w) {
   Warp& warp = warps_[w];
-  drain(w, warp.log_full);
+  // A plain load at the end of a full log may be the look before an atomicCAS: see comparing_lanes().
+  std::uint32_t held = 0;
+  for (std::uint32_t rest = warp.log_full; rest; rest &= rest - 1)
+    if (log_.ends_in_plain_load(static_cast<unsigned>(std::countr_zero(rest)))) held |= rest & -rest;
+  drain(w, warp.log_full, held);
   const auto logged = [&](std::uint32_t lanes) {
     std::uint32_t result = 0;
     for (std::uint32_t rest = lanes; rest; rest &= rest - 1) {
@@ -254,7 +295,7 @@ void Block::settle(unsigned w) {
   warp.log_full &= ~with_room;
   warp.ready |= with_room;
   if (!warp.ready && (warp.log_full | warp.at_fence)) {  // the order is not certain, but somebody has to go on
-    drain(w, 0);
+    drain(w, 0, held);
     warp.ready = warp.log_full | warp.at_fence;
     warp.log_full = warp.at_fence = 0;
   }
@@ -309,10 +350,35 @@ void Block::log_is_full(Fiber& fiber, Pc pc) {
   if (launch_->steps.fetch_add(AccessLog::kDepth, std::memory_order_relaxed) > budget)
     fail(Check::kEndless, "the kernel made more than " + std::to_string(budget) + " memory accesses",
          "kernels end; raise Options::step_budget if this one only takes long", &fiber, user_location(pc));
+  look_at_the_time();
+  if (watched_since_ > 0 && std::min(fiber.trail.repeated_windows(), fiber.trail.plain_windows()) >= kCirclingForLong &&
+      cpu_seconds() - watched_since_ > launch_->options.hang_seconds / 4)
+    fail(Check::kEndless,
+         "a thread goes round in circles: for " + std::to_string(fiber.trail.repeated_windows() * Trail::kWindow) +
+             " accesses it has read the same memory at the same lines and compared the same numbers",
+         "kernels end: something that a loop's condition depends on changes", &fiber, user_location(pc),
+         variable_at(fiber.accessed));
   Warp& warp = warps_[fiber.warp];
   warp.ready &= ~(1u << fiber.lane);
   warp.log_full |= 1u << fiber.lane;
   switch_away(fiber);
+}
+
+void Block::observe_special(Fiber& fiber, const void* p, unsigned size, Op op, bool strong, const void* return_address) {
+  if (fiber.bad_index) report_bad_index(fiber, p);
+  if (fiber.stored) check_last_store(fiber);
+  const bool local = static_cast<std::size_t>(static_cast<const char*>(p) - stacks_) < stack_count_ * stack_bytes_;
+  if (op == Op::kStore && size == fiber.last_shuffle.size && !local) fiber.stored = p;
+  if (fiber.watched) {
+    fiber.trail.add_access(reinterpret_cast<std::uintptr_t>(p), to_pc(return_address), strong);
+    fiber.accessed = p;
+  }
+}
+
+// The fiber has made its last access for now.
+void Block::before_waiting(Fiber& fiber) {
+  if (fiber.bad_index) report_bad_index(fiber, nullptr);
+  if (fiber.stored) check_last_store(fiber);
 }
 
 // Lets the rest of the warp catch up and the log be looked at: what was done so far belongs to the time before.
@@ -323,23 +389,71 @@ void Block::rendezvous(Fiber& fiber) {
   switch_away(fiber);
 }
 
-void Block::poll(Fiber& fiber, const void* address, Pc pc) {
-  fiber.polls = fiber.polled == address ? fiber.polls + 1 : 0;
-  fiber.polled = address, fiber.polled_at = pc;
-  if (fiber.polls < kPollsBeforeYield) return;
+// Others get their turn, in this block and in other ones.
+void Block::wait_for_others(Fiber& fiber) {
   polled_ = true;
   progress_.fetch_add(1, std::memory_order_relaxed);
   if (launch_->steps.fetch_add(1, std::memory_order_relaxed) > launch_->options.step_budget)
-    fail(Check::kEndless, "a thread polls " + describe(address) + " without end", "somebody changes what it waits for", &fiber,
-         user_location(pc));
+    fail(Check::kEndless,
+         fiber.polled ? "a thread polls " + describe(fiber.polled) + " without end" : "a thread sleeps without end",
+         "somebody changes what it waits for", &fiber, user_location(fiber.polled_at));
   Warp& warp = warps_[fiber.warp];
   warp.ready &= ~(1u << fiber.lane);
   warp.polling |= 1u << fiber.lane;
   switch_away(fiber);
 }
 
+void Block::poll(Fiber& fiber, const void* address, Pc pc) {
+  fiber.polls = fiber.polled == address ? fiber.polls + 1 : 0;
+  fiber.polled = address, fiber.polled_at = pc;
+  // Who looks at several places in turn waits too.
+  if (fiber.polls < kPollsBeforeYield && ++fiber.looks < kLooksBeforeYield) return;
+  fiber.looks = 0;
+  if (fiber.watched && fiber.polls % Trail::kWindow != 0) return;  // sooner done
+  wait_for_others(fiber);
+}
+
+void Block::sleep(Fiber& fiber) {
+  if (fiber.watched) fiber.trail.add_access(0, 0, true);
+  wait_for_others(fiber);
+}
+
+// -------------------------------------------------------------------------------------------------- going round in circles
+void Block::watch() {
+  if (watching_) return;
+  watching_ = true;
+  ++watched_blocks;
+  for (Fiber& fiber : fibers_) {
+    fiber.watched = fiber.special = true;
+    fiber.trail.restart();
+  }
+}
+
+void Block::stop_watching() {
+  if (!watching_) return;
+  watching_ = false;
+  --watched_blocks;
+  for (Fiber& fiber : fibers_) fiber.watched = false;
+}
+
+void Block::look_at_the_time() {
+  if (++turns_ % kTurnsPerLook != 0 || runs_for_long()) return;
+  const double now = cpu_seconds();
+  if (now - started_at_ < launch_->options.hang_seconds / 4) return;
+  watch();
+  watched_since_ = now;
+}
+
+bool Block::nobody_moves_on() const {
+  return std::all_of(fibers_.begin(), fibers_.end(), [](const Fiber& f) {
+    if (f.state != Fiber::State::kRunning) return true;
+    // Who goes round in circles with plain accesses alone waits for nobody: that is an endless loop, see log_is_full().
+    return f.watched && f.trail.repeated_windows() >= kCircling && f.trail.plain_windows() == 0;
+  });
+}
+
 void Block::exit(Fiber& self) {
-  if (self.bad_index) report_bad_index(self, nullptr);
+  before_waiting(self);
   Warp& warp = warps_[self.warp];
   const std::uint32_t bit = 1u << self.lane;
   self.state = Fiber::State::kExited;
@@ -377,7 +491,7 @@ void Block::instruction_of_warp(Fiber& fiber, const char* name, void* argument, 
 }
 
 void Block::meet(Fiber& fiber, const char* name, unsigned mask, void* argument, Combine combine, Site site, Pc pc) {
-  if (fiber.bad_index) report_bad_index(fiber, nullptr);
+  before_waiting(fiber);
   Warp& warp = warps_[fiber.warp];
   const std::uint32_t bit = 1u << fiber.lane;
   progress_.fetch_add(1, std::memory_order_relaxed);
@@ -421,6 +535,7 @@ void Block::complete(Warp& warp, std::size_t index) {
          "all 32 lanes of a warp execute " + std::string(group.name) + " together",
          &fibers_[w * 32 + static_cast<unsigned>(std::countr_zero(group.arrived))], user_location(group.pc));
   if (group.combine) {
+    completing_warp_ = w, completing_mask_ = group.mask;
     group.combine(warp.arguments, group.arrived);
   } else {  // __syncwarp: time passes, so what was done before it has to be seen now
     drain(w, 0);
@@ -434,19 +549,35 @@ void Block::complete(Warp& warp, std::size_t index) {
 
 void Block::warp_barrier(Fiber& fiber, unsigned mask, Site site) { collective(fiber, "__syncwarp", mask, nullptr, nullptr, site); }
 
-int Block::barrier(Fiber& fiber, Reduction reduction, bool predicate, Site site) {
-  if (fiber.bad_index) report_bad_index(fiber, nullptr);
+int Block::barrier(Fiber& fiber, Reduction reduction, bool predicate, Site site, Pc pc) {
+  before_waiting(fiber);
   Warp& warp = warps_[fiber.warp];
   progress_.fetch_add(1, std::memory_order_relaxed);
   warp.rounds = 0;
   fiber.state = Fiber::State::kAtBarrier;
   fiber.waits_in = "__syncthreads", fiber.waits_at = site, fiber.waits_at_pc = 0;
-  fiber.predicate = predicate;
+  fiber.predicate = predicate, fiber.barrier_pc = pc;
   barrier_reduction_ = reduction;
   warp.ready &= ~(1u << fiber.lane);
   if (++at_barrier_ == live_) release_barrier();
   switch_away(fiber);
   return barrier_result_;
+}
+
+// A barrier in a function is another one for each place that calls it. A compiler may also have made several of one.
+void Block::require_same_call(const Fiber& first, const Fiber& fiber) {
+  if (same_calls_.contains({first.barrier_pc, fiber.barrier_pc})) return;
+  const auto [there, here] = where_calls_differ(first.barrier_pc, fiber.barrier_pc);
+  if (there == here) {
+    same_calls_.insert({first.barrier_pc, fiber.barrier_pc});
+    return;
+  }
+  fail(Check::kSynccheck,
+       "divergent barrier: the __syncthreads at " + at({fiber.waits_at.file, fiber.waits_at.line}) + " is reached by thread " +
+           to_text(first.thread) + " through the call at " + at(there) +
+           (there.line == here.line ? " (another one in the same line)" : "") + ", by thread " + to_text(fiber.thread) +
+           " through the one at " + at(here),
+       "all threads of the block reach the same __syncthreads() by the same calls", &fiber, here);
 }
 
 void Block::release_barrier() {
@@ -461,6 +592,7 @@ void Block::release_barrier() {
                std::to_string(first->waits_at.line) + ", thread " + to_text(fiber.thread) + " at " + fiber.waits_at.file + ":" +
                std::to_string(fiber.waits_at.line),
            "all threads of the block reach the same __syncthreads()", &fiber, {fiber.waits_at.file, fiber.waits_at.line});
+    if (fiber.barrier_pc != first->barrier_pc) require_same_call(*first, fiber);
     count += fiber.predicate;
   }
   if (!first) return;
@@ -474,6 +606,7 @@ void Block::release_barrier() {
   }
   for (Fiber& fiber : fibers_) {
     if (!fiber.volatile_reads.empty()) acquire_volatile_reads(fiber);
+    fiber.looks_before_store = 0, fiber.has_looked = false;
     if (fiber.state != Fiber::State::kAtBarrier) continue;
     fiber.state = Fiber::State::kRunning;
     warps_[fiber.warp].ready |= 1u << fiber.lane;
@@ -502,8 +635,8 @@ std::string Block::who_waits_where() const {
     if (fiber.state == Fiber::State::kExited) continue;
     if (fiber.state == Fiber::State::kRunning) {
       where = "runs";
-      if (warp.polling >> fiber.lane & 1 && fiber.polled)
-        where = fiber.polled_at ? "polls " + describe(fiber.polled) + " at " + at(user_location(fiber.polled_at)) : "sleeps";
+      if (warp.polling >> fiber.lane & 1)
+        where = fiber.polled ? "polls " + describe(fiber.polled) + " at " + at(user_location(fiber.polled_at)) : "sleeps";
     } else {
       where = std::string("waits in ") + fiber.waits_in + " at " + at(place_of(fiber));
       if (fiber.state == Fiber::State::kInCollective)
@@ -532,11 +665,11 @@ std::string Block::who_waits_where() const {
 void Block::name_a_poller(Diagnosis& d) const {
   for (const Fiber& f : fibers_) {
     if (!(warps_[f.warp].polling >> f.lane & 1) || !f.polled) continue;
-    const Location where = f.polled_at ? user_location(f.polled_at) : Location{};
+    const Location where = user_location(f.polled_at);
     d.file = where.file, d.line = where.line;
     d.variable = variable_at(f.polled);
     d.block = block_index_, d.thread = f.thread, d.warp = static_cast<int>(f.warp), d.lane = static_cast<int>(f.lane);
-    if (f.polled_at) return;  // one that sleeps between two looks says less
+    return;
   }
 }
 
@@ -565,7 +698,7 @@ void Block::volatile_load(Fiber& fiber, const void* p, Pc pc) {
 }
 
 void Block::volatile_store(Fiber& fiber, const void* p) {
-  fiber.polled = nullptr;
+  fiber.polled = nullptr, fiber.looks = 0;
   changes_.fetch_add(1, std::memory_order_relaxed);
   if (launch_->options.racecheck) clock_.release_to(fiber.linear, p, true);
 }
@@ -589,9 +722,15 @@ bool exchange(void* address, void* old_value, bool (*update)(void*, const void*)
 }  // namespace
 
 void Block::atomic(Fiber& fiber, void* address, unsigned size, void* old_value, bool (*update)(void*, const void*),
-                   const void* context, Scope scope, const void* return_address) {
-  observe(fiber, address, size, Op::kAtomic, true, return_address);
+                   const void* context, Scope scope, AtomicKind kind, const void* return_address) {
+  const bool replaces = kind == AtomicKind::kReplace;
+  const Op op =
+      scope == Scope::kGpu ? (replaces ? Op::kExchange : Op::kAtomic) : (replaces ? Op::kBlockExchange : Op::kBlockAtomic);
+  fiber.has_looked = true;
+  if (kind == AtomicKind::kCompare) fiber.compares_at = address, ++comparing_;
+  observe(fiber, address, size, op, true, return_address);
   rendezvous(fiber);
+  if (kind == AtomicKind::kCompare) fiber.compares_at = nullptr, --comparing_;
   // Whatever racecheck learns of this atomic, it learns in the order in which atomics take place.
   ShadowedRange* range = nullptr;
   std::unique_lock<std::mutex> lock;
@@ -611,10 +750,12 @@ void Block::atomic(Fiber& fiber, void* address, unsigned size, void* old_value, 
                        : size == 4 ? exchange<std::uint32_t>(address, old_value, update, context)
                                    : exchange<std::uint64_t>(address, old_value, update, context);
   if (launch_->options.racecheck) clock_.acquire_from(fiber.linear, address);
-  if (range) note_atomic(*range, clock_, fiber.linear, to_pc(return_address), reinterpret_cast<std::uintptr_t>(address), size);
+  if (range)
+    note_atomic(*range, clock_, fiber.linear, {fiber.warp, to_pc(return_address), size, true, true, is_block_scope(op)},
+                reinterpret_cast<std::uintptr_t>(address));
   if (lock) lock.unlock();  // others may run from here on
   if (changed) {
-    fiber.polled = nullptr;
+    fiber.polled = nullptr, fiber.looks = 0;
     changes_.fetch_add(1, std::memory_order_relaxed);
   } else {
     poll(fiber, address, to_pc(return_address));

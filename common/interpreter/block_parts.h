@@ -12,8 +12,6 @@
 
 namespace interpreter {
 
-inline constexpr std::size_t kPage = 4096;
-
 /// @name Pieces of reports
 /// @{
 std::string at(const Location& location);
@@ -30,9 +28,27 @@ inline uint3 unflatten(std::uint64_t linear, dim3 shape) {
           static_cast<unsigned>(linear / shape.x / shape.y)};
 }
 
+/// Before every launch and allocation: test frameworks install handlers of their own for each test, and remove ours in the end.
+void install_handlers();
+
+/// The line of the user's that leads to the call.
+Location host_line();
+/// @throws KernelError: host code has called a kernel, or what only kernels may call.
+[[noreturn]] void fail_outside_of_launches();
+/// The host accesses device memory at `p`. To be called from the signal handler: the kernels' files are compiled so that any of
+/// their accesses may throw. From elsewhere the exception goes no further than std::terminate(), which prints the report.
+[[noreturn]] void fail_host_access(const void* p);
+
+/// The fiber that calls the interpreter. @throws KernelError in host code.
+inline Fiber& running_fiber() {
+  if (!current_fiber) [[unlikely]]
+    fail_outside_of_launches();
+  return *current_fiber;
+}
+
 /// While the interpreter works for a fiber, nothing is observed: its own code may be instrumented, or call memcpy.
 struct Entered {
-  Fiber& fiber = *std::exchange(current_fiber, nullptr);
+  Fiber& fiber = (running_fiber(), *std::exchange(current_fiber, nullptr));
   Block& block = *current_block;
   ~Entered() { current_fiber = &fiber; }
 };

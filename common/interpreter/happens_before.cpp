@@ -23,7 +23,7 @@ std::mutex published_mutex;
 std::unordered_map<const void*, Published> published;
 std::atomic<bool> anything_published{false};
 std::atomic<std::uint32_t> acquisitions{0};
-constexpr std::uint32_t kEpochMask = (1u << 28) - 1;  // what a cell has room for
+constexpr std::uint32_t kEpochMask = (1u << 27) - 1;  // what a cell has room for
 
 void add(Knowledge& to, const Knowledge& from) {
   for (const auto& [block, theirs] : from) {
@@ -94,14 +94,25 @@ void BlockClock::warp_barrier(unsigned warp, unsigned mask) {
   const std::uint32_t now = ++time_;
   // What one of the lanes has learnt through atomics and a fence, all of them know from here on.
   const auto begin = threads_.lower_bound(warp * 32), end = threads_.lower_bound(warp * 32 + 32);
-  KnowledgePtr learnt;
+  KnowledgePtr learnt, pending_in_block, pending_in_gpu, fenced_in_block, fenced_in_gpu;
   std::uint32_t epoch = 0;
-  for (auto i = begin; i != end; ++i)
-    if (mask >> (i->first % 32) & 1) learnt = merge(learnt, i->second.acquired), epoch = std::max(epoch, i->second.epoch);
-  if (learnt)
+  for (auto i = begin; i != end; ++i) {
+    if (!(mask >> (i->first % 32) & 1)) continue;
+    const ThreadClock& lane = i->second;
+    learnt = merge(learnt, lane.acquired), epoch = std::max(epoch, lane.epoch);
+    // The same for what a fence of theirs will make known, and for what one has covered: fences are cumulative.
+    pending_in_block = merge(pending_in_block, lane.pending_in_block);
+    pending_in_gpu = merge(pending_in_gpu, lane.pending_in_gpu);
+    fenced_in_block = merge(fenced_in_block, lane.fenced_in_block);
+    fenced_in_gpu = merge(fenced_in_gpu, lane.fenced_in_gpu);
+  }
+  if (learnt || pending_in_block || pending_in_gpu || fenced_in_block)
     for (unsigned rest = mask; rest; rest &= rest - 1) {
       ThreadClock& lane = clock_of(warp * 32 + static_cast<unsigned>(std::countr_zero(rest)));
       lane.acquired = learnt, lane.epoch = std::max(lane.epoch, epoch);
+      lane.pending_in_block = pending_in_block, lane.pending_in_gpu = pending_in_gpu;
+      lane.fenced_in_block = fenced_in_block, lane.fenced_in_gpu = fenced_in_gpu;
+      lane.fenced_since_barrier |= fenced_in_block != nullptr;
     }
   if (mask == 0xffffffffu) {
     clock.all_before = now;
@@ -215,6 +226,17 @@ ShadowedRange::~ShadowedRange() {
   munmap(bytes_cells_, (bytes_ + 4) * sizeof(Cell));
 }
 
+void ShadowedRange::give_back(std::uintptr_t address, std::size_t bytes) {
+  const std::size_t first = address - base_;
+  const auto drop = [](Cell* begin, Cell* end) {
+    const auto from = (reinterpret_cast<std::uintptr_t>(begin) + kPage - 1) / kPage * kPage;
+    const auto to = reinterpret_cast<std::uintptr_t>(end) / kPage * kPage;
+    if (from < to) madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED);
+  };
+  drop(words_ + first / 4, words_ + (first + bytes) / 4);
+  drop(bytes_cells_ + first, bytes_cells_ + first + bytes);
+}
+
 void ShadowedRange::clear(std::size_t bytes) {
   // The bytes' cells count only where the word's says so, and are overwritten when it comes to say so.
   std::memset(static_cast<void*>(words_), 0, (bytes + 3) / 4 * sizeof(Cell));
@@ -269,20 +291,40 @@ void note_read(Cell& cell, const BlockClock& clock, unsigned warp, unsigned lane
   cell.epoch = epoch;
 }
 
+// Whether the plain stores of `lanes` put the same value there as the store that the cell remembers. Of equal stores, only the
+// first to run changes the memory; the cell keeps that one.
+bool stores_the_same(Cell& cell, const BlockClock& clock, const WarpAccess& access, unsigned lanes) {
+  if (!access.earliest || (cell.write.pc & kAtomicPc) || cell.read.thread != 0) return false;
+  const unsigned changing = lanes & ~access.silent;
+  if (static_cast<std::int32_t>(access.store_time - cell.read.time) > 0) return changing == 0;
+  if (!cell.silent || (changing & ~access.earliest)) return false;
+  const auto lane = static_cast<unsigned>(std::countr_zero(access.earliest));
+  cell.write = {clock.id(access.warp * 32 + lane), clock.time(), access.pc};
+  cell.read.time = access.store_time;
+  cell.silent = changing == 0;
+  return true;
+}
+
 // The access of `lanes` to one cell. Several lanes that write one cell in one instruction race with each other.
 Race record_in_cell(Cell& cell, const BlockClock& clock, const WarpAccess& access, unsigned lanes) {
-  const std::uint32_t pc = access.pc | (access.atomic ? kAtomicPc : 0);
+  const std::uint32_t pc = access.marked_pc();
   const auto thread_in = [&](unsigned lane) { return access.warp * 32 + lane; };
+
+  // Atomics race with each other where one of them is atomic for its own block alone.
+  const auto atomic_with = [&](const Stamp& other) {
+    return access.atomic && (other.pc & kAtomicPc) &&
+           (!(access.block_scope || (other.pc & kBlockScopePc)) || block_of(other.thread) == clock.block());
+  };
 
   const Stamp& write = cell.write;
   if (cell.copying && launch_of(write.thread) == clock.launch()) [[unlikely]]
-    return {write, true, true, static_cast<unsigned>(std::countr_zero(lanes)), 0};
-  const bool write_may_race = write.thread != 0 && !(access.atomic && (write.pc & kAtomicPc)) &&
-                              !(block_of(write.thread) == clock.block() && write.time < clock.barrier_time());
+    return {write, true, false, true, static_cast<unsigned>(std::countr_zero(lanes)), 0};
+  const bool write_may_race =
+      write.thread != 0 && !atomic_with(write) && !(block_of(write.thread) == clock.block() && write.time < clock.barrier_time());
   if (write_may_race)
     for (unsigned rest = lanes; rest; rest &= rest - 1) {
       const unsigned lane = static_cast<unsigned>(std::countr_zero(rest));
-      if (!clock.knows(thread_in(lane), write)) return {write, true, false, lane, 0};
+      if (!clock.knows(thread_in(lane), write)) return {write, true, stores_the_same(cell, clock, access, lanes), false, lane, 0};
     }
 
   if (!access.write) {
@@ -290,7 +332,7 @@ Race record_in_cell(Cell& cell, const BlockClock& clock, const WarpAccess& acces
     return {};
   }
   const unsigned last_lane = 31 - static_cast<unsigned>(std::countl_zero(lanes));
-  if (!(access.atomic && (cell.read.pc & kAtomicPc)))
+  if (!atomic_with(cell.read))
     for (unsigned rest = lanes; rest; rest &= rest - 1) {
       const unsigned lane = static_cast<unsigned>(std::countr_zero(rest));
       if (reads_known(cell, clock, thread_in(lane))) continue;
@@ -298,15 +340,19 @@ Race record_in_cell(Cell& cell, const BlockClock& clock, const WarpAccess& acces
       const unsigned others = cell.lanes & ~(1u << lane);
       if (cell.read_level() == ReadLevel::kLanes && others)
         other.thread = (other.thread & ~ThreadId(31)) | static_cast<unsigned>(std::countr_zero(others));
-      return {other, false, false, lane, 0};
+      return {other, false, false, false, lane, 0};
     }
   cell.write = {clock.id(thread_in(last_lane)), clock.time(), pc};
   cell.read.thread = 0;
   cell.copying = 0;
+  if (!access.atomic) {
+    cell.silent = (access.earliest & access.silent) != 0;
+    cell.read.time = access.store_time;
+  }
   if (!access.atomic && (lanes & (lanes - 1))) {
     Stamp first = cell.write;
     first.thread = clock.id(thread_in(static_cast<unsigned>(std::countr_zero(lanes))));
-    return {first, true, false, last_lane, 0};
+    return {first, true, access.earliest && (lanes & ~access.silent & ~access.earliest) == 0, false, last_lane, 0};
   }
   return {};
 }
@@ -332,27 +378,41 @@ bool read_is_no_news(ShadowedRange& range, const BlockClock& clock, std::uintptr
   return true;
 }
 
-void note_atomic(ShadowedRange& range, const BlockClock& clock, unsigned thread, std::uint32_t pc, std::uintptr_t address,
-                 unsigned size) {
+void note_atomic(ShadowedRange& range, const BlockClock& clock, unsigned thread, const WarpAccess& access, std::uintptr_t address) {
   const auto note = [&](Cell& cell) {
-    if (cell.write.pc & kAtomicPc) cell.write = {clock.id(thread), clock.time(), pc | kAtomicPc};
+    if (cell.write.pc & kAtomicPc) cell.write = {clock.id(thread), clock.time(), access.marked_pc()};
   };
-  for (std::uintptr_t at = address; at < address + size; at += 4) {
+  for (std::uintptr_t at = address; at < address + access.size; at += 4) {
     if (!range.word(at).split)
       note(range.word(at));
     else
-      for (unsigned i = 0; i < std::min(size, 4u); ++i) note(range.byte(at + i));
+      for (unsigned i = 0; i < std::min(access.size, 4u); ++i) note(range.byte(at + i));
   }
+}
+
+Stamp unordered_strong_write(ShadowedRange& range, const BlockClock& clock, unsigned thread, std::uintptr_t address) {
+  const Stamp& write = cell_at(range, address).write;
+  return write.thread != 0 && (write.pc & kAtomicPc) && !clock.knows(thread, write) ? write : Stamp();
+}
+
+bool follows_unordered_atomic(ShadowedRange& range, const BlockClock& clock, unsigned thread, std::uintptr_t address) {
+  return unordered_strong_write(range, clock, thread, address).thread != 0;
 }
 
 Race record_access(ShadowedRange& range, const BlockClock& clock, const WarpAccess& access, std::uintptr_t address,
                    unsigned lanes) {
+  Race result;
+  // Equal values in one place say nothing about the next.
+  const auto found = [&](const Race& race, std::uintptr_t at) {
+    if (!race.earlier.thread || (race.same_value && result.earlier.thread)) return false;
+    result = race, result.address = at;
+    return !race.same_value;
+  };
   for (std::uintptr_t at = address, end = address + access.size; at < end;) {
     const std::uintptr_t word_begin = at & ~std::uintptr_t(3), word_end = word_begin + 4;
     Cell& word = range.word(at);
     if (at == word_begin && end >= word_end && !word.split) {
-      Race race = record_in_cell(word, clock, access, lanes);
-      if (race.earlier.thread) return race.address = at, race;
+      if (found(record_in_cell(word, clock, access, lanes), at)) return result;
       at = word_end;
       continue;
     }
@@ -361,11 +421,10 @@ Race record_access(ShadowedRange& range, const BlockClock& clock, const WarpAcce
       word.split = 1;
     }
     for (const std::uintptr_t part_end = std::min(end, word_end); at < part_end; ++at) {
-      Race race = record_in_cell(range.byte(at), clock, access, lanes);
-      if (race.earlier.thread) return race.address = at, race;
+      if (found(record_in_cell(range.byte(at), clock, access, lanes), at)) return result;
     }
   }
-  return {};
+  return result;
 }
 
 namespace {

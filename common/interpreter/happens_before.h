@@ -5,7 +5,7 @@
 /// block. The clock ticks at every synchronisation; an access carries the block's time. What orders accesses:
 ///   - program order;
 ///   - `__syncthreads`: everything in the block before it, before everything after it;
-///   - `__syncwarp(mask)`: the same among the lanes of the mask;
+///   - `__syncwarp(mask)`: the same among the lanes of the mask, what their fences cover included;
 ///   - a fence, then an atomic (or volatile) write, observed by an atomic (or volatile) read, then a fence. A barrier after the
 ///     observing atomic counts as its fence: CUDA's own "last block" reduction in the Programming Guide is written that way. A
 ///     fence of one thread, a barrier, then the atomic of another thread do as well: CUDA's fences are sequentially consistent.
@@ -34,9 +34,11 @@ constexpr unsigned thread_of(ThreadId id) { return static_cast<unsigned>(id) & 1
 struct Stamp {
   ThreadId thread = 0;  ///< 0: no access
   std::uint32_t time = 0;
-  std::uint32_t pc = 0;  ///< bit 31: an atomic or volatile access, which races only with plain ones
+  std::uint32_t pc = 0;  ///< with flags: kAtomicPc, kBlockScopePc
 };
-inline constexpr std::uint32_t kAtomicPc = 1u << 31;
+inline constexpr std::uint32_t kAtomicPc = 1u << 31;      ///< an atomic or volatile access, which races only with plain ones
+inline constexpr std::uint32_t kBlockScopePc = 1u << 30;  ///< and with those of other blocks
+inline constexpr std::uint32_t kPcFlags = kAtomicPc | kBlockScopePc;
 
 /// Times up to which accesses of others are known, per block and thread.
 struct BlockKnowledge {
@@ -101,12 +103,13 @@ enum class ReadLevel : std::uint32_t { kThread, kLanes, kWarps, kBlocks };
 
 /// The last accesses of one 4-byte word, or of one byte once its word has been accessed in parts.
 struct Cell {
-  Stamp write, read;
+  Stamp write, read;              ///< while read.thread is 0 and the write a plain store, read.time is its StoreInfo::time
   std::uint32_t lanes = 0;        ///< of the read stamp's warp, at ReadLevel::kLanes
   std::uint32_t level : 2 = 0;    ///< ReadLevel
   std::uint32_t split : 1 = 0;    ///< of a word's cell: its bytes have cells of their own
   std::uint32_t copying : 1 = 0;  ///< `write` is the issue of a cp.async that has not been waited for
-  std::uint32_t epoch : 28 = 0;   ///< launch-wide count of acquisitions at the last read
+  std::uint32_t silent : 1 = 0;   ///< the store left the memory as it was
+  std::uint32_t epoch : 27 = 0;   ///< launch-wide count of acquisitions at the last read
 
   ReadLevel read_level() const { return static_cast<ReadLevel>(level); }
 };
@@ -122,6 +125,8 @@ class ShadowedRange {
 
   /// Forgets the accesses to the first `bytes` bytes.
   void clear(std::size_t bytes);
+  /// The same for the bytes from `address` on, and gives what memory that took back to the system, but for parts of pages.
+  void give_back(std::uintptr_t address, std::size_t bytes);
   bool contains(std::uintptr_t address) const { return address - base_ < bytes_; }
   Cell& word(std::uintptr_t address) { return words_[(address - base_) / 4]; }
   Cell& byte(std::uintptr_t address) { return bytes_cells_[address - base_]; }
@@ -139,6 +144,13 @@ struct WarpAccess {
   std::uint32_t pc;
   unsigned size;       ///< bytes per lane
   bool write, atomic;  ///< atomic: also volatile
+  bool block_scope = false;
+  std::uint32_t silent = 0;      ///< lanes whose write left the memory as it was
+  std::uint32_t earliest = 0;    ///< of the lanes: whose plain store came first; 0: it is none, or that is not known
+  std::uint32_t store_time = 0;  ///< its StoreInfo::time
+
+  /// The pc with its flags, as stamps keep it.
+  std::uint32_t marked_pc() const { return pc | (atomic ? kAtomicPc : 0) | (block_scope ? kBlockScopePc : 0); }
 };
 
 /// Records that `lanes` of the warp access the same `access.size` bytes at `address`.
@@ -146,15 +158,25 @@ struct WarpAccess {
 struct Race {
   Stamp earlier;
   bool earlier_wrote = false;
-  bool copying = false;  ///< the earlier access is a cp.async that has not been waited for
-  unsigned lane = 0;     ///< of this access
+  bool same_value = false;  ///< both are plain stores, and put the same value there
+  bool copying = false;     ///< the earlier access is a cp.async that has not been waited for
+  unsigned lane = 0;        ///< of this access
   std::uintptr_t address = 0;
 };
 Race record_access(ShadowedRange& range, const BlockClock& clock, const WarpAccess& access, std::uintptr_t address, unsigned lanes);
 
 /// Atomics are recorded some time before they take place. This is the moment: the thread's is the latest atomic at the address.
-void note_atomic(ShadowedRange& range, const BlockClock& clock, unsigned thread, std::uint32_t pc, std::uintptr_t address,
-                 unsigned size);
+void note_atomic(ShadowedRange& range, const BlockClock& clock, unsigned thread, const WarpAccess& access, std::uintptr_t address);
+/// The cell of the word at `address`, or of the byte there if the word has been accessed in parts.
+inline Cell& cell_at(ShadowedRange& range, std::uintptr_t address) {
+  Cell& word = range.word(address);
+  return word.split ? range.byte(address) : word;
+}
+/// The last write there in this launch, if it is an atomic or volatile one of somebody else that nothing orders before `thread`;
+/// else a stamp whose thread is 0.
+Stamp unordered_strong_write(ShadowedRange& range, const BlockClock& clock, unsigned thread, std::uintptr_t address);
+/// Whether the last write to the word or byte at `address` is an atomic of somebody else that nothing orders before `thread`.
+bool follows_unordered_atomic(ShadowedRange& range, const BlockClock& clock, unsigned thread, std::uintptr_t address);
 
 /// A cp.async of the thread begins to write whole words: the bytes are nobody's until end_copy().
 Race begin_copy(ShadowedRange& range, const BlockClock& clock, const WarpAccess& access, std::uintptr_t address, unsigned lane);

@@ -149,6 +149,8 @@ struct KernelProfile {
   L2Result l2;                     ///< zeros unless Options::l2_model
   std::uint64_t steps = 0;         ///< memory accesses of all threads
   double seconds = 0;              ///< on this CPU
+  /// What is no error and yet worth knowing, a sentence each: code that NVIDIA publishes, and that the memory model does not cover.
+  std::vector<std::string> notes;
 };
 
 /// The launches since the program's start or the last clear_profiles().
@@ -165,11 +167,15 @@ std::string to_text(const KernelProfile& profile);
 /// `bytes` of memory, uninitialised; reports call it `label`.
 /// @throws std::bad_alloc when the modelled GPU's memory is used up.
 void* allocate(std::size_t bytes, const std::string& label = "");
-void release(void* p);  ///< of what allocate() gave
+/// The same for memory that the host may access by itself, as cudaMallocManaged() gives it.
+void* allocate_managed(std::size_t bytes, const std::string& label = "");
+void release(void* p);  ///< of what one of the two gave
 /// Host to device: also marks the bytes as initialised. @throws std::out_of_range outside one allocation.
 void copy_in(void* device, const void* host, std::size_t bytes);
 /// Device to host. @throws std::out_of_range outside one allocation.
 void copy_out(void* host, const void* device, std::size_t bytes);
+/// Device to device, as cudaMemcpy does; counts as written. @throws std::out_of_range outside one allocation.
+void copy_on_device(void* to, const void* from, std::size_t bytes);
 /// Sets bytes, as cudaMemset does. @throws std::out_of_range outside one allocation.
 void fill(void* device, int byte, std::size_t bytes);
 /// @}
@@ -185,6 +191,8 @@ struct Launch {
   void (*invoke)(const void* closure);  ///< calls the kernel with the closure's arguments
   const void* closure;
   std::size_t closure_bytes;
+  const char* name = nullptr;   ///< of the kernel; null: that of the function `kernel`
+  bool kernel_is_known = true;  ///< whether `kernel` is the kernel itself: not where only a call could choose it
 };
 /// Runs every thread of `launch` to its end. @throws KernelError for the first failed check.
 void run(const Launch& launch);

@@ -19,8 +19,15 @@
 #include <type_traits>
 
 // ---------------------------------------------------------------------------------------------------------- keywords
+// g++ puts as many no-operations in front of the kernel as it may have threads, and a section says where they begin: a launch looks
+// there. clang takes no number that depends on a template parameter.
 #undef __launch_bounds__
+#if defined(__GNUC__) && !defined(__clang__)
+#define __launch_bounds__(...) \
+  __attribute__((patchable_function_entry(::interpreter::first_of(__VA_ARGS__), ::interpreter::first_of(__VA_ARGS__))))
+#else
 #define __launch_bounds__(...)
+#endif
 #undef __maxnreg__
 #define __maxnreg__(...)
 #undef __cluster_dims__
@@ -28,21 +35,51 @@
 // Everything that a kernel calls becomes a part of it. Otherwise g++ hides accesses: it shows us no store of what a call returns in
 // registers (`C[i] = __float2half(x)`) and no load of what a call takes by value.
 #undef __global__
-#define __global__ __attribute__((flatten))
-// At block scope thread_local implies static, and each resident block has an OS thread of its own: one copy per block.
+// Not inlined into a host function that calls it, noted in a list of all kernels (of which g++ 12 loses some), and begun with five
+// instructions that do nothing: so wrong calls and launches can be told.
+#ifdef __clang__
+#define __global__ __attribute__((flatten, noinline, patchable_function_entry(5, 0)))
+#else
+#define __global__ __attribute__((flatten, noipa, patchable_function_entry(5, 0)))
+#endif
+// No attribute that both variables and functions may have tells the variables apart, so their alignment does: one that has another
+// is the host's. clang takes no attribute here in front of a lambda's parameters.
+#define INTERPRETER_DEVICE_ALIGNMENT 1024
+#ifndef __clang__
+#undef __device__
+#define __device__ __attribute__((aligned(INTERPRETER_DEVICE_ALIGNMENT)))
+#undef __managed__
+#define __managed__ __device__
+#else
+#undef __managed__
+#define __managed__
+#endif
+// At block scope thread_local implies static, and each resident block has an OS thread of its own: one copy per block. The
+// alignment leaves a gap behind a variable, unless its size is a multiple of it: a pointer that leaves the variable finds nobody
+// else there.
 #undef __shared__
-#define __shared__ thread_local
+// used: g++ would drop a variable that is only written.
+#define __shared__ __attribute__((aligned(4096), used)) thread_local
 // A section of its own tells constants (never counted, never writable) from __device__ variables.
 #undef __constant__
 #define __constant__ __attribute__((section("gpu_constant")))
 #undef __grid_constant__
 #define __grid_constant__
-#undef __managed__
-#define __managed__
+// For the same reason functions that ask not to be inlined are. The word is an attribute too, which becomes one that does nothing.
+#ifndef __clang__
+#undef __noinline__
+#define __noinline__
+#define noinline unused
+#endif
 #undef __restrict__
 #define __restrict__ __restrict
 
 namespace interpreter {
+
+template <class... Others>
+constexpr int first_of(int first, Others...) {
+  return first;
+}
 
 /// Where a kernel called something: filled in at the call by default arguments.
 struct Site {
@@ -52,14 +89,14 @@ struct Site {
 };
 
 // A fiber never changes its thread, so the compiler may call these once per function.
-[[gnu::const]] uint3 thread_index() noexcept;
-[[gnu::const]] uint3 block_index() noexcept;
-[[gnu::const]] dim3 block_dimensions() noexcept;
-[[gnu::const]] dim3 grid_dimensions() noexcept;
-[[gnu::const]] unsigned lane_index() noexcept;
+[[gnu::const]] uint3 thread_index();
+[[gnu::const]] uint3 block_index();
+[[gnu::const]] dim3 block_dimensions();
+[[gnu::const]] dim3 grid_dimensions();
+[[gnu::const]] unsigned lane_index();
 
 /// Start of the block's dynamic shared memory, 1024-byte aligned.
-[[gnu::const]] void* dynamic_shared() noexcept;
+[[gnu::const]] void* dynamic_shared();
 
 /// Runs `combine` once for all lanes of `mask`, when the last of them has arrived, over the lanes' arguments.
 using Combine = void (*)(void* const* lane_arguments, unsigned mask);
@@ -69,14 +106,24 @@ enum class Reduction { kNone, kCount, kAnd, kOr };
 int block_barrier(Reduction reduction, bool predicate, Site site);
 void fence(bool whole_gpu);
 [[noreturn]] void trap(const char* what, Site site);
-void assertion_failed(const char* condition, const char* file, int line);
+
 void sleep_hint();
+/// A load of data that nobody writes during the launch is about to come.
+void read_only_load(const void* address, std::size_t bytes);
 long long clock_ticks();
 
 enum class Scope { kBlock, kGpu };
+/// What an atomic does with the old value, besides returning it.
+enum class AtomicKind {
+  kModify,
+  kReplace,  ///< nothing
+  kCompare,  ///< leaves it, unless it is what was expected
+};
 /// One atomic read-modify-write. `update` turns the old value into the new one, or returns false to leave the memory as it was.
 void atomic(void* address, unsigned size, void* old_value, bool (*update)(void* value, const void* context), const void* context,
-            Scope scope);
+            Scope scope, AtomicKind kind);
+/// Reports a shuffle whose `width` CUDA does not know.
+void illegal_width(const char* name, int width, Site site);
 
 // What common/device/ptx.cuh calls. Not inline, so that the return address names the place in the kernel.
 void cp_async(void* shared, const void* global, int size, int source_bytes);
@@ -91,35 +138,91 @@ void ldmatrix(std::uint32_t* r, const void* row, int count, bool transposed);
 void mma_m16n8k16(float* d, const std::uint32_t* a, const std::uint32_t* b, bool is_half);
 
 template <class T, class Update>
-[[gnu::always_inline]] inline T atomic_update(T* address, Update update, Scope scope = Scope::kGpu) {
+[[gnu::always_inline]] inline T atomic_update(T* address, Update update, Scope scope = Scope::kGpu,
+                                              AtomicKind kind = AtomicKind::kModify) {
   T old;
   atomic(
       address, sizeof(T), &old,
       [](void* value, const void* context) { return (*static_cast<const Update*>(context))(*static_cast<T*>(value)); }, &update,
-      scope);
+      scope, kind);
   return old;
+}
+
+/// Segments of a shuffle have a power of two of lanes (CUDA C++ Programming Guide, "Warp Shuffle Functions").
+inline void check_width(const char* name, int width, Site site) {
+  if (width < 1 || width > 32 || (width & (width - 1))) illegal_width(name, width, site);
+}
+
+/// What one lane gives to a shuffle and gets from it.
+struct ShuffleLane {
+  const void *value, *result;
+  unsigned source;
+};
+/// Whether `c` looks computed from `a` and `b` by one operation of those that reductions are made of.
+using Computed = bool (*)(const void* c, const void* a, const void* b);
+/// Whether a lane of the block has received a value that no lane gave.
+bool undefined_values_about();
+/// Follows such values, see shuffles.cpp. @param lanes of the whole warp, valid where `mask` has them
+void follow_shuffle(const char* name, const ShuffleLane* lanes, unsigned mask, unsigned size, Computed computed, Site site);
+
+template <class T>
+bool computed_from(const void* c, const void* a, const void* b) {
+  T x, y, z;
+  std::memcpy(&x, a, sizeof(T)), std::memcpy(&y, b, sizeof(T)), std::memcpy(&z, c, sizeof(T));
+  if (z == y || z == T(x + y) || z == std::max(x, y) || z == std::min(x, y)) return true;
+  if constexpr (std::is_integral_v<T>) return z == T(x & y) || z == T(x | y) || z == T(x ^ y);
+  return false;
+}
+
+/// What a lane receives from one that gives nothing (CUDA: undefined): very large or very small, so that sums, maxima and minima
+/// show it, and without one of the bits of what the lane has itself, so that an "and" does.
+template <class T>
+T undefined_value(T mine, unsigned lane) {
+  if constexpr (std::is_floating_point_v<T>)
+    return T((lane % 2 ? -1e30 : 1e30) * (1 + lane / 64.0));  // so that they do not cancel out
+  if constexpr (std::is_integral_v<T> && sizeof(T) >= 4) {
+    using U = std::make_unsigned_t<T>;
+    const U bits = U(mine) & (U(mine) - 1), high = U(1) << (8 * sizeof(T) - 2);
+    const U small = std::is_signed_v<T> ? bits | U(1) << (8 * sizeof(T) - 1) : bits;
+    return T(lane % 2 ? small : (bits & (high - 1)) | high);
+  }
+  std::memset(static_cast<void*>(&mine), 0xff, sizeof(T));
+  return mine;
 }
 
 template <class T>
 struct ShuffleArgument {
   T value, result;
   unsigned source;
+  const char* name;
+  Site site;
 };
 
-/// Every lane receives the value of lane `source`; from a lane outside `mask` it receives bytes 0xff (CUDA: undefined).
+/// Every lane receives the value of lane `source`; from a lane outside `mask`, or one that has exited, undefined_value().
 template <class T>
 T shuffle(const char* name, unsigned mask, T value, unsigned source, Site site) {
-  ShuffleArgument<T> argument{value, value, source};
+  ShuffleArgument<T> argument{value, value, source, name, site};
   warp_collective(
       name, mask, &argument,
       [](void* const* lanes, unsigned m) {
+        bool all_given = true;
         for (unsigned rest = m; rest; rest &= rest - 1) {
           auto& mine = *static_cast<ShuffleArgument<T>*>(lanes[std::countr_zero(rest)]);
-          if (m >> mine.source & 1)
-            mine.result = static_cast<ShuffleArgument<T>*>(lanes[mine.source])->value;
-          else
-            std::memset(static_cast<void*>(&mine.result), 0xff, sizeof(T));
+          const bool given = m >> mine.source & 1;
+          all_given &= given;
+          mine.result = given ? static_cast<ShuffleArgument<T>*>(lanes[mine.source])->value
+                              : undefined_value(mine.value, static_cast<unsigned>(std::countr_zero(rest)));
         }
+        if constexpr (std::is_arithmetic_v<T> && sizeof(T) >= 4)
+          if (!all_given || undefined_values_about()) {
+            ShuffleLane warp[32];
+            for (unsigned rest = m; rest; rest &= rest - 1) {
+              const auto& one = *static_cast<ShuffleArgument<T>*>(lanes[std::countr_zero(rest)]);
+              warp[std::countr_zero(rest)] = {&one.value, &one.result, one.source};
+            }
+            const auto& first = *static_cast<ShuffleArgument<T>*>(lanes[std::countr_zero(m)]);
+            follow_shuffle(first.name, warp, m, sizeof(T), computed_from<T>, first.site);
+          }
       },
       site);
   return argument.result;
@@ -195,22 +298,26 @@ inline void __threadfence_system() { interpreter::fence(true); }
 // --------------------------------------------------------------------------------------------------- shuffles, votes
 template <class T>
 T __shfl_sync(unsigned mask, T value, int source, int width = 32, interpreter::Site site = interpreter::Site::here()) {
+  interpreter::check_width("__shfl_sync", width, site);
   const unsigned lane = interpreter::lane_index(), segment = ~unsigned(width - 1);
   return interpreter::shuffle("__shfl_sync", mask, value, (lane & segment) | (unsigned(source) & ~segment), site);
 }
 template <class T>
 T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32, interpreter::Site site = interpreter::Site::here()) {
+  interpreter::check_width("__shfl_xor_sync", width, site);
   const unsigned lane = interpreter::lane_index(), source = lane ^ unsigned(lane_mask), segment = ~unsigned(width - 1);
   return interpreter::shuffle("__shfl_xor_sync", mask, value, (source & segment) > (lane & segment) ? lane : source & 31, site);
 }
 template <class T>
 T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, interpreter::Site site = interpreter::Site::here()) {
+  interpreter::check_width("__shfl_down_sync", width, site);
   const unsigned lane = interpreter::lane_index();
   const bool inside = (lane & unsigned(width - 1)) + delta < unsigned(width);
   return interpreter::shuffle("__shfl_down_sync", mask, value, inside ? lane + delta : lane, site);
 }
 template <class T>
 T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, interpreter::Site site = interpreter::Site::here()) {
+  interpreter::check_width("__shfl_up_sync", width, site);
   const unsigned lane = interpreter::lane_index();
   const bool inside = (lane & unsigned(width - 1)) >= delta;
   return interpreter::shuffle("__shfl_up_sync", mask, value, inside ? lane - delta : lane, site);
@@ -270,30 +377,31 @@ inline unsigned __activemask() { return 1u << interpreter::lane_index(); }
 
 // ----------------------------------------------------------------------------------------------------------- atomics
 // Each as a function of the GPU's scope and, with _block, of the block's. The second type parameter lets `atomicAdd(&u, 1)` work.
-#define INTERPRETER_ATOMIC(name, expression)                                                          \
-  template <class T>                                                                                  \
-  [[gnu::always_inline]] inline T name(T* address, std::type_identity_t<T> operand) {                 \
-    return interpreter::atomic_update(address, [=](T& value) { return value = (expression), true; }); \
-  }                                                                                                   \
-  template <class T>                                                                                  \
-  [[gnu::always_inline]] inline T name##_block(T* address, std::type_identity_t<T> operand) {         \
-    return interpreter::atomic_update(                                                                \
-        address, [=](T& value) { return value = (expression), true; }, interpreter::Scope::kBlock);   \
-  }                                                                                                   \
-  template <class T>                                                                                  \
-  [[gnu::always_inline]] inline T name##_system(T* address, std::type_identity_t<T> operand) {        \
-    return name(address, operand);                                                                    \
+#define INTERPRETER_ATOMIC(name, expression, kind)                                                                                 \
+  template <class T>                                                                                                               \
+  [[gnu::always_inline]] inline T name(T* address, std::type_identity_t<T> operand) {                                              \
+    return interpreter::atomic_update(                                                                                             \
+        address, [=](T& value) { return value = (expression), true; }, interpreter::Scope::kGpu, interpreter::AtomicKind::kind);   \
+  }                                                                                                                                \
+  template <class T>                                                                                                               \
+  [[gnu::always_inline]] inline T name##_block(T* address, std::type_identity_t<T> operand) {                                      \
+    return interpreter::atomic_update(                                                                                             \
+        address, [=](T& value) { return value = (expression), true; }, interpreter::Scope::kBlock, interpreter::AtomicKind::kind); \
+  }                                                                                                                                \
+  template <class T>                                                                                                               \
+  [[gnu::always_inline]] inline T name##_system(T* address, std::type_identity_t<T> operand) {                                     \
+    return name(address, operand);                                                                                                 \
   }
-INTERPRETER_ATOMIC(atomicAdd, value + operand)
-INTERPRETER_ATOMIC(atomicSub, value - operand)
-INTERPRETER_ATOMIC(atomicExch, operand)
-INTERPRETER_ATOMIC(atomicMin, operand < value ? operand : value)
-INTERPRETER_ATOMIC(atomicMax, value < operand ? operand : value)
-INTERPRETER_ATOMIC(atomicAnd, value& operand)
-INTERPRETER_ATOMIC(atomicOr, value | operand)
-INTERPRETER_ATOMIC(atomicXor, value ^ operand)
-INTERPRETER_ATOMIC(atomicInc, value >= operand ? T(0) : T(value + 1))
-INTERPRETER_ATOMIC(atomicDec, value == 0 || value > operand ? operand : T(value - 1))
+INTERPRETER_ATOMIC(atomicAdd, value + operand, kModify)
+INTERPRETER_ATOMIC(atomicSub, value - operand, kModify)
+INTERPRETER_ATOMIC(atomicExch, operand, kReplace)
+INTERPRETER_ATOMIC(atomicMin, operand < value ? operand : value, kModify)
+INTERPRETER_ATOMIC(atomicMax, value < operand ? operand : value, kModify)
+INTERPRETER_ATOMIC(atomicAnd, value& operand, kModify)
+INTERPRETER_ATOMIC(atomicOr, value | operand, kModify)
+INTERPRETER_ATOMIC(atomicXor, value ^ operand, kModify)
+INTERPRETER_ATOMIC(atomicInc, value >= operand ? T(0) : T(value + 1), kModify)
+INTERPRETER_ATOMIC(atomicDec, value == 0 || value > operand ? operand : T(value - 1), kModify)
 #undef INTERPRETER_ATOMIC
 template <class T>
 [[gnu::always_inline]] inline T atomicCAS(T* address, std::type_identity_t<T> expected, std::type_identity_t<T> desired,
@@ -305,11 +413,16 @@ template <class T>
         value = desired;
         return true;
       },
-      scope);
+      scope, interpreter::AtomicKind::kCompare);
 }
 template <class T>
 [[gnu::always_inline]] inline T atomicCAS_block(T* address, std::type_identity_t<T> expected, std::type_identity_t<T> desired) {
   return atomicCAS(address, expected, desired, interpreter::Scope::kBlock);
+}
+
+template <class T>
+[[gnu::always_inline]] inline T atomicCAS_system(T* address, std::type_identity_t<T> expected, std::type_identity_t<T> desired) {
+  return atomicCAS(address, expected, desired);
 }
 
 // --------------------------------------------------------------------------------------------- loads and stores, misc
@@ -318,13 +431,18 @@ template <class T>
   [[gnu::always_inline]] inline T name(const T* address) { \
     return *address;                                       \
   }
-INTERPRETER_LOAD(__ldg)
 INTERPRETER_LOAD(__ldca)
 INTERPRETER_LOAD(__ldcg)
 INTERPRETER_LOAD(__ldcs)
 INTERPRETER_LOAD(__ldlu)
 INTERPRETER_LOAD(__ldcv)
 #undef INTERPRETER_LOAD
+/// Reads through a cache that does not see what the kernel itself has written.
+template <class T>
+[[gnu::always_inline]] inline T __ldg(const T* address) {
+  interpreter::read_only_load(address, sizeof(T));
+  return *address;
+}
 #define INTERPRETER_STORE(name)                                                        \
   template <class T>                                                                   \
   [[gnu::always_inline]] inline void name(T* address, std::type_identity_t<T> value) { \
@@ -340,14 +458,7 @@ inline void __nanosleep(unsigned) { interpreter::sleep_hint(); }
 inline long long clock64() { return interpreter::clock_ticks(); }
 [[noreturn]] inline void __trap(interpreter::Site site = interpreter::Site::here()) { interpreter::trap("__trap()", site); }
 inline void __brkpt() {}
-// CUDA's assert stops the grid, not the process: a failed one is a report like any other.
-#undef assert
-#ifdef NDEBUG
-#define assert(condition) (static_cast<void>(0))
-#else
-#define assert(condition) \
-  (static_cast<bool>(condition) ? static_cast<void>(0) : ::interpreter::assertion_failed(#condition, __FILE__, __LINE__))
-#endif
+#include "common/interpreter/include/assert.h"
 
 // ------------------------------------------------------------------------------------------- arithmetic intrinsics
 using std::max;
@@ -373,38 +484,19 @@ requires(!std::is_same_v<A, B> && std::is_arithmetic_v<A> && std::is_arithmetic_
   return C(a) < C(b) ? C(b) : C(a);
 }
 inline float __fdividef(float a, float b) { return a / b; }
-inline float __fadd_rn(float a, float b) { return a + b; }
-inline float __fmul_rn(float a, float b) { return a * b; }
-inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
 inline float __expf(float x) { return std::exp(x); }
 inline float __logf(float x) { return std::log(x); }
 inline float __sinf(float x) { return std::sin(x); }
 inline float __cosf(float x) { return std::cos(x); }
 inline float __tanhf(float x) { return std::tanh(x); }
 inline float __powf(float x, float y) { return std::pow(x, y); }
-inline float __frcp_rn(float x) { return 1.0f / x; }
-inline float __fsqrt_rn(float x) { return std::sqrt(x); }
 inline float __saturatef(float x) { return x > 1 ? 1.0f : x > 0 ? x : 0.0f; }  // NaN gives 0, as on the GPU
 inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
-// CUDA's headers give these to device code only. In double the sum is exact but for numbers of very different size.
-inline __half __hfma(__half a, __half b, __half c) {
-  return __double2half(std::fma(double(__half2float(a)), double(__half2float(b)), double(__half2float(c))));
-}
-inline __nv_bfloat16 __hfma(__nv_bfloat16 a, __nv_bfloat16 b, __nv_bfloat16 c) {
-  return __double2bfloat16(std::fma(double(__bfloat162float(a)), double(__bfloat162float(b)), double(__bfloat162float(c))));
-}
-inline __half2 __hfma2(__half2 a, __half2 b, __half2 c) { return __half2(__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)); }
-inline __nv_bfloat162 __hfma2(__nv_bfloat162 a, __nv_bfloat162 b, __nv_bfloat162 c) {
-  return __nv_bfloat162(__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y));
-}
 inline int __float_as_int(float x) { return std::bit_cast<int>(x); }
 inline unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }
 inline float __int_as_float(int x) { return std::bit_cast<float>(x); }
 inline float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }
-inline int __float2int_rn(float x) { return static_cast<int>(std::nearbyint(x)); }
-inline int __float2int_rz(float x) { return static_cast<int>(x); }
-inline float __int2float_rn(int x) { return static_cast<float>(x); }
 inline int __popc(unsigned x) { return std::popcount(x); }
 inline int __popcll(unsigned long long x) { return std::popcount(x); }
 inline int __clz(int x) { return std::countl_zero(static_cast<unsigned>(x)); }
@@ -437,3 +529,10 @@ inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
 inline size_t __cvta_generic_to_shared(const void* pointer) {
   return static_cast<size_t>(static_cast<const char*>(pointer) - static_cast<const char*>(interpreter::dynamic_shared()));
 }
+
+// ------------------------------------------------------------------------------------------------------ further rooms
+#include "common/interpreter/language/half.h"
+#include "common/interpreter/language/integer.h"
+#include "common/interpreter/language/math.h"
+#include "common/interpreter/language/memory.h"
+#include "common/interpreter/language/rounding.h"

@@ -13,9 +13,10 @@
 #include <exception>
 #include <functional>
 #include <map>
+#include <set>
 #include <thread>
 
-#include "common/interpreter/block.h"
+#include "common/interpreter/block_parts.h"
 #include "common/interpreter/l2_model.h"
 
 namespace interpreter {
@@ -66,22 +67,29 @@ void on_signal(int signal, siginfo_t* info, void* context) {
     }
   }
   if (signal == kHangSignal) return;  // came too late: the thread has gone on
+  if (signal == SIGSEGV && GlobalMemory::instance().contains(reinterpret_cast<std::uintptr_t>(info->si_addr))) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, signal);
+    pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+    fail_host_access(info->si_addr);
+  }
   sigaction(signal, &previous_action[signal], nullptr);
   raise(signal);
 }
 
-// Before every launch: test frameworks install handlers of their own for each test, and remove ours in the end.
-void install_handlers() {
-  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, kHangSignal}) {
-    struct sigaction action {};
-    sigaction(signal, nullptr, &action);
-    if (action.sa_flags & SA_SIGINFO && action.sa_sigaction == on_signal) continue;
-    previous_action[signal] = action;
-    action = {};
-    action.sa_sigaction = on_signal;
-    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    sigaction(signal, &action, nullptr);
+void print_uncaught() {
+  if (const std::exception_ptr error = std::current_exception()) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const KernelError& e) {
+      std::fprintf(stderr, "%s\n", e.what());
+      std::fflush(nullptr);
+      std::_Exit(1);
+    } catch (...) {
+    }
   }
+  std::abort();
 }
 
 class AlternateStack {
@@ -230,7 +238,10 @@ class Run {
     std::condition_variable turn;
     bool may_run = false;
     std::uint64_t seen_changes = 0;
-    unsigned idle_rounds = 0;
+    unsigned idle_rounds = 0;  // without a change by anybody
+    bool hopeless = false;     // nobody in the block moves on
+    bool runs_for_long = false;
+    Clock::time_point hopeless_since{};
     std::string waits_for;
     // the watchdog's
     std::uint64_t seen_progress = 0;
@@ -239,7 +250,7 @@ class Run {
 
   void start_slot();  // mutex_ held
   void work(Slot& slot, Block& block);
-  bool take_block(std::uint64_t& index);
+  bool take_block(Slot& slot, std::uint64_t& index);
   void pass_turn();  // mutex_ held
   static void yield(void* slot);
   void wait_for_others(Slot& slot);
@@ -265,8 +276,9 @@ class Run {
   std::uint64_t replayed_ = 0;
 };
 
-bool Run::take_block(std::uint64_t& index) {
+bool Run::take_block(Slot& slot, std::uint64_t& index) {
   std::lock_guard lock(mutex_);
+  slot.idle_rounds = 0, slot.hopeless = false;
   if (state_.failed || next_block_ == state_.blocks) return false;
   const std::uint64_t i = next_block_++;
   switch (state_.options.order) {
@@ -289,8 +301,9 @@ void Run::start_slot() {
 }
 
 void Run::work(Slot& slot, Block& block) {
-  for (std::uint64_t index = 0; take_block(index);) {
+  for (std::uint64_t index = 0; take_block(slot, index);) {
     block.run(state_, index, &Run::yield, &slot);
+    block.stop_watching();
     if (!state_.failed) collect(block, index);
   }
   std::lock_guard lock(mutex_);
@@ -324,29 +337,50 @@ void Run::yield(void* slot) {
 }
 
 void Run::wait_for_others(Slot& slot) {
-  // Rounds without any change by anybody after which waiting is hopeless. Every resident block has had its turn several times then.
-  constexpr unsigned kHopeless = 50;
+  // Rounds without any change by anybody after which the block's threads are watched.
+  constexpr unsigned kSuspicious = 8;
+  const std::chrono::duration<double> long_time(state_.options.hang_seconds / 4);
   std::unique_lock lock(mutex_);
+  Block& block = *slot.block;
   const std::uint64_t now = changes();
   slot.idle_rounds = now == slot.seen_changes ? slot.idle_rounds + 1 : 0;
   slot.seen_changes = now;
-  if (slot.idle_rounds >= kHopeless) slot.waits_for = slot.block->who_waits_where();
+  if (slot.idle_rounds == 0 && !block.runs_for_long())
+    block.stop_watching();  // what a thread has seen before the change says nothing any more
+  if (slot.idle_rounds >= kSuspicious) block.watch();
+  slot.runs_for_long = block.runs_for_long();
+  const bool was_hopeless = slot.hopeless;
+  slot.hopeless = block.nobody_moves_on();
+  if (slot.hopeless && !was_hopeless) {
+    slot.hopeless_since = Clock::now();
+    slot.waits_for = block.who_waits_where();
+  }
 
-  const bool more_blocks = next_block_ < state_.blocks && alive_ < resident_limit_;
-  bool hopeless = !more_blocks;
-  // A block that has not yielded since the last change may still be at work on it.
-  for (const Slot& other : slots_) hopeless &= !other.block || (other.idle_rounds >= kHopeless && other.seen_changes == now);
+  // Only a block that runs shows how much static shared memory it has.
+  static_shared_bytes = std::max(static_shared_bytes, block.static_shared_bytes);
+  const std::uint64_t held_by_gpu = std::min(
+      resident_limit_, static_cast<std::uint64_t>(state_.gpu.multiprocessors) *
+                           static_cast<unsigned>(resident_blocks_per_sm(state_.gpu, static_cast<int>(state_.threads),
+                                                                        state_.launch.dynamic_shared_bytes + static_shared_bytes)));
+  const bool more_blocks = next_block_ < state_.blocks && alive_ < held_by_gpu;
+  bool hopeless = slot.hopeless && !more_blocks;
+  for (const Slot& other : slots_) {
+    if (!other.block || !hopeless) continue;
+    // Either all have gone round in circles since the last change, or for a long time, whatever changes.
+    const bool since_last_change = !other.runs_for_long && other.seen_changes == now;
+    hopeless = other.hopeless && (since_last_change || Clock::now() - other.hopeless_since > long_time);
+  }
   if (hopeless && !state_.failed) {
     Diagnosis d;
     d.check = Check::kSynccheck;
     d.kernel = state_.kernel_name();
-    d.what = "deadlock between blocks: ";
+    d.what = alive_ > 1 ? "deadlock between blocks: " : "deadlock: ";
     int listed = 0;
     for (const Slot& other : slots_)
       if (other.block && listed++ < 4) d.what += (listed > 1 ? "; " : "") + other.waits_for;
     if (next_block_ < state_.blocks)
       d.what += "; " + std::to_string(state_.blocks - next_block_) + " blocks have not started: the GPU holds " +
-                std::to_string(resident_limit_) + " of them at a time";
+                std::to_string(held_by_gpu) + " of them at a time";
     d.expected = "blocks wait only for blocks that are resident together, and for something that happens";
     slot.block->name_a_poller(d);
     lock.unlock();
@@ -426,40 +460,56 @@ void Run::execute() {
   for (Slot& slot : slots_) slot.thread->wait_and_give_back();
 }
 
+std::string kernel_name_of(const Launch& launch) { return launch.name ? launch.name : function_name(launch.kernel); }
+
 // What CUDA checks before it starts anything.
 void check_configuration(const Launch& launch, const Gpu& gpu) {
   const auto refuse = [&](const std::string& what, const std::string& expected) {
     Diagnosis d;
-    d.check = Check::kLaunch, d.what = what, d.expected = expected, d.kernel = function_name(launch.kernel);
+    d.check = Check::kLaunch, d.what = what, d.expected = expected, d.kernel = kernel_name_of(launch);
     throw KernelError(d);
   };
   const auto text = [](dim3 d) { return std::to_string(d.x) + "x" + std::to_string(d.y) + "x" + std::to_string(d.z); };
+  const std::optional<unsigned> bound = launch.kernel_is_known ? kernel_bound(launch.kernel) : 0u;
+  if (!bound) {
+    Diagnosis d;
+    d.check = Check::kLaunch, d.kernel = function_name(launch.kernel);
+    d.what = d.kernel + " is launched, but is no kernel", d.expected = "kernels are declared __global__";
+    const Location where = user_location(to_pc(launch.kernel) + 1);
+    d.file = where.file, d.line = where.line;
+    throw KernelError(d);
+  }
   const dim3 g = launch.grid, b = launch.block;
   if (g.x == 0 || g.y == 0 || g.z == 0 || g.x > 0x7fffffffu || g.y > 65535 || g.z > 65535)
     refuse("grid of " + text(g) + " blocks", "1 to 2147483647 x 65535 x 65535 blocks");
   if (b.x == 0 || b.y == 0 || b.z == 0 || b.x > 1024 || b.y > 1024 || b.z > 64 ||
       std::uint64_t(b.x) * b.y * b.z > Block::kMaxThreads)
     refuse("block of " + text(b) + " threads", "1 to 1024 threads, at most 1024 x 1024 x 64");
+  if (*bound && b.x * b.y * b.z > *bound)
+    refuse("block of " + text(b) + " threads", "at most " + std::to_string(*bound) + ", as the kernel's __launch_bounds__ say");
   if (launch.dynamic_shared_bytes > gpu.shared_per_block)
     refuse(std::to_string(launch.dynamic_shared_bytes) + " bytes of dynamic shared memory",
            "at most " + std::to_string(gpu.shared_per_block) + " bytes on " + std::string(gpu.title));
 }
 
-void print_uncaught() {
-  if (const std::exception_ptr error = std::current_exception()) {
-    try {
-      std::rethrow_exception(error);
-    } catch (const KernelError& e) {
-      std::fprintf(stderr, "%s\n", e.what());
-      std::fflush(nullptr);
-      std::_Exit(1);
-    } catch (...) {
-    }
-  }
-  std::abort();
-}
-
 }  // namespace
+
+void install_handlers() {
+  static const bool once [[maybe_unused]] = [] {
+    std::set_terminate(print_uncaught);
+    return true;
+  }();
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, kHangSignal}) {
+    struct sigaction action {};
+    sigaction(signal, nullptr, &action);
+    if (action.sa_flags & SA_SIGINFO && action.sa_sigaction == on_signal) continue;
+    previous_action[signal] = action;
+    action = {};
+    action.sa_sigaction = on_signal;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigaction(signal, &action, nullptr);
+  }
+}
 
 void LaunchState::fail(Diagnosis d) {
   std::lock_guard lock(mutex);
@@ -468,7 +518,17 @@ void LaunchState::fail(Diagnosis d) {
   failed = true;
 }
 
-std::string LaunchState::kernel_name() const { return function_name(launch.kernel); }
+bool LaunchState::is_one_value(Pc pc, std::uint32_t content) {
+  std::lock_guard lock(mutex);
+  return one_values.try_emplace(pc, content).first->second == content;
+}
+
+void LaunchState::note(const std::string& text) {
+  std::lock_guard lock(mutex);
+  notes.insert(text);
+}
+
+std::string LaunchState::kernel_name() const { return kernel_name_of(launch); }
 
 Options& options() {
   static Options the_options;
@@ -476,10 +536,6 @@ Options& options() {
 }
 
 void run(const Launch& launch) {
-  static const bool once [[maybe_unused]] = [] {
-    std::set_terminate(print_uncaught);
-    return true;
-  }();
   static std::uint64_t launches = 0;
   static std::mutex one_launch_at_a_time;  // as on one CUDA stream
   std::lock_guard lock(one_launch_at_a_time);
@@ -496,8 +552,15 @@ void run(const Launch& launch) {
       gpu.multiprocessors * resident_blocks_per_sm(gpu, static_cast<int>(state.threads), launch.dynamic_shared_bytes));
   const auto begin = Clock::now();
   Run blocks(state, workers, resident);
-  blocks.execute();
-  if (state.failed) throw KernelError(state.diagnosis);
+  {
+    const GlobalMemory::Unlocked unlocked;
+    blocks.execute();
+  }
+  if (state.failed) {
+    if (state.arguments_are_to_blame)
+      if (const Location where = host_line(); where.line) state.diagnosis.file = where.file, state.diagnosis.line = where.line;
+    throw KernelError(state.diagnosis);
+  }
 
   RawProfile raw;
   raw.profile.kernel = state.kernel_name();
@@ -508,6 +571,11 @@ void run(const Launch& launch) {
   raw.counters = std::move(blocks.counters);
   raw.profile.l2 = blocks.l2();
   raw.profile.steps = state.steps;
+  raw.profile.notes.assign(state.notes.begin(), state.notes.end());
+  static std::set<std::string>& printed = *new std::set<std::string>;
+  for (const std::string& note : raw.profile.notes)
+    if (printed.insert(note).second)
+      std::fprintf(stderr, "interpreter: note: %s (kernel %s)\n", note.c_str(), raw.profile.kernel.c_str());
   raw.profile.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   history().raw.push_back(std::move(raw));
 }

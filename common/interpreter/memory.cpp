@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <stdexcept>
 
+#include "common/interpreter/block_parts.h"
 #include "common/interpreter/gpus.h"
 #include "common/interpreter/interpreter.h"
 
@@ -17,10 +20,13 @@ namespace interpreter {
 namespace {
 
 struct Book {
-  std::mutex mutex;
+  std::recursive_mutex mutex;  // the handler of a host's wrong access may come while a copy holds it
   std::map<std::size_t, GlobalMemory::Allocation> allocations;  // by offset
+  std::map<std::size_t, GlobalMemory::Allocation> packed;       // those that live, by packed_at
+  std::deque<std::size_t> kept;                                 // offsets of released ones among them, the oldest first
   std::size_t allocated = 0;
   std::uint64_t serial = 0;
+  unsigned unlocked = 0;  // how many Unlocked there are
 };
 Book& book() {
   static Book the_book;
@@ -31,7 +37,6 @@ std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to *
 
 // Zeroes a range; whole pages go back to the system.
 void clear(void* p, std::size_t bytes) {
-  constexpr std::uintptr_t kPage = 4096;
   const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(p), end = begin + bytes;
   const std::uintptr_t first_page = round_up(begin, kPage), last_page = end / kPage * kPage;
   if (first_page >= last_page) {
@@ -65,32 +70,94 @@ void* reserve(std::size_t bytes) {
 GlobalMemory::GlobalMemory()
     : base_(static_cast<char*>(reserve(kBytes))),
       granules_(static_cast<std::uint16_t*>(reserve(kBytes / kGranule * sizeof(std::uint16_t)))),
-      initialised_(static_cast<std::uint64_t*>(reserve(kBytes / 8))) {}
+      initialised_(static_cast<std::uint64_t*>(reserve(kBytes / 8))) {
+  mprotect(base_ + kMargin, kDeviceBytes, PROT_NONE);
+}
 
 GlobalMemory& GlobalMemory::instance() {
   static GlobalMemory& memory = *new GlobalMemory;  // never destroyed: buffers with static storage may outlive everything
   return memory;
 }
 
-void* GlobalMemory::allocate(std::size_t bytes, const std::string& label) {
+namespace {
+
+// The first place between `first` and `end` with `red_zone` free bytes between it and its neighbours.
+std::optional<std::size_t> find_place(const std::map<std::size_t, GlobalMemory::Allocation>& taken, std::size_t bytes,
+                                      std::size_t first, std::size_t end, std::size_t red_zone) {
+  std::size_t at = first;
+  for (auto a = taken.lower_bound(first); a != taken.end() && a->first < end; ++a) {
+    if (at + bytes + red_zone <= a->first) return at;
+    at = round_up(a->first + a->second.bytes + red_zone, GlobalMemory::kGranule);
+  }
+  if (at + bytes > end) return std::nullopt;
+  return at;
+}
+
+// Gives the process rights to some bytes of device memory, or takes them. Managed memory is always the host's too.
+void set_rights(const Book& b, const char* p, std::size_t bytes, int rights) {
+  const char* const device = GlobalMemory::instance().base() + GlobalMemory::kMargin;
+  if (b.unlocked || static_cast<std::size_t>(p - device) >= GlobalMemory::kDeviceBytes) return;
+  const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(p) / kPage * kPage;
+  mprotect(reinterpret_cast<void*>(begin), round_up(reinterpret_cast<std::uintptr_t>(p) + bytes - begin, kPage), rights);
+}
+void set_rights_to_all(const Book& b, int rights) {
+  set_rights(b, GlobalMemory::instance().base() + GlobalMemory::kMargin, GlobalMemory::kDeviceBytes, rights);
+}
+
+}  // namespace
+
+GlobalMemory::Unlocked::Unlocked() {
   Book& b = book();
   std::lock_guard lock(b.mutex);
-  const std::size_t limit = std::min(find_gpu(options().gpu).dram_bytes, kBytes - 2 * kRedZone);
+  set_rights_to_all(b, PROT_READ | PROT_WRITE);
+  ++b.unlocked;
+}
+
+GlobalMemory::Unlocked::~Unlocked() {
+  Book& b = book();
+  std::lock_guard lock(b.mutex);
+  --b.unlocked;
+  set_rights_to_all(b, PROT_NONE);
+}
+
+void GlobalMemory::with_rights(const void* p, std::size_t bytes, const std::function<void()>& work) {
+  Book& b = book();
+  std::lock_guard lock(b.mutex);
+  set_rights(b, static_cast<const char*>(p), bytes, PROT_READ | PROT_WRITE);
+  work();
+  set_rights(b, static_cast<const char*>(p), bytes, PROT_NONE);
+}
+
+void* GlobalMemory::allocate(std::size_t bytes, const std::string& label, Kind kind) {
+  install_handlers();
+  Book& b = book();
+  std::lock_guard lock(b.mutex);
+  const std::size_t limit = std::min(find_gpu(options().gpu).dram_bytes, kDeviceBytes);
   if (bytes > limit || b.allocated + bytes > limit) throw std::bad_alloc();
 
-  std::size_t at = kRedZone;  // first fit
-  for (const auto& [offset, allocation] : b.allocations) {
-    if (at + bytes + kRedZone <= offset) break;
-    at = round_up(offset + allocation.bytes + kRedZone, kGranule);
+  const bool managed = kind == Kind::kManaged;
+  const std::size_t first = managed ? kMargin + kDeviceBytes : kMargin;
+  const std::size_t end = managed ? first + kManagedBytes : first + kDeviceBytes;
+  std::optional<std::size_t> place = find_place(b.allocations, bytes, first, end, kRedZone);
+  if (!place) {
+    for (const std::size_t offset : std::exchange(b.kept, {})) b.allocations.erase(offset);
+    place = find_place(b.allocations, bytes, first, end, kSmallRedZone);
   }
-  if (at + bytes + kRedZone > kBytes) throw std::bad_alloc();
+  if (!place) throw std::bad_alloc();
+  const std::size_t at = *place;
 
   const std::string name = label.empty() ? "buffer #" + std::to_string(++b.serial) : label;
-  b.allocations[at] = {base_ + at, bytes, name};
+  const std::size_t packed_at = find_place(b.packed, bytes, kSmallRedZone, kBytes, kSmallRedZone).value();
+  b.packed[packed_at] = b.allocations[at] = {base_ + at, bytes, name, false, packed_at};
   b.allocated += bytes;
+  const bool filled = bytes <= kPoisonLimit;
   for (std::size_t done = 0; done < bytes; done += kGranule)
-    granules_[(at + done) / kGranule] = static_cast<std::uint16_t>(std::min(kGranule, bytes - done));
-  if (bytes <= kPoisonLimit) std::memset(base_ + at, 0xff, bytes);  // NaN in every format
+    granules_[(at + done) / kGranule] = static_cast<std::uint16_t>(std::min(kGranule, bytes - done) | (filled ? kFilled : 0));
+  if (filled) {
+    set_rights(b, base_ + at, bytes, PROT_READ | PROT_WRITE);
+    std::memset(base_ + at, 0xff, bytes);  // NaN in every format
+    set_rights(b, base_ + at, bytes, PROT_NONE);
+  }
   return base_ + at;
 }
 
@@ -100,14 +167,24 @@ void GlobalMemory::release(void* p) {
   std::lock_guard lock(b.mutex);
   const auto found = b.allocations.find(static_cast<std::size_t>(static_cast<char*>(p) - base_));
   if (found == b.allocations.end()) throw std::invalid_argument("release: not the start of an allocation");
-  const auto [offset, allocation] = *found;
+  auto& [offset, allocation] = *found;
+  if (allocation.released) throw std::invalid_argument("release: " + allocation.label + " was released before");
   // Allocations start at a granule, so no table entry and no word of bits has two owners.
   const std::size_t granules = round_up(allocation.bytes, kGranule) / kGranule;
   clear(granules_ + offset / kGranule, granules * sizeof *granules_);
   clear(initialised_ + offset / 64, granules * kGranule / 8);
+  set_rights(b, base_ + offset, allocation.bytes, PROT_READ | PROT_WRITE);
   clear(base_ + offset, allocation.bytes);
+  set_rights(b, base_ + offset, allocation.bytes, PROT_NONE);
+  // Its place is not used again soon, and the memory would be missed.
+  forget_accesses(base_ + offset, allocation.bytes);
   b.allocated -= allocation.bytes;
-  b.allocations.erase(found);
+  b.packed.erase(allocation.packed_at);
+  allocation.released = true;
+  b.kept.push_back(offset);
+  if (b.kept.size() <= kKept) return;
+  b.allocations.erase(b.kept.front());
+  b.kept.pop_front();
 }
 
 GlobalMemory::Allocation GlobalMemory::nearest(const void* p) const {
@@ -120,6 +197,7 @@ GlobalMemory::Allocation GlobalMemory::nearest(const void* p) const {
     const std::size_t distance = address < a.begin              ? static_cast<std::size_t>(a.begin - address)
                                  : address >= a.begin + a.bytes ? static_cast<std::size_t>(address - (a.begin + a.bytes))
                                                                 : 0;
+    if (a.released && distance) continue;  // what is next to one that is gone is about another one
     if (distance < best_distance) best = a, best_distance = distance;
   }
   return best;
@@ -129,7 +207,7 @@ void GlobalMemory::require_allocated(const void* p, std::size_t bytes, const cha
   if (bytes == 0) return;
   const Allocation a = nearest(p);
   const char* begin = static_cast<const char*>(p);
-  if (!a.begin || begin < a.begin || bytes > a.bytes || begin + bytes > a.begin + a.bytes)
+  if (!a.begin || a.released || begin < a.begin || bytes > a.bytes || begin + bytes > a.begin + a.bytes)
     throw std::out_of_range(std::string(who) + ": not inside one allocation of device memory");
 }
 
@@ -154,27 +232,43 @@ void GlobalMemory::mark_initialised(std::size_t offset, std::size_t bytes) {
   }
 }
 
-void* allocate(std::size_t bytes, const std::string& label) { return GlobalMemory::instance().allocate(bytes, label); }
+void* allocate(std::size_t bytes, const std::string& label) {
+  return GlobalMemory::instance().allocate(bytes, label, GlobalMemory::Kind::kDevice);
+}
+void* allocate_managed(std::size_t bytes, const std::string& label) {
+  return GlobalMemory::instance().allocate(bytes, label, GlobalMemory::Kind::kManaged);
+}
 void release(void* p) { GlobalMemory::instance().release(p); }
 
 void copy_in(void* device, const void* host, std::size_t bytes) {
   auto& memory = GlobalMemory::instance();
   memory.require_allocated(device, bytes, "copy_in");
   if (bytes == 0) return;
-  std::memcpy(device, host, bytes);
+  memory.with_rights(device, bytes, [&] { std::memcpy(device, host, bytes); });
   memory.mark_initialised(static_cast<std::size_t>(static_cast<char*>(device) - memory.base()), bytes);
 }
 
 void copy_out(void* host, const void* device, std::size_t bytes) {
-  GlobalMemory::instance().require_allocated(device, bytes, "copy_out");
-  if (bytes) std::memcpy(host, device, bytes);
+  auto& memory = GlobalMemory::instance();
+  memory.require_allocated(device, bytes, "copy_out");
+  if (bytes) memory.with_rights(device, bytes, [&] { std::memcpy(host, device, bytes); });
+}
+
+void copy_on_device(void* to, const void* from, std::size_t bytes) {
+  auto& memory = GlobalMemory::instance();
+  memory.require_allocated(to, bytes, "copy_on_device");
+  memory.require_allocated(from, bytes, "copy_on_device");
+  if (bytes == 0) return;
+  const GlobalMemory::Unlocked unlocked;
+  std::memmove(to, from, bytes);
+  memory.mark_initialised(static_cast<std::size_t>(static_cast<char*>(to) - memory.base()), bytes);
 }
 
 void fill(void* device, int byte, std::size_t bytes) {
   auto& memory = GlobalMemory::instance();
   memory.require_allocated(device, bytes, "fill");
   if (bytes == 0) return;
-  std::memset(device, byte, bytes);
+  memory.with_rights(device, bytes, [&] { std::memset(device, byte, bytes); });
   memory.mark_initialised(static_cast<std::size_t>(static_cast<char*>(device) - memory.base()), bytes);
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -33,14 +34,27 @@ class ByteFlags {
   std::vector<std::uint64_t> words_;
 };
 
+inline constexpr std::size_t kPage = 4096;  ///< of memory, on x86-64
+
+/// Racecheck forgets who has used device memory.
+void forget_accesses(const void* begin, std::size_t bytes);
+
 /// One reserved range holds every allocation, so that "is it global?" is one comparison. Beside it lies a table with one entry per
-/// 256-byte granule, so that "is it allocated?" is one load.
+/// 256-byte granule, so that "is it allocated?" is one load. The host may not touch the range, as it may not touch a GPU's memory:
+/// it is mapped without any rights but while a launch or a copy runs.
 class GlobalMemory {
  public:
   static constexpr std::size_t kGranule = 256;
-  /// Free bytes on both sides of an allocation: an index that is a little off hits nobody else.
-  static constexpr std::size_t kRedZone = 4096;
-  static constexpr std::size_t kBytes = std::size_t(144) << 30;  ///< more than the largest modelled GPU has
+  /// Free bytes on both sides of an allocation: an index that is some rows or planes off hits nobody else.
+  static constexpr std::size_t kRedZone = std::size_t(1) << 20;
+  static constexpr std::size_t kSmallRedZone = 4096;  ///< where the range is too full for the other
+  /// So many of the last released allocations keep their place, so that their old pointers find nobody else there.
+  static constexpr std::size_t kKept = 64;
+  /// No allocation lies that close to the range's ends: what a 32-bit index that has overflowed reaches is inside.
+  static constexpr std::size_t kMargin = std::size_t(16) << 30;
+  static constexpr std::size_t kDeviceBytes = std::size_t(144) << 30;  ///< more than the largest modelled GPU has
+  static constexpr std::size_t kManagedBytes = std::size_t(16) << 30;  ///< behind them: what the host may touch too
+  static constexpr std::size_t kBytes = kMargin + kDeviceBytes + kManagedBytes + kMargin;
   /// Larger allocations are not filled with NaN: that would touch every page. initcheck still knows what was written.
   static constexpr std::size_t kPoisonLimit = std::size_t(64) << 20;
 
@@ -48,16 +62,30 @@ class GlobalMemory {
     const char* begin = nullptr;
     std::size_t bytes = 0;
     std::string label;
+    bool released = false;
+    /// Where the L2 model sees it: side by side, and in the place of what was released, so that it gives the same each time.
+    std::size_t packed_at = 0;
+  };
+  enum class Kind { kDevice, kManaged };
+
+  /// Kernels may touch device memory, and with them the host, while one of these lives.
+  class Unlocked {
+   public:
+    Unlocked();
+    ~Unlocked();
+    Unlocked(const Unlocked&) = delete;
   };
 
   static GlobalMemory& instance();
 
-  void* allocate(std::size_t bytes, const std::string& label);
+  void* allocate(std::size_t bytes, const std::string& label, Kind kind);
   void release(void* p);
-  /// The allocation that holds `p` or is nearest to it; begin == nullptr if there is none at all.
+  /// The allocation that holds `p`, which may be a released one, or is nearest to it; begin == nullptr if there is none at all.
   Allocation nearest(const void* p) const;
   /// @throws std::out_of_range unless [p, p + bytes) lies in one allocation.
   void require_allocated(const void* p, std::size_t bytes, const char* who) const;
+  /// Copies or fills for the host: `work` may touch the bytes, which lie in one allocation. One at a time.
+  void with_rights(const void* p, std::size_t bytes, const std::function<void()>& work);
 
   char* base() const { return base_; }
   bool contains(std::uintptr_t address) const { return address - reinterpret_cast<std::uintptr_t>(base_) < kBytes; }
@@ -65,6 +93,8 @@ class GlobalMemory {
   bool valid(std::size_t offset, unsigned size) const {
     return offset % kGranule + size <= (granules_[offset / kGranule] & kValidMask);
   }
+  /// What bytes at `offset` hold before anybody writes them.
+  char poison(std::size_t offset) const { return granules_[offset / kGranule] & kFilled ? '\xff' : '\0'; }
   /// Whether all bytes of the granule at `offset` were copied in by the host: the usual case, answered with one load.
   bool granule_initialised(std::size_t offset) const { return granules_[offset / kGranule] & kInitialised; }
   bool initialised(std::size_t offset, unsigned size) const;
@@ -72,10 +102,10 @@ class GlobalMemory {
 
  private:
   GlobalMemory();
-  static constexpr std::uint16_t kValidMask = 0x1ff, kInitialised = 0x8000;
+  static constexpr std::uint16_t kValidMask = 0x1ff, kFilled = 0x4000, kInitialised = 0x8000;
 
   char* base_;
-  std::uint16_t* granules_;     // valid bytes of the granule, and kInitialised
+  std::uint16_t* granules_;     // valid bytes of the granule, kFilled and kInitialised
   std::uint64_t* initialised_;  // one bit per byte
 };
 

@@ -60,7 +60,7 @@ std::string Diagnosis::text() const {
   std::ostringstream out;
   out << "interpreter: " << name(check) << ": " << what;
   if (line) out << "\n  at       " << file << ':' << line;
-  out << "\n  kernel   " << kernel;
+  if (!kernel.empty()) out << "\n  kernel   " << kernel;
   if (warp >= 0)
     out << "\n  thread   " << to_text(thread) << " of block " << to_text(block) << ", warp " << warp << " lane " << lane;
   if (!variable.empty()) out << "\n  variable " << variable;

@@ -3,6 +3,7 @@
 // Kernels are compiled with -fsanitize=thread, so that g++ and clang call __tsan_readN(address) before every load and __tsan_writeN
 // before every store. Instead of the sanitizer's own library, the functions here are linked.
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -14,12 +15,12 @@
 
 namespace interpreter {
 
-uint3 thread_index() noexcept { return current_fiber->thread; }
-uint3 block_index() noexcept { return current_block->index(); }
-dim3 block_dimensions() noexcept { return current_block->launch().launch.block; }
-dim3 grid_dimensions() noexcept { return current_block->launch().launch.grid; }
-unsigned lane_index() noexcept { return current_fiber->lane; }
-void* dynamic_shared() noexcept { return current_block->dynamic_shared(); }
+uint3 thread_index() { return running_fiber().thread; }
+uint3 block_index() { return running_fiber(), current_block->index(); }
+dim3 block_dimensions() { return running_fiber(), current_block->launch().launch.block; }
+dim3 grid_dimensions() { return running_fiber(), current_block->launch().launch.grid; }
+unsigned lane_index() { return running_fiber().lane; }
+void* dynamic_shared() { return running_fiber(), current_block->dynamic_shared(); }
 
 void warp_collective(const char* name, unsigned mask, void* argument, Combine combine, Site site) {
   const Entered in;
@@ -31,15 +32,21 @@ void warp_barrier(unsigned mask, Site site) {
 }
 int block_barrier(Reduction reduction, bool predicate, Site site) {
   const Entered in;
-  return in.block.barrier(in.fiber, reduction, predicate, site);
+  return in.block.barrier(in.fiber, reduction, predicate, site, to_pc(__builtin_return_address(0)));
 }
 void fence(bool whole_gpu) {
   const Entered in;
   in.block.fence(in.fiber, whole_gpu);
 }
-void atomic(void* address, unsigned size, void* old_value, bool (*update)(void*, const void*), const void* context, Scope scope) {
+void atomic(void* address, unsigned size, void* old_value, bool (*update)(void*, const void*), const void* context, Scope scope,
+            AtomicKind kind) {
   const Entered in;
-  in.block.atomic(in.fiber, address, size, old_value, update, context, scope, __builtin_return_address(0));
+  in.block.atomic(in.fiber, address, size, old_value, update, context, scope, kind, __builtin_return_address(0));
+}
+void illegal_width(const char* name, int width, Site site) {
+  const Entered in;
+  in.block.fail(Check::kSynccheck, std::string(name) + " with width " + std::to_string(width),
+                "a width of 1, 2, 4, 8, 16 or 32 lanes", &in.fiber, {site.file, site.line});
 }
 void trap(const char* what, Site site) {
   const Entered in;
@@ -55,10 +62,17 @@ void assertion_failed(const char* condition, const char* file, int line) {
 }
 void sleep_hint() {
   const Entered in;
-  static const char sleeping = 0;
-  for (int i = 0; i < 8; ++i) in.block.poll(in.fiber, &sleeping, 0);
+  in.block.sleep(in.fiber);
 }
-long long clock_ticks() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+long long clock_ticks() {
+  // Whoever waits for a time waits for something that comes.
+  if (current_fiber) current_fiber->trail.restart();
+  return std::chrono::steady_clock::now().time_since_epoch().count();
+}
+void read_only_load(const void* address, std::size_t bytes) {
+  const Entered in;
+  in.block.read_only_load(in.fiber, address, bytes, __builtin_return_address(0));
+}
 
 bool at(unsigned bx, unsigned by, unsigned bz, unsigned tx, unsigned ty, unsigned tz) {
   if (!current_fiber) return false;
@@ -101,6 +115,15 @@ void observe_range(const void* p, std::size_t bytes, Op op, const void* return_a
   current_fiber = nullptr;
   current_block->observe_range(*fiber, p, bytes, op, return_address);
   current_fiber = fiber;
+}
+
+[[gnu::noinline]] void add_comparison(std::uint64_t a, std::uint64_t b) {
+  interpreter::Fiber* const fiber = current_fiber;
+  if (fiber && fiber->watched) fiber->trail.add_operands(a, b);
+}
+[[gnu::always_inline]] inline void observe_comparison(std::uint64_t a, std::uint64_t b) {
+  if (interpreter::watched_blocks.load(std::memory_order_relaxed)) [[unlikely]]
+    add_comparison(a, b);
 }
 
 using interpreter::fence;
@@ -169,11 +192,32 @@ void __sanitizer_cov_trace_pc() {
   current_block->extend_path(*fiber, pc);
   current_fiber = fiber;
 }
+
+// Called before every comparison of numbers (-fsanitize-coverage=trace-cmp).
+#define INTERPRETER_COMPARISON_HOOK(name, T) \
+  void name(T a, T b) { observe_comparison(static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(b)); }
+INTERPRETER_COMPARISON_HOOK(__sanitizer_cov_trace_cmp1, std::uint8_t)
+INTERPRETER_COMPARISON_HOOK(__sanitizer_cov_trace_cmp2, std::uint16_t)
+INTERPRETER_COMPARISON_HOOK(__sanitizer_cov_trace_cmp4, std::uint32_t)
+INTERPRETER_COMPARISON_HOOK(__sanitizer_cov_trace_cmp8, std::uint64_t)
+INTERPRETER_COMPARISON_HOOK(__sanitizer_cov_trace_const_cmp1, std::uint8_t)
+INTERPRETER_COMPARISON_HOOK(__sanitizer_cov_trace_const_cmp2, std::uint16_t)
+INTERPRETER_COMPARISON_HOOK(__sanitizer_cov_trace_const_cmp4, std::uint32_t)
+INTERPRETER_COMPARISON_HOOK(__sanitizer_cov_trace_const_cmp8, std::uint64_t)
+void __sanitizer_cov_trace_cmpf(float a, float b) {
+  observe_comparison(std::bit_cast<std::uint32_t>(a), std::bit_cast<std::uint32_t>(b));
+}
+void __sanitizer_cov_trace_cmpd(double a, double b) {
+  observe_comparison(std::bit_cast<std::uint64_t>(a), std::bit_cast<std::uint64_t>(b));
+}
+void __sanitizer_cov_trace_switch(std::uint64_t value, const void*) { observe_comparison(value, 0); }
+
 void __tsan_init() {}
 void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}
-void __tsan_vptr_update(void**, void*) {}
-void __tsan_vptr_read(void**) {}
+// An object with virtual functions begins with a pointer to their table.
+void __tsan_vptr_update(void** p, void*) { observe(p, sizeof(void*), Op::kStore, false, __builtin_return_address(0)); }
+void __tsan_vptr_read(void** p) { observe(p, sizeof(void*), Op::kLoad, false, __builtin_return_address(0)); }
 
 // Copies of larger structs. The linker sends a kernel's calls here (--wrap).
 void* __real_memcpy(void*, const void*, std::size_t);
@@ -197,17 +241,30 @@ void* __tsan_memcpy(void* to, const void* from, std::size_t bytes) { return __wr
 void* __tsan_memmove(void* to, const void* from, std::size_t bytes) { return __wrap_memmove(to, from, bytes); }
 void* __tsan_memset(void* to, int byte, std::size_t bytes) { return __wrap_memset(to, byte, bytes); }
 
-// clang tells of misaligned vectors here (-fsanitize=alignment), because it splits their accesses.
+struct TypeDescriptor {
+  std::uint16_t kind, info;  // of an integer: bit 0 signed, the others log2 of its bits
+  char name[1];              // in quotes
+};
+// Both tell of misaligned vectors here (-fsanitize=alignment), because both may split their accesses.
 struct TypeMismatch {
   const char* file;
   std::uint32_t line, column;
-  const void* type;
+  const TypeDescriptor* type;
   unsigned char log_alignment, kind;
 };
 void __ubsan_handle_type_mismatch_v1(const TypeMismatch* data, std::uintptr_t address) {
+  enum Kind { kLoad, kStore, kReference, kMember };  // and more, which access no memory
+#ifdef __clang__
+  constexpr bool kIsCopied = true;  // clang tells of the reference alone when a struct is copied
+#else
+  constexpr bool kIsCopied = false;
+#endif
   if (!current_fiber || !current_block->launch().options.memcheck) return;
-  current_block->fail_misaligned(*std::exchange(current_fiber, nullptr), reinterpret_cast<const void*>(address),
-                                 1u << data->log_alignment, {data->file, static_cast<int>(data->line)});
+  if (data->kind > kMember || (data->kind == kReference && !kIsCopied)) return;
+  interpreter::Fiber& fiber = *std::exchange(current_fiber, nullptr);
+  current_block->misaligned_type(fiber, reinterpret_cast<const void*>(address), data->type->name, 1u << data->log_alignment,
+                                 __builtin_return_address(0));
+  current_fiber = &fiber;
 }
 void __ubsan_handle_type_mismatch_v1_abort(const TypeMismatch* data, std::uintptr_t address) {
   __ubsan_handle_type_mismatch_v1(data, address);
@@ -215,10 +272,6 @@ void __ubsan_handle_type_mismatch_v1_abort(const TypeMismatch* data, std::uintpt
 
 // Both tell of an index beyond the array's type here (-fsanitize=bounds): one __shared__ variable's end is another one's beginning,
 // so the address alone cannot tell.
-struct TypeDescriptor {
-  std::uint16_t kind, info;  // of an integer: bit 0 signed, the others log2 of its bits
-  char name[1];
-};
 struct OutOfBounds {
   const char* file;
   std::uint32_t line, column;
@@ -227,13 +280,13 @@ struct OutOfBounds {
 void __ubsan_handle_out_of_bounds(const OutOfBounds* data, std::uintptr_t index) {
   if (!current_fiber || !current_block->launch().options.memcheck) return;
   interpreter::Fiber& fiber = *std::exchange(current_fiber, nullptr);
-  const unsigned unused_bits = 64 - std::min(64u, 1u << (data->index->info >> 1));
+  const unsigned unused_bits = data->index->info & 1 ? 64 - std::min(64u, 1u << (data->index->info >> 1)) : 0;
   const std::int64_t value = static_cast<std::int64_t>(index << unused_bits) >> unused_bits;
-  current_block->fail(interpreter::Check::kMemcheck,
-                      "index " + (data->index->info & 1 ? std::to_string(value) : std::to_string(index)) +
-                          " out of bounds of type " + data->array->name,
-                      "indices stay inside arrays", &fiber,
-                      interpreter::user_location(interpreter::to_pc(__builtin_return_address(0))));
+  const std::string array = data->array->name;
+  interpreter::Location where = interpreter::user_location(interpreter::to_pc(__builtin_return_address(0)));
+  where.column = static_cast<int>(data->column);
+  current_block->index_out_of_bounds(fiber, value, array.substr(1, array.size() - 2), where);
+  current_fiber = &fiber;
 }
 void __ubsan_handle_out_of_bounds_abort(const OutOfBounds* data, std::uintptr_t index) {
   __ubsan_handle_out_of_bounds(data, index);

@@ -7,7 +7,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace interpreter {
@@ -31,10 +33,24 @@ Location user_location(Pc pc);
 /// Whether both instructions come from the same expression of the user: the parts into which a compiler splits one vector access.
 bool same_expression(Pc a, Pc b);
 
+/// As many threads as the __launch_bounds__ of a kernel allow in a block; 0 if it has none that are known. Nothing if `function`
+/// was not declared __global__. language.h makes the compiler write down both.
+std::optional<unsigned> kernel_bound(const void* function);
+
+/// Where the function that holds `address` begins; null if it is none of the program's.
+const void* function_begin(const void* address);
+
+/// The array that the source subscripts at `where`: "w" of `filter.w[3]`, where g++ says where the subscript ends, and clang where
+/// the expression begins. Empty if the source cannot be read.
+std::string subscripted(const Location& where);
+/// The call closest to the kernel in which the ways to the two instructions differ, or where they stand in one function; equal
+/// locations if they do not differ, as far as debug information tells. Only inlined calls are known.
+std::pair<Location, Location> where_calls_differ(Pc a, Pc b);
+
 /// Demangled name of the function at `address`, without its parameters.
 std::string function_name(const void* address);
 
-/// A __shared__ variable of the program: a function-local thread_local.
+/// A __shared__ variable of the program: a thread_local.
 struct SharedVariable {
   std::size_t offset, bytes;  ///< in the program's TLS block
   std::string name;
@@ -44,6 +60,16 @@ const std::vector<SharedVariable>& shared_variables();
 /// Not of the user: the compiler's notes whether a thread_local has been constructed yet (for types like __half2, which have a
 /// constructor that does nothing).
 const std::vector<SharedVariable>& construction_guards();
+
+/// A variable of the program that is not thread_local: __device__, __constant__, or the host's.
+struct Variable {
+  const char* begin;
+  std::size_t bytes;
+  std::string name;
+  bool of_host = false;  ///< declared without __device__, __constant__ or __managed__, as far as that can be told
+};
+/// The one that holds `p`, or the last before it; null if there is none.
+const Variable* variable_near(const void* p);
 
 struct Range {
   const char* begin = nullptr;

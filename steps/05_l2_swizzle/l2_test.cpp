@@ -97,7 +97,9 @@ L2Result launch(int group_m, Matrices& matrices) {
       C("C", f16, harness::row_major(m, n));
   for (harness::TestMatrix* matrix : {&A, &B, &C}) matrix->fill([](std::int64_t, std::int64_t) { return 1; });
   const auto begin = [](const harness::TestMatrix& matrix) {
-    return static_cast<std::uint64_t>(static_cast<char*>(matrix.view().data) - interpreter::GlobalMemory::instance().base());
+    const char* const data = static_cast<const char*>(matrix.view().data);
+    const auto allocation = interpreter::GlobalMemory::instance().nearest(data);
+    return allocation.packed_at + static_cast<std::uint64_t>(data - allocation.begin);
   };
   matrices.A = begin(A), matrices.B = begin(B), matrices.C = begin(C);
 

@@ -75,20 +75,23 @@ endif()
 
 # ------------------------------------------------------------------------------------------------ instrumented kernels
 # Why each flag, see docs/interpreter.md, "How kernels are compiled".
-set(interpreter_hooks -fsanitize=thread -fsanitize=bounds -gdwarf-4 -fno-strict-aliasing -fstack-clash-protection)
+set(interpreter_hooks -fsanitize=thread -fsanitize=alignment -gdwarf-4 -ftrivial-auto-var-init=pattern
+  -fno-optimize-sibling-calls -fno-strict-aliasing -fstack-clash-protection)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   list(APPEND interpreter_hooks
     --param=tsan-instrument-func-entry-exit=0 --param=tsan-distinguish-volatile=1
-    -fsanitize-coverage=trace-pc
-    -fno-ipa-icf -fno-tree-vectorize -fno-tree-sra -fno-store-merging -fno-tree-loop-distribute-patterns
+    -fsanitize=bounds -fsanitize-coverage=trace-pc,trace-cmp
+    -fno-finite-loops -fno-ipa-icf -fno-tree-vectorize -fno-tree-sra -fno-store-merging -fno-tree-loop-distribute-patterns
+    -fnon-call-exceptions -fno-builtin-memcpy -fno-builtin-memmove -fno-builtin-memset
     --param=max-completely-peeled-insns=0 -Wno-maybe-uninitialized -Wno-strict-aliasing -Wno-tsan)
 else()
   list(APPEND interpreter_hooks
-    -gdwarf-aranges -fsanitize-coverage=bb,trace-pc "SHELL:-mllvm -sanitizer-coverage-prune-blocks=0"
+    -fsanitize=array-bounds -gdwarf-aranges -fno-finite-loops -fsanitize-coverage=bb,trace-pc,trace-cmp
+    "SHELL:-mllvm -sanitizer-coverage-prune-blocks=0"
     "SHELL:-mllvm -tsan-instrument-func-entry-exit=0" "SHELL:-mllvm -tsan-distinguish-volatile=1"
     "SHELL:-mllvm -tsan-instrument-read-before-write=1" "SHELL:-mllvm -pragma-unroll-threshold=0" "SHELL:-mllvm -unroll-full-max-count=1"
     "SHELL:-mllvm -unroll-max-count=1" "SHELL:-mllvm -unroll-allow-peeling=0" -fno-unroll-loops -fno-vectorize -fno-slp-vectorize
-    -fsanitize=alignment -Wno-pass-failed)
+    -Wno-pass-failed)
 endif()
 add_library(interpreter_hooks INTERFACE)
 target_compile_options(interpreter_hooks INTERFACE ${interpreter_hooks})

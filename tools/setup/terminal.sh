@@ -23,7 +23,7 @@ follow() {
   local -i width=${COLUMNS:-80}-1 start=SECONDS
   while IFS= read -r line || [[ -n $line ]]; do
     printf '%s\n' "$line" >&3
-    [[ $line != 'ninja: no work to do.' ]] || continue
+    [[ $line != 'ninja: no work to do.' && $line != *'Re-checking globbed directories...' ]] || continue
     if [[ -t 2 ]]; then
       line="$title: ${line//[[:cntrl:]]/ }"
       printf '\r\e[K%s' "${line:0:width}" >&2

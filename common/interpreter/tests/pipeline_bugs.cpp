@@ -284,7 +284,7 @@ TEST_CASE("two threads copy to one place") {
                  [] { return run_ring<kTwoThreadsOnePlace>(); });
 }
 TEST_CASE("a stage beyond the ring") {
-  const Bug bug{"ring", Check::kMemcheck, "", {"index 3 out of bounds"}, {"copy"}, {}};
+  const Bug bug{"ring", Check::kMemcheck, "tile", {"index 3 out of bounds"}, {"copy"}, {}};
   must_be_caught(bug, [] { return run_ring<kStageBeyondRing>(); });
 }
 TEST_CASE("store to a place that is being copied to") {

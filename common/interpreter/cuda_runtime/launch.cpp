@@ -1,0 +1,110 @@
+// Launches as the CUDA runtime makes them: a configuration that cannot be is an error code, a failed check of a kernel ends the
+// program with its report.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "common/interpreter/cuda_runtime/program.h"
+#include "common/interpreter/cuda_runtime/state.h"
+#include "common/interpreter/gpus.h"
+#include "common/interpreter/language/grid_barrier.h"
+
+// Words of the language in kernels, members of a struct here.
+#undef gridDim
+#undef blockDim
+
+namespace interpreter::cuda_runtime {
+namespace {
+
+// For kernels that a program names by address alone.
+struct Registry {
+  std::mutex mutex;
+  std::map<const void*, cudaError_t (*)(const Configuration&, void**)> starters;
+};
+Registry& registry() {
+  static Registry& the_registry = *new Registry;
+  return the_registry;
+}
+
+const char* what_is_wrong(const Launch& launch, bool cooperative, cudaError_t& error) {
+  const std::size_t threads = std::size_t(launch.block.x) * launch.block.y * launch.block.z;
+  error = cudaErrorInvalidValue;
+  if (launch.kernel_is_known && launch.dynamic_shared_bytes > dynamic_shared_limit(launch.kernel))
+    return "more dynamic shared memory than the kernel may have: see cudaFuncSetAttribute";
+  error = cudaErrorCooperativeLaunchTooLarge;
+  if (cooperative &&
+      std::size_t(launch.grid.x) * launch.grid.y * launch.grid.z > resident_blocks(threads, launch.dynamic_shared_bytes))
+    return "blocks of a cooperative launch must all be resident at a time";
+  return nullptr;
+}
+
+}  // namespace
+
+cudaError_t start(const Launch& launch, bool cooperative) {
+  if (sticky() != cudaSuccess) return sticky();
+  try {
+    cudaError_t error = cudaSuccess;
+    if (const char* const why = what_is_wrong(launch, cooperative, error)) return failed("a launch", error, why);
+    const GridBarrier::ForOneLaunch grid_barrier(cooperative);
+    run(launch);
+    return cudaSuccess;
+  } catch (const KernelError& e) {
+    if (e.diagnosis.check == Check::kLaunch)
+      return failed("a launch", cudaErrorInvalidConfiguration, e.diagnosis.what + ", but " + e.diagnosis.expected);
+    std::fflush(stdout);
+    std::fprintf(stderr, "%s\n", e.what());
+    // What a program may foresee: CUDA stops the grid and tells the host.
+    if (e.diagnosis.check == Check::kException) {
+      const cudaError_t error = e.diagnosis.what.starts_with("assertion failed") ? cudaErrorAssert : cudaErrorLaunchFailure;
+      set_sticky(error);
+      return error;
+    }
+    std::fflush(nullptr);
+    std::_Exit(1);
+  }
+}
+
+Configuration::Configuration(const cudaLaunchConfig_t& config)
+    : grid(config.gridDim), block(config.blockDim), shared_bytes(config.dynamicSmemBytes) {
+  for (unsigned i = 0; i < config.numAttrs; ++i)
+    cooperative |= config.attrs[i].id == cudaLaunchAttributeCooperative && config.attrs[i].val.cooperative;
+}
+
+void register_kernel(const void* kernel, cudaError_t (*starter)(const Configuration&, void**)) {
+  std::lock_guard lock(registry().mutex);
+  registry().starters[kernel] = starter;
+}
+
+cudaError_t start_by_address(const char* call, const void* kernel, const Configuration& configuration, void** arguments) {
+  cudaError_t (*starter)(const Configuration&, void**) = nullptr;
+  {
+    std::lock_guard lock(registry().mutex);
+    const auto found = registry().starters.find(kernel);
+    if (found != registry().starters.end()) starter = found->second;
+  }
+  if (!starter) return failed(call, cudaErrorInvalidDeviceFunction, "give the kernel by its name, not as a pointer to void");
+  return starter(configuration, arguments);
+}
+
+}  // namespace interpreter::cuda_runtime
+
+namespace runtime = interpreter::cuda_runtime;
+
+extern "C" {
+
+cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments, std::size_t shared_bytes, cudaStream_t) {
+  return runtime::start_by_address("cudaLaunchKernel", kernel, {grid, block, shared_bytes}, arguments);
+}
+cudaError_t cudaLaunchCooperativeKernel(const void* kernel, dim3 grid, dim3 block, void** arguments, std::size_t shared_bytes,
+                                        cudaStream_t) {
+  runtime::Configuration configuration{grid, block, shared_bytes};
+  configuration.cooperative = true;
+  return runtime::start_by_address("cudaLaunchCooperativeKernel", kernel, configuration, arguments);
+}
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* kernel, void** arguments) {
+  return runtime::start_by_address("cudaLaunchKernelExC", kernel, runtime::Configuration(*config), arguments);
+}
+
+}  // extern "C"

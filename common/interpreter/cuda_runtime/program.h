@@ -1,0 +1,295 @@
+/// @file
+/// What a whole CUDA program may use that g++ and CUDA's headers do not give it: launches, the typed half of the runtime's
+/// functions.
+///
+/// tools/interpret includes it in front of a user's file, in which it has replaced each `kernel<<<configuration>>>(arguments)`.
+#pragma once
+
+#include <math.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "common/device/device.cuh"
+#include "common/interpreter/cuda_runtime/labels.h"
+
+namespace interpreter::cuda_runtime {
+
+/// What stands between `<<<` and `>>>`.
+struct Configuration {
+  Configuration(dim3 grid, dim3 block, std::size_t shared_bytes = 0, cudaStream_t = nullptr)
+      : grid(grid), block(block), shared_bytes(shared_bytes) {}
+  explicit Configuration(const cudaLaunchConfig_t& config);
+  dim3 grid, block;
+  std::size_t shared_bytes;
+  bool cooperative = false;
+};
+
+/// Runs a launch. A configuration that CUDA refuses is an error code and a line on stderr; a failed check prints its report and
+/// ends the program with exit code 1; a failed assert prints it too and is the error of all later calls.
+cudaError_t start(const Launch& launch, bool cooperative = false);
+
+/// Makes a kernel known by its address, for cudaLaunchKernel.
+void register_kernel(const void* kernel, cudaError_t (*starter)(const Configuration&, void** arguments));
+
+/// Takes --order, --as and --count of the command from the environment. Before main(), for device memory is as large as the GPU's.
+bool load_settings();
+inline const bool settings_are_loaded = load_settings();
+
+/// A kernel that is one function: its parameters take the arguments as in a call.
+template <class... Parameters>
+cudaError_t start_function(const Configuration& c, void (*kernel)(Parameters...), std::tuple<Parameters...>&& arguments) {
+  struct Closure {
+    void (*kernel)(Parameters...);
+    std::tuple<Parameters...> arguments;
+  } closure{kernel, std::move(arguments)};
+  Launch launch{reinterpret_cast<const void*>(kernel),
+                c.grid,
+                c.block,
+                c.shared_bytes,
+                [](const void* p) {
+                  const Closure& mine = *static_cast<const Closure*>(p);
+                  std::apply(mine.kernel, mine.arguments);
+                },
+                &closure,
+                sizeof closure};
+  return start(launch, c.cooperative);
+}
+
+/// A kernel that only a call can choose: a template whose arguments are deduced, one of several of the same name.
+/// @param call calls it with the arguments that it is given
+/// @param name for reports, where the kernel's address is not known  @param kernel its address, or null
+template <class Call, class... Arguments>
+cudaError_t start_call(const Configuration& c, const char* name, const void* kernel, const Call& call,
+                       std::tuple<Arguments...>&& arguments) {
+  struct Closure {
+    const Call& call;
+    std::tuple<Arguments...> arguments;
+  } closure{call, std::move(arguments)};
+  Launch launch{reinterpret_cast<const void*>(&start_call<Call, Arguments...>),
+                c.grid,
+                c.block,
+                c.shared_bytes,
+                [](const void* p) {
+                  const Closure& mine = *static_cast<const Closure*>(p);
+                  std::apply([&](const Arguments&... copies) { mine.call(Arguments(copies)...); }, mine.arguments);
+                },
+                &closure,
+                sizeof closure};
+  if (kernel)
+    launch.kernel = kernel;
+  else
+    launch.name = name, launch.kernel_is_known = false;
+  return start(launch, c.cooperative);
+}
+
+template <class Call, class... Parameters>
+struct FunctionLauncher {
+  Configuration configuration;
+  const char* name;
+  void (*kernel)(Parameters...);
+  Call call;
+  void operator()(Parameters... arguments) const {
+    start_function(configuration, kernel, std::tuple<Parameters...>(std::forward<Parameters>(arguments)...));
+  }
+  /// Fewer arguments than parameters: the others have defaults, which only a call knows.
+  template <class... Arguments>
+  requires(sizeof...(Arguments) < sizeof...(Parameters)) void operator()(Arguments&&... arguments) const {
+    start_call(configuration, name, reinterpret_cast<const void*>(kernel), call,
+               std::tuple<std::decay_t<Arguments>...>(std::forward<Arguments>(arguments)...));
+  }
+};
+
+template <class Call, class Address>
+struct CallLauncher {
+  Configuration configuration;
+  const char* name;
+  Call call;
+  Address address;
+  template <class... Arguments>
+  void operator()(Arguments&&... arguments) const {
+    std::tuple<std::decay_t<Arguments>...> copies(std::forward<Arguments>(arguments)...);
+    // Where the arguments are of the parameters' types, the function has an address, and reports know its full name.
+    if constexpr (requires(void (*f)(std::decay_t<Arguments>...)) { address(f); }) {
+      void (*kernel)(std::decay_t<Arguments>...) = nullptr;
+      address(kernel);
+      start_function(configuration, kernel, std::move(copies));
+    } else {
+      start_call(configuration, name, nullptr, call, std::move(copies));
+    }
+  }
+};
+
+/// One `kernel<<<configuration>>>(arguments)`. tools/interpret writes, with the user's own tokens,
+///
+///     [&](auto launch) {
+///       if constexpr (requires { launch.function(kernel); }) return launch.function(kernel, CALL);
+///       else return launch.call(CALL, ADDRESS);
+///     }(LaunchSyntax("kernel", Configuration(configuration)))(arguments)
+///
+/// where CALL is a lambda that calls the kernel and ADDRESS one that assigns it to a pointer to a function of some type, if it has
+/// it, so that both the conversions of a function call and the deduction of a template's arguments are the compiler's own.
+struct LaunchSyntax {
+  LaunchSyntax(const char* name, Configuration configuration) : name(name), configuration(configuration) {}
+  const char* name;
+  Configuration configuration;
+
+  template <class... Parameters>
+  static void function(void (*kernel)(Parameters...));
+  template <class... Parameters, class Call>
+  FunctionLauncher<Call, Parameters...> function(void (*kernel)(Parameters...), Call call) const {
+    return {configuration, name, kernel, call};
+  }
+  template <class Call, class Address>
+  CallLauncher<Call, Address> call(Call call, Address address) const {
+    return {configuration, name, call, address};
+  }
+};
+
+/// For macros that hold `<<<configuration>>>` alone: `kernel ^ Deferred(configuration)(arguments)` launches.
+template <class... Arguments>
+struct DeferredCall {
+  Configuration configuration;
+  std::tuple<Arguments...> arguments;
+};
+struct Deferred {
+  explicit Deferred(Configuration configuration) : configuration(configuration) {}
+  template <class... Arguments>
+  DeferredCall<std::decay_t<Arguments>...> operator()(Arguments&&... arguments) const {
+    return {configuration, {std::forward<Arguments>(arguments)...}};
+  }
+  Configuration configuration;
+};
+template <class... Parameters, class... Arguments>
+void operator^(void (*kernel)(Parameters...), DeferredCall<Arguments...> call) {
+  start_function(call.configuration, kernel, std::tuple<Parameters...>(std::move(call.arguments)));
+}
+
+/// cudaLaunchKernel and its like with the kernel's type: arguments come as an array of pointers to them.
+template <class... Parameters>
+cudaError_t start_with_pointers(const Configuration& c, void (*kernel)(Parameters...), void** arguments) {
+  const auto take = [&]<std::size_t... i>(std::index_sequence<i...>) {
+    return std::tuple<Parameters...>(*static_cast<std::remove_reference_t<Parameters>*>(arguments[i])...);
+  };
+  return start_function(c, kernel, take(std::index_sequence_for<Parameters...>()));
+}
+
+/// For kernels that are no templates: their address alone is then enough. tools/interpret writes one for each.
+template <auto kernel>
+bool make_known() {
+  register_kernel(reinterpret_cast<const void*>(kernel),
+                  [](const Configuration& c, void** arguments) { return start_with_pointers(c, kernel, arguments); });
+  return true;
+}
+
+/// Text of a call's arguments, as the type of an argument of its own.
+struct Text {
+  const char* text;
+};
+
+}  // namespace interpreter::cuda_runtime
+
+// ------------------------------------------------------------------- what cuda_runtime.h gives to nvcc alone: typed functions
+template <class... Parameters>
+cudaError_t cudaLaunchKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, void** arguments, std::size_t shared_bytes = 0,
+                             cudaStream_t = nullptr) {
+  return interpreter::cuda_runtime::start_with_pointers({grid, block, shared_bytes}, kernel, arguments);
+}
+template <class... Parameters, class... Arguments>
+requires true cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
+                                             Arguments&&... arguments) {
+  return interpreter::cuda_runtime::start_function(interpreter::cuda_runtime::Configuration(*config), kernel,
+                                                   std::tuple<Parameters...>(std::forward<Arguments>(arguments)...));
+}
+template <class... Parameters>
+cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, void** arguments,
+                                        std::size_t shared_bytes = 0, cudaStream_t = nullptr) {
+  interpreter::cuda_runtime::Configuration configuration(grid, block, shared_bytes);
+  configuration.cooperative = true;
+  return interpreter::cuda_runtime::start_with_pointers(configuration, kernel, arguments);
+}
+
+template <class T>
+cudaError_t cudaMemcpyToSymbol(const T& symbol, const void* from, std::size_t bytes, std::size_t offset = 0,
+                               cudaMemcpyKind kind = cudaMemcpyHostToDevice) {
+  return ::cudaMemcpyToSymbol(static_cast<const void*>(&symbol), from, bytes, offset, kind);
+}
+template <class T>
+cudaError_t cudaMemcpyToSymbolAsync(const T& symbol, const void* from, std::size_t bytes, std::size_t offset, cudaMemcpyKind kind,
+                                    cudaStream_t stream = nullptr) {
+  return ::cudaMemcpyToSymbolAsync(static_cast<const void*>(&symbol), from, bytes, offset, kind, stream);
+}
+template <class T>
+cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, std::size_t bytes, std::size_t offset = 0,
+                                 cudaMemcpyKind kind = cudaMemcpyDeviceToHost) {
+  return ::cudaMemcpyFromSymbol(to, static_cast<const void*>(&symbol), bytes, offset, kind);
+}
+template <class T>
+cudaError_t cudaMemcpyFromSymbolAsync(void* to, const T& symbol, std::size_t bytes, std::size_t offset, cudaMemcpyKind kind,
+                                      cudaStream_t stream = nullptr) {
+  return ::cudaMemcpyFromSymbolAsync(to, static_cast<const void*>(&symbol), bytes, offset, kind, stream);
+}
+template <class T>
+cudaError_t cudaGetSymbolAddress(void** address, const T& symbol) {
+  return ::cudaGetSymbolAddress(address, static_cast<const void*>(&symbol));
+}
+template <class T>
+cudaError_t cudaGetSymbolSize(std::size_t* bytes, const T&) {
+  *bytes = sizeof(T);
+  return cudaSuccess;
+}
+template <class T>
+cudaError_t cudaFuncSetAttribute(T* kernel, cudaFuncAttribute attribute, int value) {
+  return ::cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), attribute, value);
+}
+template <class T>
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, T* kernel) {
+  return ::cudaFuncGetAttributes(attributes, reinterpret_cast<const void*>(kernel));
+}
+template <class T>
+cudaError_t cudaFuncSetCacheConfig(T* kernel, cudaFuncCache config) {
+  return ::cudaFuncSetCacheConfig(reinterpret_cast<const void*>(kernel), config);
+}
+
+// Reports call an allocation by the variable that receives it. A macro alone knows its name; as an argument more, it leaves
+// `::cudaMalloc(...)` and pointers to the function alone.
+template <class T>
+cudaError_t cudaMalloc(T** p, std::size_t bytes, interpreter::cuda_runtime::Text text) {
+  interpreter::cuda_runtime::label_next_allocation(text.text);
+  return ::cudaMalloc(reinterpret_cast<void**>(p), bytes);
+}
+template <class T, class... Flags>
+cudaError_t cudaMallocManaged(T** p, std::size_t bytes, interpreter::cuda_runtime::Text text) {
+  interpreter::cuda_runtime::label_next_allocation(text.text);
+  return ::cudaMallocManaged(reinterpret_cast<void**>(p), bytes, cudaMemAttachGlobal);
+}
+template <class T>
+cudaError_t cudaMallocManaged(T** p, std::size_t bytes, unsigned, interpreter::cuda_runtime::Text text) {
+  return cudaMallocManaged(p, bytes, text);
+}
+template <class T>
+cudaError_t cudaMallocAsync(T** p, std::size_t bytes, cudaStream_t stream, interpreter::cuda_runtime::Text text) {
+  interpreter::cuda_runtime::label_next_allocation(text.text);
+  return ::cudaMallocAsync(reinterpret_cast<void**>(p), bytes, stream);
+}
+template <class T>
+cudaError_t cudaMallocPitch(T** p, std::size_t* pitch, std::size_t width, std::size_t height,
+                            interpreter::cuda_runtime::Text text) {
+  interpreter::cuda_runtime::label_next_allocation(text.text);
+  return ::cudaMallocPitch(reinterpret_cast<void**>(p), pitch, width, height);
+}
+#define cudaMalloc(...) cudaMalloc(__VA_ARGS__, ::interpreter::cuda_runtime::Text{#__VA_ARGS__})
+#define cudaMallocManaged(...) cudaMallocManaged(__VA_ARGS__, ::interpreter::cuda_runtime::Text{#__VA_ARGS__})
+#define cudaMallocAsync(...) cudaMallocAsync(__VA_ARGS__, ::interpreter::cuda_runtime::Text{#__VA_ARGS__})
+#define cudaMallocPitch(...) cudaMallocPitch(__VA_ARGS__, ::interpreter::cuda_runtime::Text{#__VA_ARGS__})
+
+// ----------------------------------------------------------------------------- words that tools/interpret puts for CUDA's own
+// Each is as long as the word that it stands for, so that columns stay. CUDA's headers must not see the words themselves.
+#define COURSE_CUDA 1                           // __CUDACC__, in the user's own files
+#define COURSE__ 1                              // __NVCC__
+#define COURSE_ARCH_D 900                       // __CUDA_ARCH__ in device code; in host code it has no value
+#define CUDANOINLINE __attribute__((noinline))  // __noinline__: libstdc++ has an attribute of this name

@@ -1,0 +1,61 @@
+#include "common/interpreter/language/groups.h"
+
+#include <array>
+
+#include "common/interpreter/block_parts.h"
+#include "common/interpreter/language/grid_barrier.h"
+
+namespace interpreter {
+namespace {
+
+// A lane that waits at a call, and then the lanes that it shall see there.
+struct Meeting {
+  const char* file = nullptr;  // of the call; null: the lane waits at none
+  int line = 0;
+  unsigned lanes = 0;  // 0: nobody has looked yet
+};
+// A block has an OS thread.
+thread_local std::array<Meeting, Block::kMaxThreads> meetings;
+
+}  // namespace
+
+unsigned converged_lanes(Site site) {
+  const Entered in;
+  Meeting& mine = meetings[in.fiber.linear];
+  mine = {site.file, site.line, 0};
+  in.block.fence(in.fiber, false);  // all other lanes of the warp go on until they wait, too
+  if (!mine.lanes) {
+    const unsigned first = in.fiber.linear - in.fiber.lane;
+    unsigned together = 0;
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      const Meeting& other = meetings[first + lane];
+      if (other.file == site.file && other.line == site.line && !other.lanes) together |= 1u << lane;
+    }
+    for (unsigned lane = 0; lane < 32; ++lane)
+      if (together >> lane & 1) meetings[first + lane].lanes = together;
+  }
+  const unsigned lanes = mine.lanes;
+  mine = {};
+  return lanes;
+}
+
+// As CUDA's own: the block meets, its first thread tells the grid and waits until all blocks have, and the block meets again.
+void grid_sync(Site site) {
+  unsigned* const word = grid_barrier_word();
+  if (!word) trap("this_grid().sync() in a launch that is not cooperative (see cudaLaunchCooperativeKernel)", site);
+  block_barrier(Reduction::kNone, false, site);
+  const uint3 thread = thread_index();
+  if (thread.x == 0 && thread.y == 0 && thread.z == 0) {
+    const dim3 grid = grid_dimensions();
+    const unsigned blocks = grid.x * grid.y * grid.z;
+    fence(true);
+    const unsigned ticket = atomic_update(word, [](unsigned& value) { return ++value, true; });
+    const unsigned complete = (ticket / blocks + 1) * blocks;
+    while (static_cast<int>(atomic_update(word, [](unsigned&) { return false; }) - complete) < 0) {
+    }
+    fence(true);
+  }
+  block_barrier(Reduction::kNone, false, site);
+}
+
+}  // namespace interpreter

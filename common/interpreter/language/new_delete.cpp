@@ -1,0 +1,19 @@
+// operator new and delete of a program: the host's, and in kernels those of device memory.
+#include <cstdlib>
+#include <new>
+
+#include "common/interpreter/language/memory.h"
+
+void* operator new(std::size_t bytes) {
+  void* const p = interpreter::in_kernel() ? interpreter::allocate_in_kernel(bytes) : std::malloc(bytes ? bytes : 1);
+  if (!p) throw std::bad_alloc();
+  return p;
+}
+// An exception that leaves a kernel takes what it has allocated there to the host.
+void operator delete(void* p) noexcept {
+  if (interpreter::is_device_memory(p))
+    interpreter::release_in_kernel(p);
+  else
+    std::free(p);
+}
+void operator delete(void* p, std::size_t) noexcept { ::operator delete(p); }

@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""Compiles and runs a whole CUDA program on the CPU interpreter: what 'tools/course interpret' calls once its library is built.
+
+usage: interpret.py --build FOLDER --cache FOLDER [OPTION...] FILE [ARGUMENT...]
+
+--build is CMake's folder of the preset 'interpreter': interpret.json there says how kernels are compiled. The other options are those
+of 'tools/course interpret --help'. Exit code: the program's; 1 it does not compile or a check failed; 2 it is refused.
+"""
+
+import argparse
+import fcntl
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from program import Program  # noqa: E402
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+KEPT_PROGRAMS = 40  # compiled programs in the cache; the ones that were not used for longest go
+REFUSED = 2
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(prog="course interpret", add_help=False, allow_abbrev=False)
+    parser.add_argument("--build", required=True)
+    parser.add_argument("--cache", required=True)
+    parser.add_argument("--count", action="store_true")
+    parser.add_argument("--order")
+    parser.add_argument("--as", dest="gpu")
+    parser.add_argument("--keep")
+    parser.add_argument("-I", dest="include", action="append", default=[])
+    parser.add_argument("-D", dest="define", action="append", default=[])
+    parser.add_argument("file")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    return parser.parse_args(arguments)
+
+
+def fingerprint(build):
+    """Of the interpreter: what the program is compiled with and linked to."""
+    parts = []
+    for path in build["libraries"] + [build["compiler"]]:
+        if os.path.isfile(path):
+            status = os.stat(path)
+            parts.append(f"{path} {status.st_size} {status.st_mtime_ns}")
+    for folder, _, names in sorted(os.walk(os.path.join(ROOT, "common"))):
+        for name in sorted(names):
+            if name.endswith((".h", ".cuh")) or "include" in folder:
+                status = os.stat(os.path.join(folder, name))
+                parts.append(f"{folder}/{name} {status.st_size} {status.st_mtime_ns}")
+    return "\n".join(parts)
+
+
+def compile_command(build, options, source, result):
+    """Of g++; the course's own headers stand in front of CUDA's."""
+    command = [build["compiler"], "-x", "c++", *build["options"], "-w", "-std=gnu++20"]
+    for define in options.define:
+        command.append(f"-D{define}")
+    command += ["-iquote", os.path.dirname(options.file) or "."]
+    for folder in options.include:
+        command.append(f"-I{folder}")
+    command += [f"-I{ROOT}", "-isystem", os.path.join(ROOT, "common/interpreter/include")]
+    for folder in build["cuda"]:
+        command += ["-isystem", folder]
+    command += ["-fdiagnostics-color=never", "-include", os.path.join(ROOT, "common/interpreter/cuda_runtime/program.h")]
+    return command + ["-c", source, "-o", result]
+
+
+def link_command(build, objects, result):
+    return [build["compiler"], objects, "-o", result, *build["link"], *build["libraries"]]
+
+
+def first_error(output):
+    """The compiler's first error with the lines that belong to it."""
+    lines = output.split("\n")
+    begin = next((i for i, line in enumerate(lines) if re.search(r"(^|[ :])(fatal )?error: ", line)), None)
+    if begin is None:
+        return output.strip()
+    end = begin + 1
+    while end < len(lines) and not re.match(r"\S+:\d+(:\d+)?: ", lines[end]):
+        end += 1
+    return "\n".join(lines[begin:end]).rstrip()
+
+
+def unresolved(output):
+    """The linker's first unknown name, in a line."""
+    match = re.search(r"([^\s:]+:\d+)?:?[^\n]*undefined reference to [`'‘]([^'’\n]+)", output)
+    if match:
+        return f"{match[1] + ': ' if match[1] else ''}{match[2]}: the interpreter does not have it."
+    return None
+
+
+def run_tool(command):
+    environment = dict(os.environ, LC_ALL="C.UTF-8")
+    return subprocess.run(command, capture_output=True, text=True, errors="replace", env=environment)
+
+
+def say(text):
+    print(f"course: {text}", file=sys.stderr)
+
+
+def active_refusals(program, build, options, folder):
+    """Those of the program's refusals whose lines the preprocessor keeps."""
+    found = program.refusals()
+    if not found:
+        return []
+    source = program.write(folder)
+    command = [w for w in compile_command(build, options, source, "-") if w != "-c"]
+    command[command.index("-o") :] = ["-E", "-o", "-"]
+    # A header that is refused may not even be there; an empty one of its name is enough to look at the rest.
+    result = run_tool(command)
+    if result.returncode:
+        return found
+    kept, name, line = set(), "", 0
+    for text in result.stdout.split("\n"):
+        marker = re.match(r'# (\d+) "((?:[^"\\]|\\.)*)"', text)
+        if marker:
+            line, name = int(marker[1]), marker[2]
+            continue
+        if text.strip():
+            kept.add((name, line))
+        line += 1
+    return [r for r in found if is_kept(r, kept, program)]
+
+
+def is_kept(refusal, kept, program):
+    """Whether the compiler sees the line, or, of a line that only includes something, one beside it."""
+    if (refusal.path, refusal.line) in kept:
+        return True
+    file = next(file for file, shown in program.files.values() if shown == refusal.path)
+    begin = file.lines.begins[refusal.line - 1]
+    is_directive = file.text[begin:].lstrip(" \t").startswith("#")
+    return is_directive and not _is_skipped(file, refusal.line, kept, refusal.path)
+
+
+def _is_skipped(file, line, kept, path):
+    """An include leaves no line of its own; it is skipped if it stands in an '#if' of whose branch no line is kept."""
+    depth, begin = 0, None
+    directives = [(file.lines.line(t.start), re.match(r"[ \t]*#[ \t]*(\w*)", t.text)[1]) for t in file.tokens if t.kind == "directive"]
+    opened = []
+    for at, kind in directives:
+        if at >= line:
+            break
+        if kind in ("if", "ifdef", "ifndef"):
+            opened.append(at)
+        elif kind in ("else", "elif") and opened:
+            opened[-1] = at
+        elif kind == "endif" and opened:
+            opened.pop()
+    if not opened:
+        return False
+    begin = opened[-1]
+    end = next((at for at, kind in directives if at > line and kind in ("else", "elif", "endif")), line)
+    text = file.text.split("\n")
+    code = [n for n in range(begin + 1, end) if text[n - 1].strip() and not text[n - 1].lstrip().startswith(("#", "//", "/*", "*"))]
+    if code:
+        return not any((path, n) in kept for n in code)
+    del depth
+    return text[begin - 1].split("//")[0].split() in (["#if", "0"], ["#", "if", "0"])
+
+
+class Cache:
+    """Compiled programs by the hash of what they are made of."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        os.makedirs(folder, exist_ok=True)
+
+    def path(self, key):
+        return os.path.join(self.folder, key)
+
+    def find(self, key):
+        program = os.path.join(self.path(key), "program")
+        if not os.access(program, os.X_OK):
+            return None
+        os.utime(self.path(key))
+        return program
+
+    def store(self, key, folder):
+        """Puts a finished folder in its place; somebody else may have been faster."""
+        try:
+            os.rename(folder, self.path(key))
+        except OSError:
+            shutil.rmtree(folder, ignore_errors=True)
+        self._forget_old_ones()
+        return os.path.join(self.path(key), "program")
+
+    def _forget_old_ones(self):
+        with open(os.path.join(self.folder, "lock"), "w", encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            entries = [entry for entry in os.scandir(self.folder) if entry.is_dir() and not entry.name.startswith("new.")]
+            entries.sort(key=lambda entry: entry.stat().st_mtime, reverse=True)
+            for entry in entries[KEPT_PROGRAMS:]:
+                shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def make(program, build, options, cache, key):
+    """Compiles and links. Returns the program's path, or None after saying what is wrong."""
+    folder = tempfile.mkdtemp(prefix="new.", dir=cache.folder)
+    try:
+        # The copies' folder is where they will be found later, for debuggers.
+        source = program.write(folder)
+        result = run_tool(compile_command(build, options, source, os.path.join(folder, "program.o")))
+        if result.returncode:
+            print(first_error(result.stderr), file=sys.stderr)
+            return None
+        result = run_tool(link_command(build, os.path.join(folder, "program.o"), os.path.join(folder, "program")))
+        if result.returncode:
+            print(unresolved(result.stderr) or result.stderr.strip(), file=sys.stderr)
+            return None
+        os.remove(os.path.join(folder, "program.o"))
+        if options.keep:
+            os.makedirs(options.keep, exist_ok=True)
+            for name in os.listdir(folder):
+                shutil.copy2(os.path.join(folder, name), options.keep)
+        return cache.store(key, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main(arguments):
+    options = parse(arguments)
+    with open(os.path.join(options.build, "interpret.json"), encoding="utf-8") as stream:
+        build = json.load(stream)
+    try:
+        program = Program(options.file, options.include, ROOT)
+    except OSError as error:
+        say(f"cannot read {error.filename}: {error.strerror}.")
+        return REFUSED
+    cache = Cache(options.cache)
+    key = program.hash(fingerprint(build), options.include, options.define, os.path.realpath(options.file))
+    compiled = cache.find(key) if not options.keep else None
+    if compiled is None:
+        with tempfile.TemporaryDirectory(prefix="new.", dir=cache.folder) as folder:
+            refused = active_refusals(program, build, options, folder)
+        if refused:
+            print(refused[0], file=sys.stderr)
+            return REFUSED
+        program = Program(options.file, options.include, ROOT)
+        compiled = make(program, build, options, cache, key)
+        if compiled is None:
+            return 1
+    environment = dict(os.environ)
+    for name in ("COURSE_INTERPRET_ORDER", "COURSE_INTERPRET_AS", "COURSE_INTERPRET_COUNT"):
+        environment.pop(name, None)
+    if options.order:
+        environment["COURSE_INTERPRET_ORDER"] = options.order
+    if options.gpu:
+        environment["COURSE_INTERPRET_AS"] = options.gpu
+    if options.count:
+        environment["COURSE_INTERPRET_COUNT"] = "1"
+    # The program takes this process's place: its signals and its exit code are the user's.
+    os.execve(compiled, [options.file, *options.arguments], environment)
+    return 1
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,83 @@
+"""CUDA that stays out of the interpreter: what it is called, and where a program uses it."""
+
+import re
+
+# A name that a file includes, and what it stands for.
+_HEADERS = (
+    (r"mma\.h", "wmma (nvcuda::wmma): the course's mma_m16n8k16 in common/device/ptx.cuh is an instruction like it"),
+    (r"(cub|thrust)/.*", "the library {}"),
+    (r"(cublas|cufft|cusparse|cusolver|curand|nvrtc|nvjpeg|npp|cudnn|cutlass|nccl)\w*([./].*)?", "the library {}"),
+    (r"(cuda_gl_interop|cudaGL|cudaEGL|cuda_egl_interop|GL/.*|vulkan/.*)\.?h?", "graphics"),
+    (r"(cuda|cudaProfiler)\.h", "the driver API"),
+    (r"mpi\.h", "MPI"),
+)
+# Words of a program's own text.
+_WORDS = (
+    (r"cudaTextureObject_t|cudaCreateTextureObject|tex(1D|2D|3D|Cubemap)\w*|textureReference", "textures"),
+    (r"cudaSurfaceObject_t|cudaCreateSurfaceObject|surf(1D|2D|3D|Cubemap)\w*", "surfaces"),
+    (r"cudaArray_t|cudaMallocArray|cudaMalloc3DArray|cudaMemcpyToArray|cudaMemcpy2DToArray\w*|cudaMipmappedArray_t", "CUDA arrays, which are for textures"),
+    (r"cudaMalloc3D|cudaMemcpy3D\w*|cudaMemset3D\w*", "three-dimensional copies"),
+    (r"wmma|nvcuda", "wmma"),
+    (r"this_cluster|cluster_group|__cluster_dims__|cudaLaunchAttributeClusterDimension", "thread block clusters"),
+    (r"cudaGraph\w+|cudaStreamBeginCapture|cudaStreamEndCapture", "CUDA graphs"),
+    (r"cudaIpc\w+|cudaImportExternal\w+", "memory shared between processes"),
+    (r"cudaGraphics\w+", "graphics"),
+    (r"__shfl|__shfl_up|__shfl_down|__shfl_xor|__any|__all|__ballot", "warp functions without _sync, which sm_70 and later do not have"),
+    (r"cu(Init|DeviceGet|CtxCreate|ModuleLoad\w*|LaunchKernel|MemAlloc|MemcpyHtoD|MemcpyDtoH|MemCreate|MemMap)", "the driver API"),
+    (r"multi_grid_group|this_multi_grid|cudaLaunchCooperativeKernelMultiDevice", "launches on several devices"),
+    (r"clusterlaunchcontrol\w*|cudaGridDependencySynchronize|cudaTriggerProgrammaticLaunchCompletion", "programmatic dependent launch"),
+)
+_HEADER_PATTERNS = tuple((re.compile(pattern), feature) for pattern, feature in _HEADERS)
+_WORD_PATTERNS = tuple((re.compile(rf"(?:{pattern})\Z"), feature) for pattern, feature in _WORDS)
+_INCLUDE = re.compile(r'[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]')
+
+
+class Refusal:
+    def __init__(self, path, line, feature):
+        self.path, self.line, self.feature = path, line, feature
+
+    def __str__(self):
+        return f"{self.path}:{self.line}: {self.feature}: the interpreter does not have it."
+
+
+def in_file(path, file, launches):
+    """All uses in one file (rewrite.File) of what stays out, in its order; `launches` are the file's."""
+    found = []
+
+    def add(offset, feature):
+        found.append(Refusal(path, file.lines.line(offset), feature))
+
+    for token in file.tokens:
+        if token.kind == "directive" and (match := _INCLUDE.match(token.text)):
+            for pattern, feature in _HEADER_PATTERNS:
+                if name := pattern.fullmatch(match[1]):
+                    add(token.start, feature.format(name[0]))
+    own = {f.name for f in file.functions}
+    for i, token in enumerate(file.visible):
+        if token.kind != "word":
+            continue
+        following = file.visible[i + 1].text if i + 1 < len(file.visible) else ""
+        before = file.visible[i - 1].text if i else ""
+        if token.text in ("asm", "__asm", "__asm__") and following in ("(", "volatile", "__volatile__"):
+            if file.is_device_code(token.start) is not False:
+                add(token.start, "inline PTX" + _instruction(file, i))
+        elif token.text not in own and before not in (".", "->"):
+            for pattern, feature in _WORD_PATTERNS:
+                if pattern.match(token.text) and (following == "(" or not token.text.startswith("__") or token.text == "__cluster_dims__"):
+                    add(token.start, f"{feature} ({token.text})" if token.text not in feature else feature)
+    for launch in launches:
+        token = file.visible[launch.opening]
+        function = file.function_at(token.start)
+        if function and function.is_device and not function.is_host:
+            add(token.start, "dynamic parallelism, a launch in device code")
+    return sorted(found, key=lambda refusal: refusal.line)
+
+
+def _instruction(file, i):
+    """The first instruction of an asm statement, in parentheses."""
+    for token in file.visible[i : i + 4]:
+        if token.kind == "string":
+            words = re.findall(r"[a-z][\w.]*|%+\w+", token.text)
+            registers = [w for w in words if w.startswith("%%")]
+            return f" ({' '.join(words[:1] + registers[:1])})" if words else ""
+    return ""

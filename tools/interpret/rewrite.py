@@ -1,0 +1,462 @@
+"""Turns CUDA C++ into C++ that g++ compiles with common/interpreter/cuda_runtime/program.h.
+
+Only what g++ cannot parse is replaced. All else keeps its line and its column: a replacement of another length stands on lines of its
+own, and '#line' and spaces bring what follows back to its place. Inside parentheses, which may be a macro's, and inside '#define' there
+can be no '#line': there the rest of the line moves to the right.
+"""
+
+import re
+
+from structure import DEVICE_WORDS, functions, matching, skip_template
+from tokens import Lines, tokens
+
+# Words of nvcc's for words of program.h, as long as they are.
+_WORDS = {"__CUDACC__": "COURSE_CUDA", "__NVCC__": "COURSE__", "__noinline__": "CUDANOINLINE"}
+_ARCH, _ARCH_OF_DEVICE, _ARCH_OF_HOST = "__CUDA_ARCH__", "COURSE_ARCH_D", "COURSE_ARCH_H"
+_RUNTIME = "::interpreter::cuda_runtime::"
+# Macros of common/interpreter/language.h that structs of CUDA have as members.
+_BUILT_IN = {"threadIdx": "thread_index", "blockIdx": "block_index", "blockDim": "block_dimensions", "gridDim": "grid_dimensions"}
+_LAUNCH_FUNCTIONS = ("cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cudaLaunchKernelEx", "cudaLaunchKernelExC")
+
+
+def _word_pattern(words):
+    return re.compile(r"(?<![A-Za-z0-9_])(" + "|".join(map(re.escape, words)) + r")(?![A-Za-z0-9_])")
+
+
+_PLAIN_WORDS = _word_pattern(_WORDS)
+_DEVICE_CODE = _word_pattern(DEVICE_WORDS)
+
+
+def replace_words(text):
+    return _PLAIN_WORDS.sub(lambda m: _WORDS[m[1]], text)
+
+
+class Launch:
+    """One 'kernel<<<configuration>>>(arguments)' as indices into the visible tokens."""
+
+    def __init__(self, kernel, opening, closing):
+        self.kernel, self.opening, self.closing = kernel, opening, closing  # first token; '<<<'; first '>' of '>>>'
+
+
+def _begin_of_postfix(visible, partner, i):
+    """First token of the expression that ends in front of index `i`: names with scopes and template arguments, members, calls."""
+    j = i - 1
+    while j >= 0:
+        text = visible[j].text
+        if text in (")", "]") and j in partner:
+            j = partner[j]
+            before = visible[j - 1] if j else None
+            if before and (before.kind == "word" or before.text in (")", "]", ">")) and before.text not in ("return", "else", "do", "case"):
+                # '(*table)[2]' and 'choose(x)' go on, 'if (x) (*kernel)' does not.
+                if not (visible[j].text == "(" and before.text == ")"):
+                    j -= 1
+                    continue
+            return j
+        if text == ">":
+            depth = 0
+            while j >= 0:
+                text = visible[j].text
+                if text in (")", "]", "}") and j in partner:
+                    j = partner[j]
+                elif text == ">":
+                    depth += 1
+                elif text in ("<", "<<"):
+                    depth -= len(text)
+                    if depth <= 0:
+                        break
+                elif text in (";", "{"):
+                    return None
+                j -= 1
+            j -= 1
+            continue
+        if visible[j].kind != "word":
+            return j + 1 if j + 1 < i else None
+        if j and visible[j - 1].text == "template":
+            j -= 1
+        before = visible[j - 1].text if j else ""
+        if before == "##":
+            j -= 2
+            continue
+        if before == "::":
+            if j >= 2 and (visible[j - 2].text == ">" or (visible[j - 2].kind == "word" and visible[j - 2].text not in ("return", "else", "do"))):
+                j -= 2
+                continue
+            return j - 1
+        if before in (".", "->"):
+            j -= 2
+            continue
+        return j
+    return 0
+
+
+def _end_of_configuration(visible, partner, opening):
+    """Index of the first '>' of the '>>>' that closes the '<<<' at `opening`. The last one that a '(' follows: one before it closes
+    template arguments."""
+    found = None
+    j = opening + 1
+    while j < len(visible):
+        text = visible[j].text
+        if text in ("(", "[", "{") and j in partner:
+            j = partner[j]
+        elif text in (";", "<<<", ")", "]", "}"):
+            break
+        elif text == ">" and _is_run(visible, j, 3) and (j + 3 == len(visible) or visible[j + 3].text == "("):
+            found = j
+        j += 1
+    return found
+
+
+def _is_run(visible, j, count):
+    """Whether `count` '>' follow each other without a gap."""
+    return all(j + k < len(visible) and visible[j + k].text == ">" and visible[j + k].start == visible[j].start + k for k in range(count))
+
+
+def launches(visible, partner):
+    found = []
+    for i, token in enumerate(visible):
+        if token.text != "<<<":
+            continue
+        kernel, closing = _begin_of_postfix(visible, partner, i), _end_of_configuration(visible, partner, i)
+        if kernel is not None and closing is not None:
+            found.append(Launch(kernel, i, closing))
+    return found
+
+
+def _pieces(kernel, name=None):
+    """What stands in front of the kernel, between it and the configuration, and behind the configuration. `name`: C++ for its name."""
+    call = f"[&](auto&&... a) {{ {kernel}(static_cast<decltype(a)&&>(a)...); }}"
+    address = f"[&]<class... P>(void (*&f)(P...)) requires requires {{ f = {kernel}; }} {{ f = {kernel}; }}"
+    name = name or '"' + kernel.replace("\\", " ").replace('"', "'") + '"'
+    return (
+        "[&](auto launch) { if constexpr (requires { launch.function(",
+        f"); }}) return launch.function({kernel}, {call}); else return launch.call({call}, {address}); }}"
+        f'({_RUNTIME}LaunchSyntax({name}, {_RUNTIME}Configuration(',
+        ")))",
+    )
+
+
+def _text(text, visible, first, last):
+    """The source of tokens [first, last] without comments and on one line."""
+    parts = []
+    for i in range(first, last + 1):
+        if i > first and visible[i].start > visible[i - 1].end:
+            parts.append(" ")
+        parts.append(visible[i].text)
+    return replace_words("".join(parts))
+
+
+def rewrite_macro(text):
+    """The text of a '#define': launches on the line where they are."""
+    visible = [t for t in tokens(text, directives=False) if t.is_seen]
+    partner = matching(visible)
+    # '#define NAME(' without a gap has parameters; '#' and one of them is its text.
+    has_parameters = len(visible) > 3 and visible[3].text == "(" and visible[3].start == visible[2].end and 3 in partner
+    parameters = {t.text for t in visible[4 : partner[3]]} if has_parameters else set()
+    body = partner[3] + 1 if has_parameters else 3  # behind '#', 'define' and the name
+    edits = []
+    for launch in launches(visible, partner):
+        if launch.kernel < body:
+            continue
+        kernel = _text(text, visible, launch.kernel, launch.opening - 1)
+        before, between, behind = _pieces(kernel, f"#{kernel}" if kernel in parameters else None)
+        edits.append((visible[launch.kernel].start, visible[launch.kernel].start, before))
+        edits.append((visible[launch.opening].start, visible[launch.opening].end, between))
+        edits.append((visible[launch.closing].start, visible[launch.closing + 2].end, behind))
+    # '#define ARGS(grid, block) <<<grid, block>>>' has neither kernel nor arguments: an operator stands between them.
+    closing = _end_of_configuration(visible, partner, body) if body < len(visible) and visible[body].text == "<<<" else None
+    if closing is not None:
+        edits.append((visible[body].start, visible[body].end, f"^{_RUNTIME}Deferred({_RUNTIME}Configuration("))
+        edits.append((visible[closing].start, visible[closing + 2].end, "))"))
+    for begin, end, new in sorted(edits, reverse=True):
+        text = text[:begin] + new + text[end:]
+    return replace_words(text).replace(_ARCH, _ARCH_OF_DEVICE)
+
+
+class File:
+    """One file of a program, and what is to change in it."""
+
+    def __init__(self, text):
+        self.text = text
+        self.tokens = tokens(text)
+        self.visible = [t for t in self.tokens if t.is_seen]
+        self.partner = matching(self.visible)
+        self.functions = functions(self.visible, self.partner)
+        self.lines = Lines(text)
+        self._edits = []  # (begin, end, text, whether columns are kept)
+
+    # --- what is where ---
+
+    def function_at(self, offset):
+        """The function whose declaration or body has `offset`, or None."""
+        for function in self.functions:
+            if self.visible[function.head].start <= offset <= self.visible[function.end].end:
+                return function
+        return None
+
+    def _device_lambdas(self):
+        """Ranges of lambdas that are marked as device code, in host functions."""
+        ranges = []
+        for i, token in enumerate(self.visible):
+            if token.text != "__device__" or not i or self.visible[i - 1].text not in ("]", ")", "__host__"):
+                continue
+            j = i + 1
+            while j < len(self.visible) and self.visible[j].text not in ("{", ";"):
+                j = self.partner.get(j, j) + 1 if self.visible[j].text == "(" else j + 1
+            if j < len(self.visible) and self.visible[j].text == "{" and j in self.partner:
+                ranges.append((token.start, self.visible[self.partner[j]].end))
+        return ranges
+
+    def is_device_code(self, offset):
+        function = self.function_at(offset)
+        if function is None:
+            return None
+        return function.is_device or any(begin <= offset < end for begin, end in self._device_lambdas())
+
+    # --- edits ---
+
+    def _replace(self, begin, end, new):
+        if self.text[begin:end] != new:
+            self._edits.append((begin, end, new, False))
+
+    def _replace_and_keep_columns(self, begin, end, new, keep):
+        self._edits.append((begin, end, new, keep))
+
+    def result(self, name, last_lines=""):
+        """The whole file with `last_lines` behind it; the compiler calls it `name`."""
+        quoted = name.replace("\\", "\\\\").replace('"', '\\"')
+        parts, at = [f'#line 1 "{quoted}"\n'], 0
+        for begin, end, new, keep in sorted(self._edits, key=lambda e: (e[0], e[1])):
+            parts.append(self.text[at:begin])
+            parts.append(f"\n{new}\n#line {self.lines.line(end)}\n{self.lines.indent(end)}" if keep else new)
+            at = end
+        parts += [self.text[at:], last_lines]
+        return "".join(parts)
+
+    # --- the parts of CUDA C++ that g++ cannot parse ---
+
+    def rewrite(self, resolve_include=lambda text, is_quoted: None):
+        """Plans all replacements. `resolve_include` gives the path of the rewritten copy of an included file, or None."""
+        self._rewrite_words()
+        self._rewrite_members()
+        self._rewrite_directives(resolve_include)
+        for launch in launches(self.visible, self.partner):
+            self._rewrite_launch(launch)
+        self._rewrite_shared_declarations()
+        self._rewrite_constants()
+        self._rewrite_launch_functions()
+
+    def _rewrite_words(self):
+        for i, token in enumerate(self.visible):
+            if token.text == _ARCH:
+                is_host = self.is_device_code(token.start) is False
+                self._replace(token.start, token.end, _ARCH_OF_HOST if is_host else _ARCH_OF_DEVICE)
+            elif token.text in _WORDS:
+                # In '__attribute__((__noinline__))' the word is g++'s own.
+                if not (i and self.visible[i - 1].text in ("(", ",") and token.text == "__noinline__"):
+                    self._replace(token.start, token.end, _WORDS[token.text])
+
+    def _rewrite_members(self):
+        """'config.gridDim' is no built-in variable: the macro is away for this word."""
+        for i, token in enumerate(self.visible):
+            if i and token.text in _BUILT_IN and self.visible[i - 1].text in (".", "->"):
+                self._replace_and_keep_columns(token.start, token.start, f"#undef {token.text}", True)
+                definition = f"#define {token.text} (::interpreter::{_BUILT_IN[token.text]}())"
+                self._replace_and_keep_columns(token.end, token.end, definition, True)
+
+    def _rewrite_directives(self, resolve_include):
+        groups = []  # of '#if's that are open: whether they hold device code
+        directives = [t for t in self.tokens if t.kind == "directive"]
+        for i, token in enumerate(directives):
+            match = re.match(r"[ \t]*#[ \t]*(\w*)", token.text)
+            kind = match[1] if match else ""
+            text = token.text
+            if kind == "define":
+                text = rewrite_macro(text)
+            elif kind in ("include", "include_next"):
+                text = self._rewrite_include(text, resolve_include)
+            elif kind in ("if", "ifdef", "ifndef", "elif", "elifdef", "elifndef", "undef", "error", "pragma"):
+                text = replace_words(text)
+            if kind in ("if", "ifdef", "ifndef"):
+                groups.append(self._sees_device(directives, i))
+            if groups and kind in ("if", "ifdef", "ifndef", "elif"):
+                text = text.replace(_ARCH, _ARCH_OF_DEVICE if groups[-1] else _ARCH_OF_HOST)
+            if kind == "endif" and groups:
+                groups.pop()
+            self._replace(token.start, token.end, text)
+
+    def _sees_device(self, directives, i):
+        """What __CUDA_ARCH__ is in the '#if' number `i`: in functions, as the function says; around whole declarations, defined where
+        they are device code, for nvcc's host pass ignores those."""
+        inside = self.is_device_code(directives[i].start)
+        if inside is not None:
+            return inside
+        depth = 0
+        for other in directives[i:]:
+            kind = re.match(r"[ \t]*#[ \t]*(\w*)", other.text)[1]
+            depth += (kind in ("if", "ifdef", "ifndef")) - (kind == "endif")
+            if depth == 0:
+                return bool(_DEVICE_CODE.search(self._code(directives[i].end, other.start)))
+        return False
+
+    def _code(self, begin, end):
+        """The text between two offsets without comments."""
+        return "".join(t.text for t in self.tokens if begin <= t.start < end and t.kind != "comment")
+
+    @staticmethod
+    def _rewrite_include(text, resolve_include):
+        match = re.match(r'([ \t]*#[ \t]*include(?:_next)?[ \t]*)(?:"([^"\n]+)"|<([^>\n]+)>)', text)
+        if not match:
+            return text
+        path = resolve_include(match[2] or match[3], match[2] is not None)
+        return text if path is None else f'{match[1]}"{path}"{text[match.end():]}'
+
+    def _is_in_parentheses(self, i):
+        """Whether the token at index `i` stands in parentheses that begin in the same braces: they may be those of a macro."""
+        depth = 0
+        for j in range(i - 1, -1, -1):
+            text = self.visible[j].text
+            if text in ("(", "["):
+                if self.partner.get(j, len(self.visible)) > i:
+                    return True
+            elif text == "{" and self.partner.get(j, len(self.visible)) > i:
+                depth += 1
+                # A lambda's body or a macro's argument in braces lies in parentheses further out.
+                continue
+        return False
+
+    def _rewrite_launch(self, launch):
+        v = self.visible
+        kernel = _text(self.text, v, launch.kernel, launch.opening - 1)
+        before, between, behind = _pieces(kernel)
+        keep = not self._is_in_parentheses(launch.kernel)
+        self._replace_and_keep_columns(v[launch.kernel].start, v[launch.kernel].start, before, keep)
+        self._replace_and_keep_columns(v[launch.opening].start, v[launch.opening].end, between, keep)
+        self._replace_and_keep_columns(v[launch.closing].start, v[launch.closing + 2].end, behind, keep)
+
+    def _rewrite_shared_declarations(self):
+        v = self.visible
+        i = 0
+        while i < len(v):
+            if v[i].text != "__shared__":
+                i += 1
+                continue
+            first = i
+            while first and v[first - 1].text in ("extern", "static", "const", "volatile", "__device__", "__restrict__", "alignas", ")") or (
+                first > 1 and v[first - 1].kind == "word" and v[first - 1].text not in ("else", "do") and v[first - 2].kind != "mark"
+            ):
+                if v[first - 1].text == ")":
+                    opening = self.partner.get(first - 1)
+                    if opening is None or v[opening - 1].text not in ("__align__", "alignas"):
+                        break
+                    first = opening - 1
+                else:
+                    first -= 1
+            last = i
+            while last < len(v) and v[last].text not in (";", "{", "="):
+                last = self.partner.get(last, last) + 1 if v[last].text in ("(", "[") else last + 1
+            if last >= len(v):
+                return
+            words = [v[j].text for j in range(first, last)]
+            if "extern" in words and v[last].text == ";":
+                self._rewrite_extern_shared(first, last)
+            else:
+                self._move_alignas(first, i, last)
+            i = last
+
+    def _move_alignas(self, first, shared, last):
+        """'__shared__ alignas(16) T x': g++ wants alignas first, so the two change places."""
+        v = self.visible
+        for j in range(shared + 1, last):
+            if v[j].text == "alignas" and j + 1 in self.partner:
+                closing = self.partner[j + 1]
+                begin, end = v[first].start, v[closing].end
+                alignment = self.text[v[j].start : end]
+                rest = self.text[begin : v[j].start]
+                if "\n" not in self.text[begin:end]:
+                    self._edits = [e for e in self._edits if not begin <= e[0] < end]
+                    self._replace(begin, end, alignment + " " + rest.rstrip())
+                return
+
+    def _rewrite_extern_shared(self, first, last):
+        """'extern __shared__ T x[];' is a reference to the block's dynamic shared memory. One for the whole file is one in each
+        function that uses it."""
+        v = self.visible
+        j, kept = first, []
+        while j < last:
+            text = v[j].text
+            if text in ("__align__", "alignas", "__attribute__") and j + 1 in self.partner:
+                j = self.partner[j + 1] + 1
+                continue
+            if text not in ("extern", "__shared__", "__device__", "static"):
+                kept.append(j)
+            j += 1
+        # Declarators, with commas between them.
+        bracket = next((n for n, j in enumerate(kept) if v[j].text == "["), len(kept))
+        if bracket < 2:
+            return
+        name = kept[bracket - 1]
+        of_type = " ".join(v[j].text for j in kept[: bracket - 1]).replace(" :: ", "::")
+        bounds = "".join(v[j].text for j in kept[bracket:])
+        cast = f"{of_type} (*){bounds}" if bounds else f"{of_type} *"
+        value = f" = *reinterpret_cast<{cast}>(::interpreter::dynamic_shared())"
+        function = self.function_at(v[first].start)
+        begin, end = v[first].start, v[last].start
+        if function is not None:
+            self._replace_and_keep_columns(begin, v[name].start, "auto& ", True)
+            self._replace_and_keep_columns(v[name].end, end, value, True)
+            return
+        self._replace(begin, end, re.sub(r"[^\n]", " ", self.text[begin:end]))
+        declaration = f"[[maybe_unused]] auto& {v[name].text}{value};"
+        for function in self.functions:
+            if function.body < last or not function.is_device:
+                continue
+            parameters = {v[j].text for j in range(function.head, function.body)}
+            used = any(v[j].text == v[name].text and v[j - 1].text not in (".", "->") for j in range(function.body, function.end))
+            if used and v[name].text not in parameters:
+                brace = v[function.body].end
+                self._replace_and_keep_columns(brace, brace, declaration, True)
+
+    def _rewrite_constants(self):
+        """'__constant__ const T x[]': g++ wants all variables of a section to be const or none, so none is."""
+        v = self.visible
+        for i, token in enumerate(v):
+            if token.text != "__constant__" or self.function_at(token.start) is not None:
+                continue
+            first, last = i, i
+            while first and (v[first - 1].kind == "word"):
+                first -= 1
+            while last < len(v) and v[last].text not in (";", "=", "{", "*", "&"):
+                last = self.partner.get(last, last) + 1 if v[last].text in ("(", "[") else last + 1
+            if last < len(v) and v[last].text not in ("*", "&"):  # a pointer's const is not the variable's
+                for j in range(first, last):
+                    if v[j].text == "const":
+                        self._replace(v[j].start, v[j].end, " " * len("const"))
+
+    def _rewrite_launch_functions(self):
+        """cudaLaunchKernel((void*)kernel, ...): without the cast, the kernel's type says what the arguments are."""
+        v = self.visible
+        for i, token in enumerate(v):
+            if token.text not in _LAUNCH_FUNCTIONS[:2] or i + 1 >= len(v) or v[i + 1].text != "(":
+                continue
+            j = i + 2
+            if j in self.partner and v[j].text == "(":
+                words = [v[k].text for k in range(j + 1, self.partner[j])]
+                if words in (["void", "*"], ["const", "void", "*"], ["void", "const", "*"]):
+                    begin, end = v[j].start, v[self.partner[j]].end
+                    self._replace(begin, end, " " * (end - begin))
+
+    def known_kernels(self):
+        """Text for the end of the file that makes its kernels known by address; empty if nothing asks for it."""
+        if not any(t.text in _LAUNCH_FUNCTIONS for t in self.visible):
+            return ""
+        kernels = [f for f in self.functions if f.is_kernel and not f.is_template and f.name != "operator"]
+        names = [(f.scope, f.name) for f in kernels]
+        lines = []
+        for scope, name in names:
+            if names.count((scope, name)) == 1:
+                path = "::".join(("",) + scope + (name,))
+                lines.append(f"[[maybe_unused]] static const bool course_known_{len(lines)} = {_RUNTIME}make_known<&{path}>();")
+        return "\n" + "\n".join(lines) + "\n" if lines else ""
+
+
+__all__ = ["File", "launches", "rewrite_macro", "skip_template"]

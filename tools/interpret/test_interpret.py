@@ -1,0 +1,269 @@
+"""Tests of whole programs: what is refused, what a compile error and a report name, arguments, exit codes, counters, the cache.
+
+The environment variable COURSE_BUILD names CMake's folder; without it only what needs no compiler is tested.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import interpret  # noqa: E402
+from program import Program  # noqa: E402
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.environ.get("COURSE_BUILD")
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="interpret test.")
+        self.addCleanup(scratch.cleanup)
+        self.folder = scratch.name
+
+    def write(self, name, text):
+        path = os.path.join(self.folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        return path
+
+
+class Refusals(Folder):
+    def refusal(self, text):
+        found = Program(self.write("x.cu", text), [], interpret.ROOT).refusals()
+        return f"{found[0].line}: {found[0].feature}" if found else None
+
+    def test_what_stays_out_is_named_with_its_line(self):
+        for text, line, feature in (
+            ("\n#include <mma.h>\n", 2, "wmma"),
+            ("#include <thrust/device_vector.h>\n", 1, "thrust/device_vector.h"),
+            ("#include <cublas_v2.h>\n", 1, "cublas_v2.h"),
+            ("#include <curand_kernel.h>\n", 1, "curand_kernel.h"),
+            ("#include <cuda.h>\n", 1, "driver API"),
+            ("\n\n__global__ void k(cudaTextureObject_t t) {}\n", 3, "textures"),
+            ("__global__ void c();\n__global__ void k() {\n  c<<<1, 1>>>(); }\n", 3, "dynamic parallelism"),
+            ('__global__ void k() { int x;\n asm volatile("mov.u32 %0, %%laneid;" : "=r"(x)); }\n', 2, "inline PTX (mov.u32 %%laneid)"),
+            ("__global__ void k() { float v = __shfl_down(1.0f, 2); }\n", 1, "without _sync"),
+            ("int main() { cudaGraph_t g; cudaGraphCreate(&g, 0); }\n", 1, "CUDA graphs"),
+            ("__global__ void __cluster_dims__(2, 1, 1) k() {}\n", 1, "clusters"),
+        ):
+            with self.subTest(text):
+                found = self.refusal(text)
+                self.assertIsNotNone(found)
+                self.assertTrue(found.startswith(f"{line}: "), found)
+                self.assertIn(feature, found)
+
+    def test_what_only_looks_like_it_is_not(self):
+        for text in (
+            "// tex2D(t, 1, 2) and asm volatile\nint main() {}\n",
+            'const char* s = "cudaGraph_t tex1D<float>(x)";\n',
+            "int tex2D(int x) { return x; }\nint y = tex2D(1);\n",
+            "struct S { int wmma() { return 1; } }; int x = S().wmma();\n",
+            "__global__ void k();\nint main() { k<<<1, 1>>>(); }\n",
+            "#include <cuda_runtime.h>\n#include <cuda_fp16.h>\n#include <cooperative_groups.h>\n",
+        ):
+            with self.subTest(text):
+                self.assertIsNone(self.refusal(text))
+
+
+class Programs(Folder):
+    def test_headers_of_the_users_own_are_rewritten(self):
+        self.write("inner/b.cuh", "#pragma once\ntemplate <class K> void start(K k) { k<<<1, 2>>>(); }\n")
+        self.write("inner/a.cuh", '#include "b.cuh"\n')
+        path = self.write("x.cu", '#include "a.cuh"\n#include <cuda_runtime.h>\n')
+        program = Program(path, [os.path.join(self.folder, "inner")], interpret.ROOT)
+        self.assertEqual(len(program.files), 3)
+        result = program.write(self.folder)
+        with open(result, encoding="utf-8") as stream:
+            text = stream.read()
+        self.assertIn("1_a.cuh", text)
+        self.assertIn("#include <cuda_runtime.h>", text)
+        with open(os.path.join(self.folder, "2_b.cuh"), encoding="utf-8") as stream:
+            self.assertNotIn("<<<", stream.read())
+
+    def test_the_hash_knows_headers_and_options(self):
+        self.write("a.h", "int a;\n")
+        path = self.write("x.cu", '#include "a.h"\n')
+        first = Program(path, [], interpret.ROOT)
+        self.assertEqual(first.hash("o"), Program(path, [], interpret.ROOT).hash("o"))
+        self.assertNotEqual(first.hash("o"), first.hash("p"))
+        self.write("a.h", "int b;\n")
+        self.assertNotEqual(first.hash("o"), Program(path, [], interpret.ROOT).hash("o"))
+
+    def test_the_first_error_is_taken_out(self):
+        output = "In file included from a:\nx.cu:3:5: error: bad\n    3 |  bad;\n      |  ^~~\nx.cu:4:1: error: worse\n"
+        self.assertEqual(interpret.first_error(output), "x.cu:3:5: error: bad\n    3 |  bad;\n      |  ^~~")
+        self.assertIn("cublasCreate", interpret.unresolved("/usr/bin/ld: p.o: in function `main':\nx.cu:7: undefined reference to `cublasCreate'"))
+
+    def test_the_cache_forgets_what_was_not_used_for_longest(self):
+        cache = interpret.Cache(os.path.join(self.folder, "cache"))
+        for number in range(interpret.KEPT_PROGRAMS + 2):
+            self.write(f"cache/new.{number}/program", "x")
+            os.chmod(os.path.join(self.folder, f"cache/new.{number}/program"), 0o755)
+            os.utime(os.path.join(self.folder, f"cache/new.{number}"), (number + 1, number + 1))
+            cache.store(f"key{number}", os.path.join(self.folder, f"cache/new.{number}"))
+        self.assertIsNone(cache.find("key0"))
+        self.assertIsNotNone(cache.find("key5"))
+        self.assertEqual(len([n for n in os.listdir(cache.folder) if n.startswith("key")]), interpret.KEPT_PROGRAMS)
+
+
+KERNELS = """
+#include <cstdio>
+#include <cuda_runtime.h>
+extern __shared__ float scratch[];
+template <int factor, class T> __global__ void scale(T* x, T y, unsigned n) {
+#if __CUDA_ARCH__ >= 900
+  if (threadIdx.x < n) x[threadIdx.x] *= y * factor;
+#endif
+}
+__global__ void reverse(float* x, int n = 64) {
+  scratch[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  x[threadIdx.x] = scratch[n - 1 - threadIdx.x];
+}
+#define RUN(kernel, ...) kernel<<<dim3(1), 64, 64 * sizeof(float)>>>(__VA_ARGS__)
+"""
+MAIN = """
+int main(int argc, char** argv) {
+#ifdef __CUDA_ARCH__
+  return 9;
+#endif
+  float host[64], *d;
+  for (int i = 0; i < 64; ++i) host[i] = i;
+  cudaMalloc((void**)&d, sizeof host);
+  cudaMemcpy(d, host, sizeof host, cudaMemcpyHostToDevice);
+  scale<2><<<1, 64>>>(d, 3.0f, 64u);
+  RUN(reverse, d);
+  auto again = [&] { reverse<<<1, 64, 256>>>(d, 64); };
+  again(), RUN((reverse), d, 64);
+  const cudaError_t error = (reverse<<<1, 2000>>>(d), cudaGetLastError());
+  cudaMemcpy(host, d, sizeof host, cudaMemcpyDeviceToHost);
+  int c = getchar();
+  printf("%g %s %d %s %c\\n", host[0], cudaGetErrorName(error), argc, argv[argc - 1], c);
+  return argc;
+}
+"""
+
+
+@unittest.skipUnless(BUILD, "needs COURSE_BUILD, a built interpreter")
+class Runs(Folder):
+    def interpret(self, text, *arguments, options=(), name="x.cu", typed=""):
+        path = self.write(name, text)
+        command = [sys.executable, "-B", os.path.join(HERE, "interpret.py"), "--build", BUILD, "--cache", os.path.join(self.folder, "cache")]
+        return subprocess.run([*command, *options, "--", path, *arguments], capture_output=True, text=True, cwd=self.folder, input=typed)
+
+    def test_a_program_runs_with_its_arguments(self):
+        result = self.interpret(KERNELS + MAIN, "a", "b c", typed="z", options=("--order", "reverse"))
+        self.assertEqual(result.stdout, "378 cudaErrorInvalidConfiguration 3 b c z\n", result.stderr)
+        self.assertEqual(result.returncode, 3)
+        self.assertEqual(len([line for line in result.stderr.split("\n") if line]), 1)  # of the launch that cannot be
+        counted = self.interpret(KERNELS + MAIN, options=("--count",), typed="z")
+        self.assertIn("3 launches of\n", counted.stdout)
+        self.assertIn("scale<2, float>", counted.stdout)
+        self.assertIn("x.cu:7 ", counted.stdout)
+
+    def test_a_report_names_the_users_own_line_and_variable(self):
+        result = self.interpret(
+            "__global__ void k(int* x) {\n  x[threadIdx.x] = 1;\n}\nint main() {\n  int* numbers;\n  cudaMalloc(&numbers, 124);\n"
+            "  k<<<1,\n     32>>>(numbers);\n  return 0;\n}\n"
+        )
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("memcheck: write of 4 bytes out of bounds: numbers", result.stderr)
+        self.assertIn("x.cu:2\n", result.stderr)
+        self.assertIn("thread   (31,0,0)", result.stderr)
+
+    def test_a_compile_error_has_the_users_own_place(self):
+        for text, place in (
+            ("__global__ void k() {}\nint main() { k<<<1, 1>>>(); wrong(); }\n", "x.cu:2:29: error: ‘wrong’"),
+            ("__global__ void k(int) {}\nint main() {\n  k<<<wrong, 1>>>(1); }\n", "x.cu:3:7: error: ‘wrong’"),
+            ("__global__ void k(int) {}\nint main() {\n  k<<<1, 1>>>(wrong); }\n", "x.cu:3:15: error: ‘wrong’"),
+            ("int main() {\n  wrong<<<1, 1>>>(2); }\n", "x.cu:2:3: error: ‘wrong’"),
+        ):
+            with self.subTest(text):
+                result = self.interpret(text)
+                self.assertEqual(result.returncode, 1)
+                self.assertIn(place, result.stderr)
+
+    def test_a_refusal_is_one_line(self):
+        result = self.interpret("#include <mma.h>\nint main() {}\n")
+        self.assertEqual(result.returncode, 2)
+        self.assertEqual(len(result.stderr.strip().split("\n")), 1)
+        self.assertIn("x.cu:1: wmma", result.stderr)
+
+    def test_what_the_preprocessor_leaves_out_is_not_refused(self):
+        result = self.interpret("#if 0\n#include <thrust/device_vector.h>\nint x = tex2D(1);\n#endif\nint main() { return 5; }\n")
+        self.assertEqual((result.returncode, result.stderr), (5, ""))
+
+    def test_an_assert_is_an_error_code_too(self):
+        text = (
+            "#include <cassert>\n__global__ void k() {\n  assert(threadIdx.x < 3);\n}\n"
+            "int main(int argc, char**) { k<<<1, 4>>>(); return argc > 1 ? 10 * (cudaDeviceSynchronize() == cudaErrorAssert) : 0; }\n"
+        )
+        asked, not_asked = self.interpret(text, "ask"), self.interpret(text)
+        self.assertEqual((asked.returncode, not_asked.returncode), (10, 1))
+        self.assertIn("x.cu:3\n", asked.stderr)
+
+    def test_the_rest_of_the_language(self):
+        result = self.interpret(
+            """#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+#include <cuda/atomic>
+#include <cuda/barrier>
+#include <cuda/std/array>
+#include <cstdlib>
+namespace cg = cooperative_groups;
+__constant__ const float weights[2] = {1, 2};
+__managed__ int total;
+__device__ __noinline__ float twice(float x) { return 2 * x; }
+__global__ void all(float* out) {
+  __shared__ alignas(16) float s[64];
+  __shared__ int n;
+  __shared__ cuda::barrier<cuda::thread_scope_block> barrier;
+  if (threadIdx.x == 0) n = 0, init(&barrier, blockDim.x);
+  __syncthreads();
+  cuda::atomic_ref<int, cuda::thread_scope_block>(n).fetch_add(1, cuda::memory_order_relaxed);
+  barrier.arrive_and_wait();
+  const auto warp = cg::tiled_partition<32>(cg::this_thread_block());
+  cuda::std::array<float, 2> a{weights[0], weights[1]};
+  float* const mine = static_cast<float*>(malloc(sizeof(float)));
+  *mine = twice(a[threadIdx.x % 2]);
+  s[threadIdx.x] = cg::reduce(warp, *mine, cg::plus<float>()) + n;
+  free(mine);
+  atomicAdd(&total, 1);
+  out[threadIdx.x] = s[threadIdx.x] + (isnan(s[threadIdx.x]) ? 1 : 0);
+}
+__global__ void by_address(int* x, int y) { *x = y + gridDim.x; }
+int main() {
+  float* out;
+  cudaMallocManaged(&out, 64 * sizeof(float));
+  all<<<1, 64>>>(out);
+  int* x;
+  cudaMallocManaged(&x, sizeof(int));
+  int y = 3;
+  void* arguments[] = {&x, &y};
+  cudaLaunchKernel((const void*)by_address, dim3(2), dim3(1), arguments, 0, 0);
+  const bool first = *x == 5;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = 7, config.blockDim = dim3(1);
+  cudaLaunchKernelEx(&config, by_address, x, 1);
+  return cudaDeviceSynchronize() == cudaSuccess && out[5] == 160 && total == 64 && first && *x == 8 ? 0 : 1;
+}
+""".replace("*x = y + gridDim.x", "atomicExch(x, y + gridDim.x)")
+        )
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+
+    def test_the_second_time_nothing_is_compiled(self):
+        text = "int main() { return 4; }\n"
+        self.assertEqual(self.interpret(text).returncode, 4)
+        os.environ["PATH"], path = "/nowhere", os.environ["PATH"]
+        try:
+            self.assertEqual(self.interpret(text).returncode, 4)
+        finally:
+            os.environ["PATH"] = path
+
+
+if __name__ == "__main__":
+    unittest.main()

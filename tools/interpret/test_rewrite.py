@@ -1,0 +1,222 @@
+"""Tests of what is replaced in a CUDA program, and that all else keeps its place."""
+
+import os
+import re
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from rewrite import File, launches, rewrite_macro  # noqa: E402
+from structure import functions, matching  # noqa: E402
+from tokens import tokens  # noqa: E402
+
+
+def rewritten(text, name="x.cu"):
+    file = File(text)
+    file.rewrite()
+    return file.result(name)
+
+
+def places(text):
+    """Where the compiler sees each word: (line, column), following '#line'."""
+    found, line = {}, 1
+    for row in text.split("\n"):
+        if match := re.match(r'#line (\d+)', row):
+            line = int(match[1])
+            continue
+        for word in re.finditer(r"\w+", row):
+            found.setdefault(word[0], []).append((line, word.start() + 1))
+        line += 1
+    return found
+
+
+def launch_texts(text):
+    """The parts of each launch: kernel and configuration."""
+    visible = [t for t in tokens(text) if t.is_seen]
+    parts = []
+    for launch in launches(visible, matching(visible)):
+        kernel = text[visible[launch.kernel].start : visible[launch.opening].start]
+        parts.append((kernel.strip(), text[visible[launch.opening].end : visible[launch.closing].start].strip()))
+    return parts
+
+
+class Tokens(unittest.TestCase):
+    def kinds(self, text):
+        return [(t.kind, t.text) for t in tokens(text) if t.kind not in ("space", "newline")]
+
+    def test_nothing_is_lost(self):
+        text = '#define A(x) \\\n  k<<<1, 2>>>(x)\nint a = 1\'000; // end \\\n still\nauto s = R"ab(<<<)" )ab";\n\tchar c = \'"\';\f\x80 @'
+        self.assertEqual("".join(t.text for t in tokens(text)), text)
+
+    def test_comments_strings_and_directives_hide_what_is_in_them(self):
+        text = '// k<<<1,1>>>()\n/* k<<<1,1>>>() */ f("k<<<1,1>>>()", R"(k<<<1,1>>>()")"); \n # define X "a" /* \n */ k<<<1,1>>>()\n'
+        self.assertEqual(launch_texts(text), [])
+        self.assertEqual([k for k, _ in self.kinds(text)].count("directive"), 1)
+
+    def test_a_hash_inside_a_line_begins_no_directive(self):
+        self.assertNotIn("directive", [k for k, _ in self.kinds("int a; # define\n")])
+        self.assertIn("directive", [k for k, _ in self.kinds("/* c */ # define A\n")])
+
+    def test_digit_separators_are_no_characters(self):
+        self.assertEqual(self.kinds("1'000'000 'a'"), [("number", "1'000'000"), ("character", "'a'")])
+
+
+class Launches(unittest.TestCase):
+    def test_kernels(self):
+        for kernel in (
+            "k", "k<float>", "ns::k<a<b>>", "::k", "k<T, (3 > 2)>", "a::b<int>::template k<4>", "(*pointer)", "table[2]",
+            "object.k", "object->k", "choose(1, 2)", "k<sizeof(x) / 2>", "k<x<y<z<int>>>>", "name##_kernel",
+        ):  # fmt: skip
+            with self.subTest(kernel):
+                self.assertEqual(launch_texts(f"f(); {kernel}<<<1, 2>>>(x);"), [(kernel, "1, 2")])
+                self.assertEqual(launch_texts(f"if (a) {kernel}<<<1, 2>>>(x);"), [(kernel, "1, 2")])
+                self.assertEqual(launch_texts(f"return {kernel} <<<1, 2>>> (x);"), [(kernel, "1, 2")])
+
+    def test_configurations(self):
+        for configuration in (
+            "1, 2", "dim3(1, 2), dim3{3, 4}, n * sizeof(float), stream", "(n + 255) / 256, 256", "a<b>::v, c", "f<g<h<1>>>(2), 3",
+            "n >> 1, 2", "x < y ? 1 : 2, 3",
+        ):  # fmt: skip
+            with self.subTest(configuration):
+                self.assertEqual(launch_texts(f"k<<<{configuration}>>>(x);"), [("k", configuration)])
+
+    def test_several_in_a_line(self):
+        self.assertEqual(launch_texts("a<<<1, 2>>>(x), b<<<3, 4>>>(y); c<<<5, 6>>>();"), [("a", "1, 2"), ("b", "3, 4"), ("c", "5, 6")])
+
+    def test_shifts_and_comparisons_are_none(self):
+        self.assertEqual(launch_texts("a << b; c >> d; x<y<z>>(3); cout << 1 << 2;"), [])
+
+    def test_lines_and_columns_stay(self):
+        text = "int main() {\n\tbefore(); kernel<float,\n  4><<<grid,\n block>>>(alpha, beta); behind();\n\tlast();\n}\n"
+        wanted, got = places('#line 1 "x.cu"\n' + text), places(rewritten(text))
+        for word in ("main", "before", "float", "grid", "block", "alpha", "beta", "behind", "last"):
+            with self.subTest(word):
+                self.assertIn(wanted[word][0], got[word])
+        self.assertEqual(got["behind"], wanted["behind"])
+
+    def test_in_parentheses_lines_stay(self):
+        text = "int main() {\n  CHECK(k<<<1, 2>>>(x));\n  behind();\n}\n"
+        result = rewritten(text)
+        self.assertEqual(places(result)["behind"], [(3, 3)])
+        self.assertNotIn("\n#line", result.split("\n", 1)[1])
+
+    def test_macros(self):
+        result = rewrite_macro("#define RUN(k, ...) \\\n  k<<<1, 2>>>(__VA_ARGS__)")
+        self.assertNotIn("<<<", result)
+        self.assertEqual(result.count("\n"), 1)
+        self.assertTrue(result.endswith("(__VA_ARGS__)"))
+
+    def test_a_macro_for_the_configuration_alone(self):
+        result = rewrite_macro("#define ARGS(g, b) <<<g, b>>>")
+        self.assertTrue(result.endswith("Configuration(g, b))"), result)
+        self.assertIn("^::", result)
+        self.assertEqual(rewrite_macro("#define EMPTY"), "#define EMPTY")
+
+    def test_the_file_keeps_its_name(self):
+        self.assertTrue(rewritten("int x;\n", 'a "b".cu').startswith('#line 1 "a \\"b\\".cu"\nint x;'))
+
+
+class Words(unittest.TestCase):
+    def test_nvccs_words(self):
+        self.assertIn("#ifdef COURSE_CUDA\n", rewritten("#ifdef __CUDACC__\n#endif\n"))
+        self.assertIn("CUDANOINLINE int f()", rewritten("__noinline__ int f() { return 1; }\n"))
+        self.assertIn("__attribute__((__noinline__))", rewritten("__attribute__((__noinline__)) int f();\n"))
+        self.assertIn("my__CUDACC__x", rewritten("int my__CUDACC__x;\n"))
+
+    def test_the_architecture_is_seen_by_device_code_alone(self):
+        for head, expected in (
+            ("__global__ void k()", "COURSE_ARCH_D"),
+            ("__host__ __device__ int f()", "COURSE_ARCH_D"),
+            ("template <class T> __device__ T f(T x)", "COURSE_ARCH_D"),
+            ("int main()", "COURSE_ARCH_H"),
+            ("struct S { int f()", "COURSE_ARCH_H"),
+        ):
+            with self.subTest(head):
+                end = "} };" if head.startswith("struct") else "}"
+                result = rewritten(f"{head} {{\n#if __CUDA_ARCH__ >= 800\n#endif\n{end}\n")
+                self.assertIn(f"#if {expected} >= 800", result)
+
+    def test_around_declarations_device_code_decides(self):
+        self.assertIn("#if COURSE_ARCH_D < 600", rewritten("#if __CUDA_ARCH__ < 600\n__device__ int f();\n#endif\n"))
+        self.assertIn("#ifndef COURSE_ARCH_H", rewritten("#ifndef __CUDA_ARCH__\nint host(); // no __device__\n#endif\n"))
+
+    def test_a_lambda_for_the_device_sees_it(self):
+        self.assertIn("x = COURSE_ARCH_D", rewritten("int main() { auto f = [=] __device__(int i) { int x = __CUDA_ARCH__; }; }\n"))
+        self.assertIn("x = COURSE_ARCH_H", rewritten("int main() { auto f = [=](int i) { int x = __CUDA_ARCH__; }; }\n"))
+
+    def test_members_that_are_named_as_built_in_variables(self):
+        result = rewritten("void f() {\n  c.gridDim = g; x = gridDim.x;\n}\n")
+        self.assertEqual(result.count("#undef gridDim"), 1)
+        self.assertEqual(places(result)["x"][0], places("#line 1\nvoid f() {\n  c.gridDim = g; x = gridDim.x;\n}\n")["x"][0])
+
+
+class Shared(unittest.TestCase):
+    def body(self, declaration):
+        return " ".join(re.sub(r"\n#line.*\n *", " ", rewritten(f"__global__ void k() {{ {declaration} }}\n")).split())
+
+    def test_extern_in_a_function(self):
+        for declaration, cast in (
+            ("extern __shared__ float s[];", "float (*)[]"),
+            ("extern __shared__ __align__(16) unsigned char s[];", "unsigned char (*)[]"),
+            ("extern volatile __shared__ int s[][32];", "volatile int (*)[][32]"),
+            ("__shared__ extern alignas(128) ns::T<int> s[];", "ns::T < int > (*)[]"),
+            ("extern __shared__ float4 s;", "float4 *"),
+        ):
+            with self.subTest(declaration):
+                self.assertIn(f"auto& s = *reinterpret_cast<{cast}>(::interpreter::dynamic_shared()) ;", self.body(declaration))
+
+    def test_extern_for_the_whole_file(self):
+        result = rewritten(
+            "extern __shared__ int s[];\n__global__ void a() { s[0] = 1; }\n__device__ void b(int* s) { s[0] = 1; }\n"
+            "__global__ void c() { x.s = 1; }\nint main() { int s; }\n"
+        )
+        self.assertEqual(result.count("auto& s = "), 1)
+        self.assertEqual(places(result)["main"], [(5, 5)])
+
+    def test_alignas_goes_first(self):
+        self.assertIn("alignas(16) __shared__ float s[64]; t", rewritten("__global__ void k() { __shared__ alignas(16) float s[64]; t(); }"))
+        self.assertIn("alignas(16) static __shared__ int x;", rewritten("__global__ void k() { static __shared__ alignas(16) int x; }"))
+        untouched = "__global__ void k() { __shared__ float s[64], t[2]; alignas(16) __shared__ int x; }"
+        self.assertIn(untouched, rewritten(untouched))
+
+
+class Constants(unittest.TestCase):
+    def test_const_is_left_out(self):
+        for text, expected in (
+            ("static __constant__ const float x[2] = {1, 2};", "static __constant__       float x[2] = {1, 2};"),
+            ("const __constant__ int x = 1, y = 2;", "      __constant__ int x = 1, y = 2;"),
+            ("__constant__ const char* x;", "__constant__ const char* x;"),
+            ("const int y = 1; __constant__ int x;", "const int y = 1; __constant__ int x;"),
+        ):
+            with self.subTest(text):
+                self.assertEqual(rewritten(text).split("\n", 1)[1], expected)
+
+
+class Functions(unittest.TestCase):
+    def names(self, text):
+        visible = [t for t in tokens(text) if t.is_seen]
+        return [(f.scope, f.name, f.is_kernel) for f in functions(visible, matching(visible))]
+
+    def test_functions_are_found_in_their_scopes(self):
+        text = (
+            "struct A { int x{1}; A() : x(2) {} void m() const { if (x) { y(); } } };\n"
+            "namespace n { namespace { template <class T, int k = f(3)> __global__ void __launch_bounds__(256) g(T* p) {} } }\n"
+            'extern "C" { __global__ void h() {} }\nint table[] = {1, 2};\nenum class E { a };\nstatic int v() noexcept { return 1; }\n'
+        )
+        self.assertEqual(
+            self.names(text),
+            [(("A",), "A", False), (("A",), "m", False), (("n",), "g", True), ((), "h", True), ((), "v", False)],
+        )
+
+    def test_kernels_are_made_known_to_programs_that_launch_by_address(self):
+        text = "namespace n { __global__ void a() {} }\ntemplate <class T> __global__ void b() {}\nint main() { cudaLaunchKernel((void*)n::a, 1, 2, 0); }\n"
+        file = File(text)
+        file.rewrite()
+        self.assertIn("make_known<&::n::a>()", file.known_kernels())
+        self.assertNotIn("::b", file.known_kernels())
+        self.assertIn("cudaLaunchKernel(       n::a, 1", file.result("x.cu"))
+        self.assertEqual(File("__global__ void a() {}\nint main() { a<<<1, 1>>>(); }").known_kernels(), "")
+
+
+if __name__ == "__main__":
+    unittest.main()
