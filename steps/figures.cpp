@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/interpreter/count/gpus.h"
 #include "steps/03_tensor_core/gemm.cuh"
 #include "steps/04_pipelined_num_stages/gemm.cuh"
 #include "steps/05_l2_swizzle/gemm.cuh"
@@ -35,6 +36,55 @@ std::string member(const char* name, const T& value) {
     return json(name) + ": " + value;
   else
     return json(name) + ": " + json(value);
+}
+
+// --- 01: the memories, from the fast small ones to the large slow one ---
+
+// Bytes per clock and SM: a pass through L1 or the banks, and what the L2 cache gives one SM
+// (common/harness/tuning/tuning_model.cpp).
+constexpr double kPassBytes = 128, kL2BytesPerClock = 64;
+constexpr std::int64_t kRegisters = 65536;  // of 4 bytes, in each SM from compute capability 5.0 on
+
+std::string memory() {
+  const interpreter::Gpu& gpu = interpreter::find_gpu("h200");
+  const auto whole = [](double value) { return static_cast<std::int64_t>(value); };
+  const double clocks_of_all = gpu.multiprocessors * gpu.clock_hz;
+  const std::string title(gpu.title);
+  return object({member("gpu", json(title.c_str())), member("multiprocessors", gpu.multiprocessors),
+                 member("register_bytes", kRegisters * 4), member("l1_bytes", whole(static_cast<double>(gpu.l1_per_sm))),
+                 member("shared_bytes", whole(static_cast<double>(gpu.shared_per_sm))),
+                 member("l2_bytes", whole(static_cast<double>(gpu.l2_bytes))),
+                 member("dram_bytes", whole(static_cast<double>(gpu.dram_bytes))),
+                 member("l1_bytes_per_second", whole(kPassBytes * clocks_of_all)),
+                 member("l2_bytes_per_second", whole(kL2BytesPerClock * clocks_of_all)),
+                 member("dram_bytes_per_second", whole(gpu.dram_bytes_per_second))});
+}
+
+// --- 03: from the grid to a fragment, and who copies what ---
+
+template <class Tile>
+std::string levels(std::int64_t extent) {
+  return object({member("extent", extent), member("block_m", Tile::kBlockM), member("block_n", Tile::kBlockN),
+                 member("warp_m", Tile::kWarpM), member("warp_n", Tile::kWarpN), member("fragment", ::device::kFragment),
+                 member("mma_n", 8)});
+}
+
+// A tile of A, row-major: the thread that copies each chunk, and the place in shared memory where it goes.
+template <class Tile>
+std::string copies() {
+  using Layout = device::TileLayout<device::Operand::kA, device::Contiguous::kK, Tile::kBlockM, Tile::kBlockK>;
+  using Source = device::TileSource<Layout, Tile::kThreads, __half>;
+  std::vector<std::string> rows;
+  for (int row = 0; row < Source::kRows; ++row) {
+    std::vector<std::string> chunks;
+    for (int chunk = 0; chunk < Source::kRowChunks; ++chunk) {
+      const int place = step_03_tensor_core::swizzled<Source::kRow>(row, chunk) / 8 % Source::kRowChunks;
+      chunks.push_back(list({json(row % Source::kStep * Source::kRowChunks + chunk), json(place)}));
+    }
+    rows.push_back(list(chunks));
+  }
+  return object({member("rows", Source::kRows), member("chunks", Source::kRowChunks), member("step", Source::kStep),
+                 member("threads", Tile::kThreads), member("table", list(rows))});
 }
 
 // --- 03: where mma.sync wants its operands, and which places of shared memory ldmatrix reads ---
@@ -138,53 +188,68 @@ struct device {
 void __syncthreads() {}
 using In = char;
 // An operand as the loop knows it. A tile's copy begins with A's share and lands with B's, which follows.
-template <int kStageSize, bool kIsB>
-struct Operand {
-  template <bool kWhole = false>
-  void copy(const In* s, std::int64_t) {
-    Recorder& r = *recorder;
-    const std::int64_t tile = copied++;
-    if (!kIsB) {
-      r.next_group = {tile, (s - shared) / kStageSize, 0};
-      r.starts.push_back(r.now);
-      return;
-    }
-    const std::int64_t stage = r.next_group.stage, start = r.starts.at(static_cast<std::size_t>(tile));
-    r.next_group.lands = r.now + kCopyTicks;
-    r.copies.push_back(
-        object({member("tile", tile), member("stage", stage), member("start", start), member("end", r.next_group.lands)}));
-    r.in_stage.at(static_cast<std::size_t>(stage)) = tile;
-  }
-  const In* shared;
-  bool whole = true;
+template <bool is_b>
+struct Source {
+  static constexpr bool kIsB = is_b;
+  bool ends_with_chunk() const { return true; }
   std::int64_t copied = 0;
 };
+int stage_elements = 0;
+const In* shared = nullptr;
+
+template <class Source>
+void copy_whole_tile(Source& g, const In* s) {
+  Recorder& r = *recorder;
+  const std::int64_t tile = g.copied++;
+  if (!Source::kIsB) {
+    r.next_group = {tile, (s - shared) / stage_elements, 0};
+    r.starts.push_back(r.now);
+    return;
+  }
+  const std::int64_t stage = r.next_group.stage, start = r.starts.at(static_cast<std::size_t>(tile));
+  r.next_group.lands = r.now + kCopyTicks;
+  r.copies.push_back(
+      object({member("tile", tile), member("stage", stage), member("start", start), member("end", r.next_group.lands)}));
+  r.in_stage.at(static_cast<std::size_t>(stage)) = tile;
+}
+template <class Source>
+void copy_tile(Source& g, const In* s, std::int64_t) {
+  copy_whole_tile(g, s);
+}
 
 template <class Tile>
 std::string timeline() {
-  constexpr int kFragment = step_04_pipelined_num_stages::kFragment;
+  using step_04_pipelined_num_stages::Ring;
+  constexpr int kSlices = Tile::kBlockK / ::device::kFragment, kTileA = Tile::kBlockM * Tile::kBlockK;
   Recorder r;
   recorder = &r;
   r.in_stage.assign(Tile::kNumStages, -1);
   const struct { std::int64_t cols; } A{kTiles * Tile::kBlockK};
 
-  constexpr int kStageSize = Tile::kStageElements;
-  std::vector<In> shared(static_cast<std::size_t>(kStageSize * Tile::kNumStages));
-  In *const sA = shared.data(), *const sB = shared.data();
-  Operand<kStageSize, false> gA{sA};
-  Operand<kStageSize, true> gB{sB};
+  stage_elements = Tile::kStageElements;
+  std::vector<In> memory(static_cast<std::size_t>(Tile::kStageElements * Tile::kNumStages));
+  In* const sAB = memory.data();
+  shared = sAB;
+  Source<false> gA;
+  Source<true> gB;
+  int rAB[2] = {0, 1};  // the numbers of the sets
   const auto step_of_tile = [&](const char* what, int set, int slice) {
-    if (r.multiplications.size() < Tile::kBlockK / kFragment)
+    if (r.multiplications.size() < kSlices)
       r.steps_of_tile.push_back(object({member("what", json(what)), member("set", set), member("slice", slice)}));
   };
-  const auto load = [&](int set, int stage, int slice) {
+  const auto copy = [&](In* s, std::int64_t k_left) {
+    copy_tile(gA, s, k_left);
+    copy_tile(gB, s + kTileA, k_left);
+  };
+  const auto load = [&](int set, const In* s, int slice) {
+    const std::int64_t stage = (s - sAB) / Tile::kStageElements;
     for (const Recorder::Copy& each : r.groups)
       if (each.tile >= 0 && each.stage == stage && each.lands > r.now) throw std::logic_error("a tile is read before it is there");
     step_of_tile("load", set, slice);
     r.in_set[set] = {r.in_stage.at(static_cast<std::size_t>(stage)), stage};
   };
   const auto multiply = [&](int set) {
-    step_of_tile("multiply", set, static_cast<int>(r.multiplications.size()) % (Tile::kBlockK / kFragment));
+    step_of_tile("multiply", set, static_cast<int>(r.multiplications.size()) % kSlices);
     r.multiplications.push_back(object({member("tile", r.in_set[set].tile), member("stage", r.in_set[set].stage),
                                         member("start", r.now), member("end", r.now + 1)}));
     ++r.now;
@@ -192,41 +257,51 @@ std::string timeline() {
 
   // The main loop of steps/04_pipelined_num_stages/gemm.cuh, word for word; tools/figures compares them.
   // clang-format off
-  constexpr int kStages = Tile::kNumStages, kAhead = kStages > 1 ? kStages - 1 : 1, kSlices = Tile::kBlockK / kFragment;
+  Ring<Tile::kNumStages> ring;
+  constexpr int kAhead = ring.kAhead, kAheadK = kAhead * Tile::kBlockK;
 #pragma unroll 1  // in one case, nvcc 13.0.88 unrolled it by two and left two of five copies out
-  for (int i = 0; i < kAhead; ++i, device::cp_async_commit_group())  // past the end of k zeros
-    gA.copy(sA + i * kStageSize, A.cols - i * Tile::kBlockK), gB.copy(sB + i * kStageSize, A.cols - i * Tile::kBlockK);
+  for (int i = 0; i < kAhead; ++i) {
+    copy(sAB + i * Tile::kStageElements, A.cols - i * Tile::kBlockK);  // past the end of k zeros
+    device::cp_async_commit_group();
+  }
   device::cp_async_wait_group<kAhead - 1>();
   __syncthreads();  // the first stage is complete before anybody reads it
-  load(0, 0, 0);
-  int stage = 0;
-  const auto multiply_tile = [&]<bool kWhole>(int64_t k_left) {
-    const int free = stage > 0 ? stage - 1 : kStages - 1;  // everybody has read it: that was before the last barrier
-    // After the last tile, fragments are loaded once more, for nothing: a branch would cost more.
-    const int next = !kWhole && k_left <= Tile::kBlockK ? stage : stage + 1 < kStages ? stage + 1 : 0;
-    const auto refill = [&](auto& operand, In* s) {
-      if (kWhole || k_left > kAhead * Tile::kBlockK)
-        operand.template copy<kWhole>(s + free * kStageSize, k_left - kAhead * Tile::kBlockK);
+  load(rAB[0], sAB, 0);
+  const auto multiply_tile = [&](auto is_checked, int64_t k_left) {
+    const int free_stage = ring.previous();  // everybody has read it: that was before the last barrier
+    // After the last tile, fragments are loaded once more, from the same stage and for nothing: a branch would cost more.
+    const int next = is_checked() && k_left <= Tile::kBlockK ? ring.stage : ring.next();
+    const auto refill = [&](auto& g, In* s) {
+      if (!is_checked()) copy_whole_tile(g, s + free_stage * Tile::kStageElements);
+      if (is_checked() && k_left > kAheadK) copy_tile(g, s + free_stage * Tile::kStageElements, k_left - kAheadK);
     };
 #pragma unroll
     for (int slice = 0; slice + 1 < kSlices; ++slice) {
-      load((slice + 1) % 2, stage, slice + 1);
-      multiply(slice % 2);
-      if (kStages > 1 && slice == 0) refill(gA, sA);
-      if (kStages > 1 && slice == (kSlices > 2)) refill(gB, sB);
+      load(rAB[(slice + 1) % 2], sAB + ring.stage * Tile::kStageElements, slice + 1);
+      multiply(rAB[slice % 2]);
+      if (Tile::kNumStages > 1 && slice == 0) refill(gA, sAB);
+      if (Tile::kNumStages > 1 && slice == (kSlices > 2 ? 1 : 0)) refill(gB, sAB + kTileA);
     }
-    if (kStages == 1) __syncthreads(), refill(gA, sA), refill(gB, sB);  // now everybody has read the only stage
+    if (Tile::kNumStages == 1) {
+      __syncthreads();  // now everybody has read the only stage
+      refill(gA, sAB);
+      refill(gB, sAB + kTileA);
+    }
     device::cp_async_commit_group();  // past the end of k an empty one, so that counting groups still counts tiles
     device::cp_async_wait_group<kAhead - 1>();
-    __syncthreads();  // `next` is complete before anybody reads it; everybody has read `stage` before it is refilled
-    load(0, next, 0);
-    multiply(1);
-    stage = next;
+    __syncthreads();  // the next stage is complete before anybody reads it; everybody has read this one before it is refilled
+    load(rAB[0], sAB + next * Tile::kStageElements, 0);
+    multiply(rAB[1]);  // the last slice
+    ring.stage = next;
   };
   int64_t k_left = A.cols;
-  const bool whole = gA.whole && gB.whole;  // then no branch parts the products, and copies mix with them
-  for (; whole && k_left >= (kAhead + 1) * Tile::kBlockK; k_left -= Tile::kBlockK) multiply_tile.template operator()<true>(k_left);
-  for (; k_left > 0; k_left -= Tile::kBlockK) multiply_tile.template operator()<false>(k_left);
+  // Where no chunk is split, no branch parts the products, and copies mix with them.
+  for (; gA.ends_with_chunk() && gB.ends_with_chunk() && k_left >= kAheadK + Tile::kBlockK; k_left -= Tile::kBlockK) {
+    multiply_tile(std::false_type{}, k_left);
+  }
+  for (; k_left > 0; k_left -= Tile::kBlockK) {
+    multiply_tile(std::true_type{}, k_left);
+  }
   // clang-format on
 
   const auto empty = std::count_if(r.groups.begin(), r.groups.end(), [](const auto& each) { return each.tile < 0; });
@@ -247,8 +322,7 @@ template <int kGroupM>
 std::string order(std::int64_t tiles_m, std::int64_t tiles_n, std::int64_t tiles_k, std::int64_t first) {
   std::vector<std::string> tiles;
   std::set<std::int64_t> rows, cols;  // of tiles that the first blocks need, each counted once
-  const step_05_l2_swizzle::TileOrder<kGroupM> blocks{static_cast<unsigned>(tiles_m),
-                                                      gemm::Divisor(static_cast<unsigned>(tiles_n))};
+  const step_05_l2_swizzle::TileOrder<kGroupM> blocks(tiles_m, tiles_n);
   for (std::int64_t block = 0; block < tiles_m * tiles_n; ++block) {
     const auto tile = blocks.tile_of_block(static_cast<unsigned>(block));
     tiles.push_back(list({json(tile.m), json(tile.n)}));
@@ -261,11 +335,14 @@ std::string order(std::int64_t tiles_m, std::int64_t tiles_n, std::int64_t tiles
 
 void print() {
   using pipeline::Tile, pipeline::timeline;
-  std::cout << object({member("fragments", fragments()), member("swizzle", list({swizzle<64>(), swizzle<128>()})),
-                       member("pipeline", list({timeline<Tile<1>>(), timeline<Tile<2>>(), timeline<Tile<3>>()})),
-                       member("order",
-                              list({order<1>(9, 9, 9, 9), order<3>(9, 9, 9, 9), order<8>(9, 9, 9, 9), order<4>(10, 6, 9, 0)}))})
-            << std::endl;
+  using TensorTile = step_03_tensor_core::Tile<128, 128, 64, 64, 64>;
+  std::cout
+      << object({member("memory", memory()), member("levels", levels<TensorTile>(4096)), member("copies", copies<TensorTile>()),
+                 member("fragments", fragments()), member("swizzle", list({swizzle<64>(), swizzle<128>()})),
+                 member("pipeline", list({timeline<Tile<1>>(), timeline<Tile<2>>(), timeline<Tile<3>>()})),
+                 member("exercise", order<2>(5, 7, 1, 0)),
+                 member("order", list({order<1>(9, 9, 9, 9), order<3>(9, 9, 9, 9), order<8>(9, 9, 9, 9), order<4>(10, 6, 9, 0)}))})
+      << std::endl;
   if (!std::cout) throw std::runtime_error("cannot write to stdout");
 }
 

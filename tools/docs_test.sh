@@ -47,13 +47,13 @@ expect_code() { # WHAT WANTED COMMAND...: sets output to stdout and stderr
 # A course of one lesson, small enough to build in a second. GOOD, every run begins with it.
 make_course() {
   rm -rf "$scratch/course"
-  mkdir -p "$scratch/course"/{common/{gemm,device,harness,interpreter},steps/01_one,docs/results,tools}
+  mkdir -p "$scratch/course"/{common/{gemm,device,harness,exercise,interpreter/count},steps/01_one,exercises,docs/results,tools}
   cd "$scratch/course"
-  cp -r "$repository/tools/course" "$repository/tools/check-links" "$repository/tools/setup" tools
+  cp -r "$repository/tools/course" "$repository/tools/check-links" "$repository/tools/command" tools
   cp -r "$repository/docs/Doxyfile" "$repository/docs/doxygen" docs
   cp "$repository/common/gemm/matrix.h" common/gemm
   printf '/// @file\n/// Options.\n\n/// One.\nstruct Options {\n  int n;\n};\n' >common/interpreter/interpreter.h
-  printf '/// @file\n/// GPUs.\n' >common/interpreter/gpus.h
+  printf '/// @file\n/// GPUs.\n' >common/interpreter/count/gpus.h
   cat >steps/01_one/gemm.cuh <<'END'
 /// @file
 /// Step 01.
@@ -116,6 +116,15 @@ int x[3];  // [not](a/link)
 | 8×8 | 1,024 |
 <!-- end -->
 
+<details>
+<summary>Answer</summary>
+
+First words of it:
+
+- an item
+
+</details>
+
 ## Two: × of `2`
 
 Back to [the start](../../README.md), up to [this](#two--of-2), to [the table](../../docs/results/table.csv).
@@ -129,7 +138,8 @@ test_filter() {
     'The bound is \f$\min(\pi, \beta I)\f$;' '`$HOME` and `$x$` are code, `` $`y`$ `` too; 5 $ is' \
     $'\\f[\nI = \\frac{2 m n k}{b (m k + k n)}\n\\f]' $'```cpp\nint x[3];  // [not](a/link)\n' '│ A │──▶ ▓▓▓' \
     '<a href="repo:README.md">the start</a>' '<a href="repo:steps/01_one/README.md#two--of-2">this</a>' \
-    '<a href="repo:docs/results/table.csv">the table</a>' $'\n\n| tile | bytes |'
+    '<a href="repo:docs/results/table.csv">the table</a>' $'\n\n| tile | bytes |' \
+    $'\\htmlonly[block]<details>\n<summary>Answer</summary>\\endhtmlonly\n' $'\n\\htmlonly[block]</details>\\endhtmlonly\n'
   expect_no_text 'filter' "$page" '<!--' 'block_sum'
   if (($(wc -l <<<"$page") == $(wc -l <steps/01_one/README.md))); then pass; else miss 'filter: the number of lines changed'; fi
   page=$(python3 docs/doxygen/site.py filter README.md)
@@ -152,7 +162,10 @@ test_site() {
   expect_text 'lesson' "$page" '\(\min(\pi, \beta I)\)' 'I = \frac{2 m n k}{b (m k + k n)}' 'formulaDsp' \
     'href="files/docs/results/table.csv.html"' '│ A │──▶ ▓▓▓' 'rC[i][j] += @x \y' \
     '>1,024   </td>' 'Two: × of 2</h1>'
-  expect_no_text 'lesson' "$page" 'src="http' 'repo:' 'end --'
+  expect_no_text 'lesson' "$page" 'src="http' 'repo:' 'end --' 'htmlonly'
+  # All of the answer is in the fold, and nothing else is.
+  expect_text 'fold' "$(tr -d '\n' <<<"$page" | grep -o '<details>.*</details>')" '<summary>Answer</summary>' 'First words' 'an item'
+  expect_no_text 'fold' "$(tr -d '\n' <<<"$page" | grep -o '<details>.*</details>')" 'Two: ×' '</details><' '<p ></details>'
   expect_text 'head of a lesson' "$(<$html/steps_01_one.html)" 'src="mathjax/MathJax.js"'
   expect_text 'file page' "$(<$html/files/docs/results/table.csv.html)" '1,&lt;2&gt;' '../../../doxygen.css'
   expect_text 'folder page' "$(<$html/files/tools/index.html)" 'href="../../files/tools/check-links.html"'
@@ -229,8 +242,8 @@ test_links() {
   printf '%s\n' '[a](#gone-8) [b](../../README.md#gone-9) [c](../../../x) [d](/README.md)' >>steps/01_one/README.md
   expect_code 'dead links' 1 tools/check-links
   expect_text 'dead links' "$output" 'README.md:21: gone-4.md: there is no gone-4.md' 'README.md:22: gone-5.svg: ' \
-    'README.md:22: gone-6/: ' 'README.md:24: gone-7.md: ' 'steps/01_one/README.md:27: #gone-8: ' \
-    'steps/01_one/README.md:27: ../../README.md#gone-9: README.md has no such heading' '../../../x: leads out of the repository' \
+    'README.md:22: gone-6/: ' 'README.md:24: gone-7.md: ' 'steps/01_one/README.md:36: #gone-8: ' \
+    'steps/01_one/README.md:36: ../../README.md#gone-9: README.md has no such heading' '../../../x: leads out of the repository' \
     '/README.md: starts with /' 'check-links: 8 of '
   expect_no_text 'dead links' "$output" gone-1 gone-2 gone-3
   expect_code 'a folder that is none' 2 tools/check-links nowhere

@@ -4,6 +4,8 @@
 /// No step's idea is in here: it keeps odd strides, odd alignments and ragged edges out of the way of the lessons.
 #pragma once
 
+#include <type_traits>
+
 #include "common/device/ptx.cuh"
 #include "common/gemm/matrix.h"
 
@@ -19,41 +21,33 @@ bool chunks_aligned(const T* data, std::int64_t stride, std::int64_t pitch) {
   return stride == 1 && pitch % kChunk<T> == 0 && reinterpret_cast<std::uintptr_t>(data) % 16 == 0;
 }
 
-/// Which index of an operand has neighbours next to each other in memory: k, or the other one (m of A, n of B), or neither of them
-/// in aligned chunks (see chunks_aligned()).
-enum class Contiguous { kK, kMN, kNeither };
+/// Which index of an operand has neighbours next to each other in memory: k, or the other one (m of A, n of B).
+enum class Contiguous { kK, kMN };
 
-/// @param x the operand, k along its columns
+/// Whether an operand has aligned chunks along one of its indices. What has none is for the fallback (fallback.cuh).
 template <class T>
-Contiguous contiguous(const gemm::Matrix<T>& x) {
-  if (chunks_aligned(x.data, x.col_stride, x.row_stride)) return Contiguous::kK;
-  return chunks_aligned(x.data, x.row_stride, x.col_stride) ? Contiguous::kMN : Contiguous::kNeither;
+bool in_chunks(const gemm::Matrix<T>& x) {
+  return chunks_aligned(x.data, x.col_stride, x.row_stride) || chunks_aligned(x.data, x.row_stride, x.col_stride);
 }
 
-/// Turns the strides of A (m x k) and B (k x n) into template arguments: calls f.operator()<a, b>(), where both are kNeither if one
-/// is.
+/// Turns the strides of A (m x k) and B (k x n), both in_chunks(), into constants: calls f(a, b) with two
+/// std::integral_constant<Contiguous, ...>.
 template <class T, class F>
 void with_contiguous(const gemm::Matrix<T>& A, const gemm::Matrix<T>& B, const F& f) {
-  using enum Contiguous;
-  const Contiguous a = contiguous(A), b = contiguous(B.transposed());
-  if (a == kK && b == kK) return f.template operator()<kK, kK>();
-  if (a == kK && b == kMN) return f.template operator()<kK, kMN>();
-  if (a == kMN && b == kK) return f.template operator()<kMN, kK>();
-  if (a == kMN && b == kMN) return f.template operator()<kMN, kMN>();
-  f.template operator()<kNeither, kNeither>();
+  constexpr std::integral_constant<Contiguous, Contiguous::kK> kK;
+  constexpr std::integral_constant<Contiguous, Contiguous::kMN> kMN;
+  const bool a_along_k = chunks_aligned(A.data, A.col_stride, A.row_stride);
+  const bool b_along_k = chunks_aligned(B.data, B.row_stride, B.col_stride);
+  if (a_along_k && b_along_k) f(kK, kK);
+  if (a_along_k && !b_along_k) f(kK, kMN);
+  if (!a_along_k && b_along_k) f(kMN, kK);
+  if (!a_along_k && !b_along_k) f(kMN, kMN);
 }
 
-/// Copies the first `count` of p[0], p[stride], ... to `shared`, and zeros for the rest of the chunk; count may be <= 0 or >
-/// kChunk.
-/// @param chunks the run is an aligned chunk (see chunks_aligned()): then cp.async copies it in the background; otherwise it is
-/// done on return
+/// Starts copying the first `count` elements of a chunk, and zeros for the rest; count may be <= 0 or > kChunk.
 template <class T>
-__device__ __forceinline__ void copy_chunk(T* shared, const T* p, std::int64_t stride, int count, bool chunks) {
-  if (chunks) return cp_async_cg_16(shared, p, max(0, min(count, kChunk<T>)) * static_cast<int>(sizeof(T)));
-  alignas(16) T elements[kChunk<T>];
-#pragma unroll
-  for (int i = 0; i < kChunk<T>; ++i) elements[i] = i < count ? p[i * stride] : T(0.0f);
-  *reinterpret_cast<uint4*>(shared) = *reinterpret_cast<const uint4*>(elements);
+__device__ __forceinline__ void copy_chunk(T* shared, const T* p, int count) {
+  cp_async_cg_16(shared, p, max(0, min(count, kChunk<T>)) * static_cast<int>(sizeof(T)));
 }
 
 /// Stores the first `count` elements of a chunk at p[0], p[stride], ...; count may be <= 0 or > kChunk.

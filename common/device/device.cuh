@@ -18,7 +18,7 @@
 
 #ifndef __CUDACC__
 #include "common/interpreter/interpreter.h"
-#include "common/interpreter/language.h"
+#include "common/interpreter/language/language.h"
 #endif
 
 namespace device {
@@ -139,7 +139,7 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
                       const Closure& c = *static_cast<const Closure*>(p);
                       std::apply(c.kernel, c.arguments);
                     },
-                    &closure, sizeof closure});
+                    &closure, sizeof closure, nullptr, true, interpreter::pointers_among(closure.arguments)});
 }
 
 inline void synchronize() {}
@@ -150,11 +150,11 @@ using interpreter::allocate, interpreter::copy_in, interpreter::copy_out, interp
 
 template <class T>
 void copy_to_symbol(T& symbol, const T& value) {
-  std::memcpy(static_cast<void*>(&symbol), &value, sizeof(T));
+  interpreter::copy_variable(&symbol, &value, sizeof(T));
 }
 template <class T>
 void copy_from_symbol(T& value, const T& symbol) {
-  std::memcpy(static_cast<void*>(&value), &symbol, sizeof(T));
+  interpreter::copy_variable(&value, &symbol, sizeof(T));
 }
 
 #endif

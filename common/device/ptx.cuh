@@ -119,6 +119,9 @@ __device__ __forceinline__ void cp_async_wait_all() {
 /// x1 uses the addresses of lanes 0 to 7 only, x2 those of 0 to 15.
 /// @{
 
+/// Rows and columns of the square that four matrices make: a fragment of A, or two of B side by side.
+inline constexpr int kFragment = 16;
+
 /// Four matrices.
 __device__ __forceinline__ void ldmatrix_x4(uint32_t (&r)[4], const void* row) {
 #ifdef __CUDACC__

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "common/device/device.cuh"
-#include "common/harness/epilogue.h"
+#include "common/harness/problem/epilogue.h"
 
-using harness::Activation, harness::agrees, harness::expected;
+using harness::Activation, harness::agrees, harness::expected, harness::kActivation;
 
 namespace {
 
@@ -87,22 +87,22 @@ struct TanhOfAThird {
 }  // namespace
 
 TEST_CASE("activations agree with double precision") {
-  CHECK(wrong(Activation::kIdentity, gemm::Identity{}) == "");
-  CHECK(wrong(Activation::kLeakyRelu, gemm::LeakyRelu{}) == "");
-  CHECK(wrong(Activation::kRelu, gemm::Relu{}) == "");
-  CHECK(wrong(Activation::kGelu, gemm::GeluTanh{}) == "");
-  CHECK(wrong(Activation::kSilu, gemm::Silu{}) == "");
+  CHECK(wrong(kActivation<gemm::Identity>, gemm::Identity{}) == "");
+  CHECK(wrong(kActivation<gemm::LeakyRelu>, gemm::LeakyRelu{}) == "");
+  CHECK(wrong(kActivation<gemm::Relu>, gemm::Relu{}) == "");
+  CHECK(wrong(kActivation<gemm::GeluTanh>, gemm::GeluTanh{}) == "");
+  CHECK(wrong(kActivation<gemm::Silu>, gemm::Silu{}) == "");
 }
 
 TEST_CASE("planted errors are found") {
-  CHECK(wrong(Activation::kLeakyRelu, AddsOneFirst{}) != "");
-  CHECK(wrong(Activation::kLeakyRelu, AddsOneAfterwards{}) != "");
-  CHECK(wrong(Activation::kLeakyRelu, gemm::Relu{}) != "");
-  CHECK(wrong(Activation::kLeakyRelu, gemm::LeakyRelu{0.02f}) != "");
-  CHECK(wrong(Activation::kRelu, LosesNaN{}) != "");
-  CHECK(wrong(Activation::kSilu, NaNAtMinusInfinity{}) != "");
-  CHECK(wrong(Activation::kGelu, gemm::Silu{}) != "");
-  CHECK(wrong(Activation::kGelu, TanhOfAThird{}) != "");  // 0.0447 instead of 0.044715
+  CHECK(wrong(kActivation<gemm::LeakyRelu>, AddsOneFirst{}) != "");
+  CHECK(wrong(kActivation<gemm::LeakyRelu>, AddsOneAfterwards{}) != "");
+  CHECK(wrong(kActivation<gemm::LeakyRelu>, gemm::Relu{}) != "");
+  CHECK(wrong(kActivation<gemm::LeakyRelu>, gemm::LeakyRelu{0.02f}) != "");
+  CHECK(wrong(kActivation<gemm::Relu>, LosesNaN{}) != "");
+  CHECK(wrong(kActivation<gemm::Silu>, NaNAtMinusInfinity{}) != "");
+  CHECK(wrong(kActivation<gemm::GeluTanh>, gemm::Silu{}) != "");
+  CHECK(wrong(kActivation<gemm::GeluTanh>, TanhOfAThird{}) != "");  // 0.0447 instead of 0.044715
 }
 
 TEST_CASE("signs of zero, and limits") {
@@ -125,7 +125,7 @@ TEST_CASE("signs of zero, and limits") {
 TEST_CASE("the reference of GELU is the tanh form, in double precision") {
   for (double x = -6; x <= 6; x += 1 / 16.) {
     const double tanh_form = x / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
-    CHECK(std::fabs(expected(Activation::kGelu, x).value - tanh_form) <= 1e-15 * (1 + std::fabs(x)));
+    CHECK(std::fabs(expected(kActivation<gemm::GeluTanh>, x).value - tanh_form) <= 1e-15 * (1 + std::fabs(x)));
   }
 }
 

@@ -15,13 +15,13 @@ namespace gemm {
 class Divisor {
  public:
   /// @param value from 1 to 2^31 - 1
-  explicit constexpr Divisor(unsigned value)
-      : value_(value),
-        shift_(static_cast<unsigned>(31 + std::bit_width(value - 1))),
-        factor_(static_cast<unsigned>(((std::uint64_t{1} << shift_) + value - 1) / value)) {}
+  explicit constexpr Divisor(std::int64_t value)
+      : value_(static_cast<unsigned>(value)),
+        shift_(static_cast<unsigned>(31 + std::bit_width(value_ - 1))),
+        factor_(static_cast<unsigned>(((std::uint64_t{1} << shift_) + value_ - 1) / value_)) {}
 
-  /// The number itself.
-  GEMM_HOST_DEVICE constexpr operator unsigned() const { return value_; }
+  /// The number itself. By name: an int beside it becomes unsigned too.
+  GEMM_HOST_DEVICE constexpr unsigned value() const { return value_; }
   /// The quotient, rounded down. @param number up to 2^31 - 1
   GEMM_HOST_DEVICE constexpr unsigned divide(unsigned number) const {
     return static_cast<unsigned>(std::uint64_t{number} * factor_ >> shift_);  // factor_ is too large by less than 2^-31 of itself

@@ -29,6 +29,7 @@ namespace gemm {
 
 /// The epilogue that changes nothing. Any functor from float to float that is callable on host and device can stand in its place.
 struct Identity {
+  static constexpr char kName[] = "identity";                     ///< on command lines and in results
   GEMM_HOST_DEVICE float operator()(float x) const { return x; }  ///< x is a sum over k, before it is rounded to C's type
 };
 

@@ -12,6 +12,8 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <vector>
 
 namespace interpreter {
@@ -71,6 +73,9 @@ struct Diagnosis {
   /// The whole report, several lines.
   std::string text() const;
 };
+
+/// "   14 |   x[i] = 0;": a line of a source file as reports show it; empty where there is no such file or line.
+std::string quoted_line(const std::string& file, int line);
 
 /// Thrown by a launch that failed a check. Uncaught, it prints the report and ends the program with exit code 1.
 class KernelError : public std::runtime_error {
@@ -153,6 +158,9 @@ struct KernelProfile {
   std::vector<std::string> notes;
 };
 
+/// Notes of the same kind on what the host does: downloads of bytes that nothing has written. Since the program's start.
+std::vector<std::string> host_notes();
+
 /// The launches since the program's start or the last clear_profiles().
 const std::vector<KernelProfile>& profiles();
 void clear_profiles();  ///< forgets them; references from profiles() are invalid then
@@ -176,6 +184,8 @@ void copy_in(void* device, const void* host, std::size_t bytes);
 void copy_out(void* host, const void* device, std::size_t bytes);
 /// Device to device, as cudaMemcpy does; counts as written. @throws std::out_of_range outside one allocation.
 void copy_on_device(void* to, const void* from, std::size_t bytes);
+/// From or to a __device__ or __constant__ variable, which host code may not touch itself.
+void copy_variable(void* to, const void* from, std::size_t bytes);
 /// Sets bytes, as cudaMemset does. @throws std::out_of_range outside one allocation.
 void fill(void* device, int byte, std::size_t bytes);
 /// @}
@@ -191,9 +201,21 @@ struct Launch {
   void (*invoke)(const void* closure);  ///< calls the kernel with the closure's arguments
   const void* closure;
   std::size_t closure_bytes;
-  const char* name = nullptr;   ///< of the kernel; null: that of the function `kernel`
-  bool kernel_is_known = true;  ///< whether `kernel` is the kernel itself: not where only a call could choose it
+  const char* name = nullptr;              ///< of the kernel; null: that of the function `kernel`
+  bool kernel_is_known = true;             ///< whether `kernel` is the kernel itself: not where only a call could choose it
+  std::vector<const void*> pointers = {};  ///< by parameter: what it points to, null where it is no pointer; empty if not known
 };
+/// Launch::pointers of a kernel's arguments.
+template <class... Parameters>
+std::vector<const void*> pointers_among(const std::tuple<Parameters...>& arguments) {
+  const auto pointer = [](const auto& argument) -> const void* {
+    if constexpr (std::is_convertible_v<decltype(argument), const void*>)
+      return argument;
+    else
+      return nullptr;
+  };
+  return std::apply([&](const auto&... each) { return std::vector<const void*>{pointer(each)...}; }, arguments);
+}
 /// Runs every thread of `launch` to its end. @throws KernelError for the first failed check.
 void run(const Launch& launch);
 

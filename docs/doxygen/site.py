@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What Doxygen cannot do alone for the course's site; tools/setup/docs.sh and docs/Doxyfile call it, in the course's root.
+"""What Doxygen cannot do alone for the course's site; tools/command/subcommands/docs.py and docs/Doxyfile call it, in the course's root.
 
     site.py filter FILE           prints a Markdown file of GitHub's as Doxygen wants it, line for line
     site.py finish SITE TAGFILE   resolves links, adds pages for linked files that Doxygen has none for, checks the whole site
@@ -52,7 +52,7 @@ def repository_link(page: str, target: str) -> str:
 
 
 def convert_blocks(text: str) -> str:
-    """Formula blocks become Doxygen's; of the words after a fence, only the language stays."""
+    """Formula blocks and folds become Doxygen's; of the words after a fence, only the language stays."""
     lines, fence, is_formula = [], "", False
     for line in text.split("\n"):
         match = markdown.FENCE.match(line)
@@ -67,8 +67,17 @@ def convert_blocks(text: str) -> str:
             is_formula = words[:1] == ["math"]
             lines.append(r"\f[" if is_formula else fence + "".join(words[:1]))
         else:
-            lines.append(line)
+            lines.append(FOLD.sub(lambda match: fold(match[0]), line))
     return "\n".join(lines)
+
+
+FOLD = re.compile(r"^(<details>|<summary>.*</summary>|</details>)$")
+
+
+def fold(line: str) -> str:
+    """A line of a fold, <details>, as HTML that Doxygen copies: it would end the fold at the next paragraph."""
+    begin = "" if line.startswith("<summary>") else r"\htmlonly[block]"
+    return begin + line + ("" if line == "<details>" else r"\endhtmlonly")
 
 
 def convert_prose(page: str, text: str) -> str:

@@ -23,8 +23,8 @@ struct Tile {
   static constexpr int kThreadM = thread_m, kThreadN = thread_n;                 // a thread's part of it
   static constexpr int kThreadsM = kBlockM / kThreadM, kThreadsN = kBlockN / kThreadN;
   static constexpr int kThreads = kThreadsM * kThreadsN;
-  // Stores of an operand that is contiguous along k go to 8 rows of shared memory at once; 4 floats of padding put them into
-  // different banks and keep the rows aligned for 16-byte loads.
+  // A warp that copies an operand contiguous along k stores to two rows of shared memory at once, k and k + 4. 4 floats of padding
+  // put them 16 banks apart and keep the rows aligned for 16-byte loads.
   static constexpr int kPad = 4;
   // A thread's part is made of runs that one shared load reads: 16 bytes, or a single element.
   static constexpr int kRunM = kThreadM < kVectorWidth ? 1 : kVectorWidth, kRunN = kThreadN < kVectorWidth ? 1 : kVectorWidth;
@@ -56,7 +56,7 @@ __device__ void load_tile(float (&s)[Tile::kBlockK][kBlockMN + Tile::kPad], cons
     const int run = first + threadIdx.x;
     if (kRuns % Tile::kThreads != 0 && run >= kRuns) break;
     if (contiguous == Contiguous::kK) {
-      // Two runs are the 8 values of a slice, 32 bytes of float: one sector. Lanes go down the rows of A first.
+      // Two runs are the 8 values of a slice, 32 bytes of float: one sector. So neighbouring lanes share a row of A.
       const int k = run % 2 * kVectorWidth + run / (2 * kBlockMN) * 8, mn = run / 2 % kBlockMN;
       const int64_t valid = mn < g.mn_count ? g.k_count - (k_0 + k) : 0;
       const float4 v = device::load4(g.data + mn * g.mn_stride + (k_0 + k) * g.k_stride, g.k_stride, valid, g.vectors);
@@ -80,7 +80,10 @@ __device__ __forceinline__ void load_fragment(float (&r)[kCount], const float* s
   for (int i = 0; i < kCount; i += kRun) {
     if constexpr (kRun == kVectorWidth) {
       const float4 v = *reinterpret_cast<const float4*>(s + i / kRun * kStep);
-      r[i] = v.x, r[i + 1] = v.y, r[i + 2] = v.z, r[i + 3] = v.w;
+      r[i + 0] = v.x;
+      r[i + 1] = v.y;
+      r[i + 2] = v.z;
+      r[i + 3] = v.w;
     } else {
       r[i] = s[i * kStep];
     }
@@ -116,9 +119,12 @@ __global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(Matrix<const In> A
       load_fragment<Tile::kThreadM, Tile::kRunM, kStepM>(rA, &sA[k][thread_m]);
       load_fragment<Tile::kThreadN, Tile::kRunN, kStepN>(rB, &sB[k][thread_n]);
 #pragma unroll
-      for (int i = 0; i < Tile::kThreadM; ++i)
+      for (int i = 0; i < Tile::kThreadM; ++i) {
 #pragma unroll
-        for (int j = 0; j < Tile::kThreadN; ++j) rC[i][j] += rA[i] * rB[j];
+        for (int j = 0; j < Tile::kThreadN; ++j) {
+          rC[i][j] += rA[i] * rB[j];
+        }
+      }
     }
     __syncthreads();  // everybody has read the tiles before they are overwritten
   }
@@ -147,23 +153,23 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
   gemm::check(A, B, C);
   const int64_t tiles = ceil_div<int64_t>(C.rows, Tile::kBlockM) * ceil_div<int64_t>(C.cols, Tile::kBlockN);
   if (tiles == 0) return;
-
   // Strides become a layout once, here: four kernels, one for each pair of transpositions.
-  const auto launch = [&]<Contiguous a, Contiguous b>() {
-    const bool a_vectors = a == Contiguous::kK ? device::vectors_aligned(A.data, A.col_stride, A.row_stride)
-                                               : device::vectors_aligned(A.data, A.row_stride, A.col_stride);
-    const bool b_vectors = b == Contiguous::kK ? device::vectors_aligned(B.data, B.row_stride, B.col_stride)
-                                               : device::vectors_aligned(B.data, B.col_stride, B.row_stride);
+  const auto launch = [&](auto a, auto b) {
+    const bool a_vectors = a() == Contiguous::kK ? device::vectors_aligned(A.data, A.col_stride, A.row_stride)
+                                                 : device::vectors_aligned(A.data, A.row_stride, A.col_stride);
+    const bool b_vectors = b() == Contiguous::kK ? device::vectors_aligned(B.data, B.row_stride, B.col_stride)
+                                                 : device::vectors_aligned(B.data, B.col_stride, B.row_stride);
     const bool c_vectors = device::vectors_aligned(C.data, C.col_stride, C.row_stride);
-    device::launch(gemm_kernel<Tile, a, b, In, Out, Epilogue>, gemm::grid_size(tiles), Tile::kThreads, 0, A, B, C, a_vectors,
+    device::launch(gemm_kernel<Tile, a(), b(), In, Out, Epilogue>, gemm::grid_size(tiles), Tile::kThreads, 0, A, B, C, a_vectors,
                    b_vectors, c_vectors, epilogue);
   };
-  using enum Contiguous;
+  constexpr std::integral_constant<Contiguous, Contiguous::kK> kK;
+  constexpr std::integral_constant<Contiguous, Contiguous::kMN> kMN;
   const bool a_along_k = A.row_stride != 1 || A.col_stride == 1, b_along_k = B.col_stride != 1 && B.row_stride == 1;
-  if (a_along_k && b_along_k) launch.template operator()<kK, kK>();
-  if (a_along_k && !b_along_k) launch.template operator()<kK, kMN>();
-  if (!a_along_k && b_along_k) launch.template operator()<kMN, kK>();
-  if (!a_along_k && !b_along_k) launch.template operator()<kMN, kMN>();
+  if (a_along_k && b_along_k) launch(kK, kK);
+  if (a_along_k && !b_along_k) launch(kK, kMN);
+  if (!a_along_k && b_along_k) launch(kMN, kK);
+  if (!a_along_k && !b_along_k) launch(kMN, kMN);
 }
 
 using Inputs = gemm::TypeList<float, __half, __nv_bfloat16>;

@@ -3,19 +3,18 @@
 ///
 /// Changes since 02:
 /// - mma.sync instead of multiply-adds: a warp, not a thread, owns a part of the block's tile.
-/// - Tiles stay as they are in shared memory: 16-bit, rows along the contiguous index, swizzled instead of padded.
-/// - cp.async brings them there without a detour through registers.
+/// - cp.async copies tiles as they are, 16-bit, without a detour through registers; swizzled instead of padded.
 /// - ldmatrix brings fragments from there into registers, transposing them on the way where the layout asks for it.
 #pragma once
 
+#include "common/device/fallback.cuh"
 #include "common/device/store_fragments.cuh"
+#include "common/device/tile_source.cuh"
 #include "common/gemm/gemm.h"
 
 namespace step_03_tensor_core {
 
-using device::Contiguous, device::kChunk, gemm::ceil_div, gemm::Matrix;
-
-constexpr int kFragment = 16;  ///< rows and columns that one ldmatrix.x4 brings
+using device::Contiguous, device::kFragment, device::Operand, gemm::ceil_div, gemm::Matrix;
 
 /// What a block and a warp compute of C, and what follows from it.
 template <int block_m, int block_n, int block_k, int warp_m, int warp_n>
@@ -28,6 +27,7 @@ struct Tile {
   static constexpr int kStageElements = (kBlockM + kBlockN) * kBlockK;      // a tile of A, then one of B
   static constexpr int kSharedBytes = kStageElements * 2;
 
+  static_assert(kSharedBytes <= 227 * 1024, "no GPU has more shared memory for a block");
   static_assert(kThreads / 32 * device::kStoreFragmentsElements<kWarpN> * 4 <= kSharedBytes, "the epilogue uses the tiles' memory");
   static_assert(kWarpM % kFragment == 0 && kWarpN % kFragment == 0 && kBlockK % kFragment == 0, "warps multiply whole fragments");
   static_assert(kWarpsM * kWarpM == kBlockM && kWarpsN * kWarpN == kBlockN, "warps must tile the block");
@@ -41,135 +41,131 @@ __host__ __device__ constexpr int swizzled(int row, int chunk) {
   return row * kRow + (chunk ^ (row / kRowsPerLine % 8 & (kChunks - 1))) * 8;
 }
 
-/// An operand as a thread sees it: its share in copying tiles, which is the same chunk of every kStep-th row, and a lane's places
-/// for ldmatrix. Rows of a tile run along the contiguous index.
-template <class Tile, int kBlockMN, int kWarpMN, Contiguous contiguous, bool kIsB, class In>
-struct Operand {
-  static constexpr bool kAlongMN = contiguous == Contiguous::kMN, kChunks = contiguous != Contiguous::kNeither;
-  static constexpr int kRow = kAlongMN ? kBlockMN : Tile::kBlockK, kRows = kAlongMN ? Tile::kBlockK : kBlockMN;
-  static constexpr int kRowChunks = kRow / kChunk<In>, kStep = Tile::kThreads / kRowChunks;
-  static constexpr int kOffsets = (kAlongMN ? kWarpMN : Tile::kBlockK) / kFragment;
-  static_assert(kStep % 8 == 0 && kRows % kStep == 0, "the swizzle must be the same in all rows that a thread copies");
-
-  /// @param g the operand, k along its columns  @param mn_0, warp_mn the first row of the block in it, of the warp in the block
-  __device__ __forceinline__ Operand(const Matrix<const In>& g, int64_t mn_0, int warp_mn)
-      : row(threadIdx.x / kRowChunks),
-        first(threadIdx.x % kRowChunks * kChunk<In>),
-        row_stride(kAlongMN ? g.col_stride : g.row_stride),
-        k_stride(contiguous == Contiguous::kK ? 1 : g.col_stride) {
-    // Where rows end, nothing is read, and zeros come instead, as beyond k.
-    const int count = static_cast<int>(min(g.rows - mn_0, static_cast<int64_t>(kBlockMN)));
-    left = count - (kAlongMN ? first : row);
-    source = kAlongMN ? g.at(mn_0 + first, row) : g.at(mn_0 + row, first);
-    whole = kChunks && (!kAlongMN || count % kChunk<In> == 0);
-
-    // Fragments are four matrices of 8 x 8, in the order in which mma.sync wants them: A's go down m first, B's along k.
-    const int lane = threadIdx.x % 32, mn_half = kIsB ? lane / 16 : lane / 8 % 2, k_half = kIsB ? lane / 8 % 2 : lane / 16;
-    const int mn = warp_mn + 8 * mn_half + (kAlongMN ? 0 : lane % 8), k = 8 * k_half + (kAlongMN ? lane % 8 : 0);
+/// Starts copying the next tile of g to s, a whole one: each thread the same chunk of every kStep-th row.
+template <class Source, class In>
+__device__ __forceinline__ void copy_whole_tile(Source& g, In* s) {
+  In* const first = s + swizzled<Source::kRow>(g.row(), g.chunk());
+  const In* from = g.data();
 #pragma unroll
-    for (int i = 0; i < kOffsets; ++i)
-      offset[i] = kAlongMN ? swizzled<kRow>(k, (mn + i * kFragment) / 8) : swizzled<kRow>(mn, (k + i * kFragment) / 8);
+  for (int i = 0; i < Source::kRows; i += Source::kStep) {  // the swizzle is the same every eight rows
+    In* const to = Source::kStep % 8 == 0 ? first + i * Source::kRow : s + swizzled<Source::kRow>(g.row() + i, g.chunk());
+    device::cp_async_cg_16_if(g.has_chunk(i), to, from);
+    from += Source::kStep * g.row_stride();
   }
+  g.next_tile();
+}
+/// The same for any tile, zeros where g has ended; k_left is how much of k is left.
+template <class Source, class In>
+__device__ __forceinline__ void copy_tile(Source& g, In* s, int64_t k_left) {
+  if (g.ends_with_chunk() && k_left >= Source::kBlockK) return copy_whole_tile(g, s);
+  In* const first = s + swizzled<Source::kRow>(g.row(), g.chunk());
+#pragma unroll 4
+  for (int i = 0; i < Source::kRows; i += Source::kStep) {
+    In* const to = Source::kStep % 8 == 0 ? first + i * Source::kRow : s + swizzled<Source::kRow>(g.row() + i, g.chunk());
+    device::copy_chunk(to, g.data() + i * g.row_stride(), g.elements(i, k_left));
+  }
+  g.next_tile();
+}
 
-  /// Starts copying the next tile to s; k_left is how much of k is left.
-  __device__ __forceinline__ void copy(In* s, int64_t k_left) {
-    In* const to = s + swizzled<kRow>(row, first / kChunk<In>);
-    if (whole && k_left >= Tile::kBlockK) {
-      const In* from = source;
+/// A lane's places for ldmatrix in the tiles of an operand: kCount fragments, from row `warp_mn` of A or column `warp_mn` of B on.
+template <class Layout, int kCount, class In>
+struct FragmentLoad {
+  static constexpr int kRow = Layout::kRow, kOffsets = Layout::kAlongMN ? kCount : Layout::kBlockK / kFragment;
+  __device__ __forceinline__ explicit FragmentLoad(int warp_mn) {  ///< the same for all tiles
+    // Four matrices of 8 x 8, in the order in which mma.sync wants them: A's go down m first, B's along k.
+    const int lane = threadIdx.x % 32, low = lane / 8 % 2, high = lane / 16;
+    const int mn = warp_mn + 8 * (Layout::kIsA ? low : high) + (Layout::kAlongMN ? 0 : lane % 8);
+    const int k = 8 * (Layout::kIsA ? high : low) + (Layout::kAlongMN ? lane % 8 : 0);
 #pragma unroll
-      for (int i = 0; i < kRows; i += kStep, from += kStep * row_stride)
-        device::cp_async_cg_16_if((kAlongMN ? 0 : i) < left, to + i * kRow, from);
-    } else {
-      const int depth = static_cast<int>(min(k_left, static_cast<int64_t>(Tile::kBlockK)));
-#pragma unroll(kChunks ? 4 : 1)
-      for (int i = 0; i < kRows; i += kStep)
-        device::copy_chunk(to + i * kRow, source + i * row_stride, k_stride,
-                           kAlongMN ? (row + i < depth ? left : 0) : (i < left ? depth - first : 0), kChunks);
+    for (int i = 0; i < kOffsets; ++i) {
+      offset[i] = Layout::kAlongMN ? swizzled<kRow>(k, (mn + i * kFragment) / 8) : swizzled<kRow>(mn, (k + i * kFragment) / 8);
     }
-    source += Tile::kBlockK * k_stride;
   }
-
-  /// Loads fragment i of the warp's rows, slice `slice` of tile s.
-  __device__ __forceinline__ void load(uint32_t (&r)[4], const In* s, int i, int slice) const {
-    if constexpr (kAlongMN)
-      device::ldmatrix_x4_trans(r, s + offset[i] + slice * kFragment * kRow);
-    else
-      device::ldmatrix_x4(r, s + offset[slice] + i * kFragment * kRow);
+  /// Loads the fragments of one slice, kFragment of k, of tile s.
+  __device__ __forceinline__ void load(uint32_t (&r)[kCount][4], const In* s, int slice) const {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      if constexpr (Layout::kAlongMN) {
+        device::ldmatrix_x4_trans(r[i], s + offset[i] + slice * kFragment * kRow);
+      } else {
+        device::ldmatrix_x4(r[i], s + offset[slice] + i * kFragment * kRow);
+      }
+    }
   }
-
-  int row, first;                // of this thread's first chunk in a tile: row, and element in the row
-  int left;                      // rows of the operand from there on; if rows run along mn, elements of this row
-  bool whole;                    // all that the block copies is aligned chunks, each of which exists or does not, but for k
-  int64_t row_stride, k_stride;  // of the operand, in elements
-  const In* source;              // this thread's first chunk of the next tile
-  int offset[kOffsets];          // in a tile; computed once, because the instruction's address cannot hold an XOR
+  int offset[kOffsets];  // computed once, because the instruction's address cannot hold an XOR
 };
 
 /// One block, one kBlockM x kBlockN tile of C. `c_chunks`: the rows of C are aligned chunks.
 template <class Tile, Contiguous a_contiguous, Contiguous b_contiguous, class In, class Out, class Epilogue>
 __global__ __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm) void gemm_kernel(Matrix<const In> A, Matrix<const In> B,
                                                                                   Matrix<Out> C, bool c_chunks, Epilogue epilogue) {
-  In* const sA = device::dynamic_smem<In>();          // (kBlockM, kBlockK), or the other way round
-  In* const sB = sA + Tile::kBlockM * Tile::kBlockK;  // (kBlockN, kBlockK), or the other way round
-  constexpr int kFragmentsM = Tile::kWarpM / kFragment, kFragmentsN = Tile::kWarpN / kFragment;
+  using TileA = device::TileLayout<Operand::kA, a_contiguous, Tile::kBlockM, Tile::kBlockK>;
+  using TileB = device::TileLayout<Operand::kB, b_contiguous, Tile::kBlockN, Tile::kBlockK>;
+  constexpr int kTileA = Tile::kBlockM * Tile::kBlockK;  // elements, before B's begin
+  constexpr int kFragmentsM = Tile::kWarpM / kFragment, kFragmentsN = Tile::kWarpN / kFragment, kSlices = Tile::kBlockK / kFragment;
+  In* const sAB = device::dynamic_smem<In>();  // (kBlockM, kBlockK) of A and (kBlockN, kBlockK) of B, or the other way round
 
   // 1. Which tile is mine? The blocks lie row by row over C.
   const auto tiles_n = static_cast<unsigned>(ceil_div<int64_t>(C.cols, Tile::kBlockN));  // < 2^31, as the grid
   const int64_t m_0 = int64_t{blockIdx.x / tiles_n} * Tile::kBlockM, n_0 = int64_t{blockIdx.x % tiles_n} * Tile::kBlockN;
   const int warp = threadIdx.x / 32, warp_m = warp / Tile::kWarpsN * Tile::kWarpM, warp_n = warp % Tile::kWarpsN * Tile::kWarpN;
-  Operand<Tile, Tile::kBlockM, Tile::kWarpM, a_contiguous, false, In> gA(A, m_0, warp_m);
-  Operand<Tile, Tile::kBlockN, Tile::kWarpN, b_contiguous, true, In> gB(B.transposed(), n_0, warp_n);
+  device::TileSource<TileA, Tile::kThreads, In> gA(A, m_0);
+  const FragmentLoad<TileA, kFragmentsM, In> fragments_of_a(warp_m);
+  device::TileSource<TileB, Tile::kThreads, In> gB(B.transposed(), n_0);
+  const FragmentLoad<TileB, kFragmentsN, In> fragments_of_b(warp_n);
 
   // 2. Main loop
   float rC[kFragmentsM][2 * kFragmentsN][4] = {};  // mma.sync has 8 columns: two of them for each fragment of B
-  uint32_t rA[kFragmentsM][4], rB[kFragmentsN][4];
-  const auto copy = [&](int64_t k_left) {
-    gA.copy(sA, k_left);
-    gB.copy(sB, k_left);
+  struct Fragments {
+    uint32_t A[kFragmentsM][4], B[kFragmentsN][4];
+  } rAB;
+  const auto copy = [&](In* s, int64_t k_left) {
+    copy_tile(gA, s, k_left);
+    copy_tile(gB, s + kTileA, k_left);
   };
-  const auto load = [&](int slice) {
-#pragma unroll
-    for (int i = 0; i < kFragmentsM; ++i) gA.load(rA[i], sA, i, slice);
-#pragma unroll
-    for (int j = 0; j < kFragmentsN; ++j) gB.load(rB[j], sB, j, slice);
+  const auto load = [&](Fragments& r, const In* s, int slice) {
+    fragments_of_a.load(r.A, s, slice);
+    fragments_of_b.load(r.B, s + kTileA, slice);
   };
-  const auto multiply = [&] {
+  const auto multiply = [&](const Fragments& r) {
 #pragma unroll
-    for (int i = 0; i < kFragmentsM; ++i)
+    for (int i = 0; i < kFragmentsM; ++i) {
 #pragma unroll
-      for (int there = 0; there < 2 * kFragmentsN; ++there) {
-        const int j = i % 2 ? 2 * kFragmentsN - 1 - there : there;  // and back: at the turn, the same fragment of B serves twice
-        device::mma_m16n8k16<In>(rC[i][j], rA[i], {rB[j / 2][j % 2 * 2], rB[j / 2][j % 2 * 2 + 1]});
+      for (int step = 0; step < 2 * kFragmentsN; ++step) {
+        // Along one row, back along the next one: at the turn, the same fragment of B serves twice.
+        const int j = i % 2 == 0 ? step : 2 * kFragmentsN - 1 - step;
+        device::mma_m16n8k16<In>(rC[i][j], r.A[i], {r.B[j / 2][j % 2 * 2], r.B[j / 2][j % 2 * 2 + 1]});
       }
+    }
   };
-
   for (int64_t k_left = A.cols; k_left > 0; k_left -= Tile::kBlockK) {
-    copy(k_left);
+    copy(sAB, k_left);
     device::cp_async_wait_all();
     __syncthreads();  // the tiles are complete before anybody reads them
 #pragma unroll
-    for (int slice = 0; slice < Tile::kBlockK / kFragment; ++slice) {
-      load(slice);
-      multiply();
+    for (int slice = 0; slice < kSlices; ++slice) {
+      load(rAB, sAB, slice);
+      multiply(rAB);
     }
     __syncthreads();  // everybody has read the tiles before they are overwritten
   }
 
   // 3. Epilogue, in the memory of the tiles
-  Out* const sC = reinterpret_cast<Out*>(sA) + warp * device::kStoreFragmentsElements<Tile::kWarpN>;
+  Out* const sC = reinterpret_cast<Out*>(sAB) + warp * device::kStoreFragmentsElements<Tile::kWarpN>;
   device::store_fragments(rC, sC, C, m_0 + warp_m, n_0 + warp_n, c_chunks, epilogue);
 }
 
 template <class Tile, class In, class Out, class Epilogue>
 void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilogue) {
   gemm::check(A, B, C);
-  const int64_t tiles = ceil_div<int64_t>(C.rows, Tile::kBlockM) * ceil_div<int64_t>(C.cols, Tile::kBlockN);
-  if (tiles == 0) return;
+  const int64_t tiles_m = ceil_div<int64_t>(C.rows, Tile::kBlockM), tiles_n = ceil_div<int64_t>(C.cols, Tile::kBlockN);
+  if (tiles_m * tiles_n == 0) return;
+  if (!device::in_chunks(A) || !device::in_chunks(B)) return device::fallback_gemm(A, B, C, epilogue);
 
-  // Strides become a layout once, here: a kernel for each pair of transpositions, and one for all that has no aligned chunks.
-  device::with_contiguous(A, B, [&]<Contiguous a, Contiguous b>() {
-    device::launch(gemm_kernel<Tile, a, b, In, Out, Epilogue>, gemm::grid_size(tiles), Tile::kThreads, Tile::kSharedBytes, A, B, C,
-                   device::chunks_aligned(C.data, C.col_stride, C.row_stride), epilogue);
+  // Strides become a layout once, here: a kernel for each pair of transpositions.
+  device::with_contiguous(A, B, [&](auto a, auto b) {
+    device::launch(gemm_kernel<Tile, a(), b(), In, Out, Epilogue>, gemm::grid_size(tiles_m * tiles_n), Tile::kThreads,
+                   Tile::kSharedBytes, A, B, C, device::chunks_aligned(C.data, C.col_stride, C.row_stride), epilogue);
   });
 }
 

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "common/harness/conformance.h"
+#include "common/harness/conformance/conformance.h"
 
 TEST_CASE("step 03_tensor_core conforms") { harness::check_conformance(harness::this_step()); }
 TEST_CASE("step 03_tensor_core: the unit test of the lessons") { harness::check_lesson_problem(harness::this_step()); }

@@ -7,14 +7,16 @@
 /// - Two sets of fragments in registers: the next slice's are loaded before this slice's are multiplied, across tiles too.
 #pragma once
 
+#include "common/device/fallback.cuh"
+#include "common/device/learnt/fragment_load.cuh"
+#include "common/device/learnt/tile_copy.cuh"
 #include "common/device/store_fragments.cuh"
 #include "common/gemm/gemm.h"
 
 namespace step_04_pipelined_num_stages {
 
-using device::Contiguous, device::kChunk, gemm::ceil_div, gemm::Matrix;
-
-constexpr int kFragment = 16;  ///< rows and columns that one ldmatrix.x4 brings
+using device::Contiguous, device::kFragment, device::Operand, gemm::ceil_div, gemm::Matrix;
+using learnt::copy_tile, learnt::copy_whole_tile, learnt::FragmentLoad;
 
 /// What a block and a warp compute of C, and what follows from it.
 template <int block_m, int block_n, int block_k, int warp_m, int warp_n, int num_stages>
@@ -28,172 +30,132 @@ struct Tile {
   static constexpr int kStageElements = (kBlockM + kBlockN) * kBlockK;      // a tile of A, then one of B
   static constexpr int kSharedBytes = kStageElements * 2 * kNumStages;
 
-  static_assert(kNumStages >= 1 && kSharedBytes <= 227 * 1024, "no GPU has more shared memory for a block");
+  static_assert(kSharedBytes <= 227 * 1024, "no GPU has more shared memory for a block");
   static_assert(kThreads / 32 * device::kStoreFragmentsElements<kWarpN> * 4 <= kSharedBytes, "the epilogue uses the tiles' memory");
   static_assert(kWarpM % kFragment == 0 && kWarpN % kFragment == 0 && kBlockK % (2 * kFragment) == 0, "two sets of fragments");
   static_assert(kWarpsM * kWarpM == kBlockM && kWarpsN * kWarpN == kBlockN, "warps must tile the block");
 };
 
-/// Place of a chunk in a tile whose rows have kRow elements. Eight lanes of ldmatrix read the same chunk of eight rows: were these
-/// below each other, all would want the same banks. XOR puts them into different ones, and no memory is lost.
-template <int kRow>
-__host__ __device__ constexpr int swizzled(int row, int chunk) {
-  constexpr int kChunks = kRow / 8, kRowsPerLine = kChunks < 8 ? 8 / kChunks : 1;  // rows in the 128 bytes of all banks
-  return row * kRow + (chunk ^ (row / kRowsPerLine % 8 & (kChunks - 1))) * 8;
-}
+/// Where a block stands in its ring of stages in shared memory, each a tile of A and one of B.
+template <int kStages>
+struct Ring {
+  static constexpr int kAhead = kStages > 1 ? kStages - 1 : 1;  // tiles on their way while one is multiplied
 
-/// An operand as a thread sees it: its share in copying tiles, which is the same chunk of every kStep-th row, and a lane's places
-/// for ldmatrix. Rows of a tile run along the contiguous index.
-template <class Tile, int kBlockMN, int kWarpMN, Contiguous contiguous, bool kIsB, class In>
-struct Operand {
-  static constexpr bool kAlongMN = contiguous == Contiguous::kMN, kChunks = contiguous != Contiguous::kNeither;
-  static constexpr int kRow = kAlongMN ? kBlockMN : Tile::kBlockK, kRows = kAlongMN ? Tile::kBlockK : kBlockMN;
-  static constexpr int kRowChunks = kRow / kChunk<In>, kStep = Tile::kThreads / kRowChunks;
-  static constexpr int kOffsets = (kAlongMN ? kWarpMN : Tile::kBlockK) / kFragment;
-  static_assert(kStep % 8 == 0 && kRows % kStep == 0, "the swizzle must be the same in all rows that a thread copies");
+  /// The stage of the next tile.
+  __host__ __device__ constexpr int next() const { return stage + 1 < kStages ? stage + 1 : 0; }
+  /// The stage of the tile before.
+  __host__ __device__ constexpr int previous() const { return stage > 0 ? stage - 1 : kStages - 1; }
 
-  /// @param g the operand, k along its columns  @param mn_0, warp_mn the first row of the block in it, of the warp in the block
-  __device__ __forceinline__ Operand(const Matrix<const In>& g, int64_t mn_0, int warp_mn)
-      : row(threadIdx.x / kRowChunks),
-        first(threadIdx.x % kRowChunks * kChunk<In>),
-        row_stride(kAlongMN ? g.col_stride : g.row_stride),
-        k_stride(contiguous == Contiguous::kK ? 1 : g.col_stride) {
-    // Where rows end, nothing is read, and zeros come instead, as beyond k.
-    const int count = static_cast<int>(min(g.rows - mn_0, static_cast<int64_t>(kBlockMN)));
-    left = count - (kAlongMN ? first : row);
-    source = kAlongMN ? g.at(mn_0 + first, row) : g.at(mn_0 + row, first);
-    whole = kChunks && (!kAlongMN || count % kChunk<In> == 0);
-
-    // Fragments are four matrices of 8 x 8, in the order in which mma.sync wants them: A's go down m first, B's along k.
-    const int lane = threadIdx.x % 32, mn_half = kIsB ? lane / 16 : lane / 8 % 2, k_half = kIsB ? lane / 8 % 2 : lane / 16;
-    const int mn = warp_mn + 8 * mn_half + (kAlongMN ? 0 : lane % 8), k = 8 * k_half + (kAlongMN ? lane % 8 : 0);
-#pragma unroll
-    for (int i = 0; i < kOffsets; ++i)
-      offset[i] = kAlongMN ? swizzled<kRow>(k, (mn + i * kFragment) / 8) : swizzled<kRow>(mn, (k + i * kFragment) / 8);
-  }
-
-  /// Starts copying the next tile to s; k_left is how much of k is left. `kWhole`: it is known to be whole.
-  template <bool kWhole = false>
-  __device__ __forceinline__ void copy(In* s, int64_t k_left) {
-    In* const to = s + swizzled<kRow>(row, first / kChunk<In>);
-    if (kWhole || (whole && k_left >= Tile::kBlockK)) {
-      const In* from = source;
-#pragma unroll
-      for (int i = 0; i < kRows; i += kStep, from += kStep * row_stride)
-        device::cp_async_cg_16_if((kAlongMN ? 0 : i) < left, to + i * kRow, from);
-    } else {
-      const int depth = static_cast<int>(min(k_left, static_cast<int64_t>(Tile::kBlockK)));
-#pragma unroll(kChunks ? 4 : 1)
-      for (int i = 0; i < kRows; i += kStep)
-        device::copy_chunk(to + i * kRow, source + i * row_stride, k_stride,
-                           kAlongMN ? (row + i < depth ? left : 0) : (i < left ? depth - first : 0), kChunks);
-    }
-    source += Tile::kBlockK * k_stride;
-  }
-
-  /// Loads fragment i of the warp's rows, slice `slice` of tile s.
-  __device__ __forceinline__ void load(uint32_t (&r)[4], const In* s, int i, int slice) const {
-    if constexpr (kAlongMN)
-      device::ldmatrix_x4_trans(r, s + offset[i] + slice * kFragment * kRow);
-    else
-      device::ldmatrix_x4(r, s + offset[slice] + i * kFragment * kRow);
-  }
-
-  int row, first;                // of this thread's first chunk in a tile: row, and element in the row
-  int left;                      // rows of the operand from there on; if rows run along mn, elements of this row
-  bool whole;                    // all that the block copies is aligned chunks, each of which exists or does not, but for k
-  int64_t row_stride, k_stride;  // of the operand, in elements
-  const In* source;              // this thread's first chunk of the next tile
-  int offset[kOffsets];          // in a tile; computed once, because the instruction's address cannot hold an XOR
+  int stage = 0;  // of the tile that is multiplied
 };
 
 /// One block, one kBlockM x kBlockN tile of C. `c_chunks`: the rows of C are aligned chunks.
 template <class Tile, Contiguous a_contiguous, Contiguous b_contiguous, class In, class Out, class Epilogue>
 __global__ __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm) void gemm_kernel(Matrix<const In> A, Matrix<const In> B,
                                                                                   Matrix<Out> C, bool c_chunks, Epilogue epilogue) {
-  In* const sA = device::dynamic_smem<In>();          // (kBlockM, kBlockK), or the other way round
-  In* const sB = sA + Tile::kBlockM * Tile::kBlockK;  // (kBlockN, kBlockK), or the other way round
-  constexpr int kFragmentsM = Tile::kWarpM / kFragment, kFragmentsN = Tile::kWarpN / kFragment, kStageSize = Tile::kStageElements;
+  using TileA = device::TileLayout<Operand::kA, a_contiguous, Tile::kBlockM, Tile::kBlockK>;
+  using TileB = device::TileLayout<Operand::kB, b_contiguous, Tile::kBlockN, Tile::kBlockK>;
+  constexpr int kTileA = Tile::kBlockM * Tile::kBlockK;  // elements, before B's begin
+  constexpr int kFragmentsM = Tile::kWarpM / kFragment, kFragmentsN = Tile::kWarpN / kFragment, kSlices = Tile::kBlockK / kFragment;
+  In* const sAB = device::dynamic_smem<In>();  // (kBlockM, kBlockK) of A and (kBlockN, kBlockK) of B, or the other way round
 
   // 1. Which tile is mine? The blocks lie row by row over C.
   const auto tiles_n = static_cast<unsigned>(ceil_div<int64_t>(C.cols, Tile::kBlockN));  // < 2^31, as the grid
   const int64_t m_0 = int64_t{blockIdx.x / tiles_n} * Tile::kBlockM, n_0 = int64_t{blockIdx.x % tiles_n} * Tile::kBlockN;
   const int warp = threadIdx.x / 32, warp_m = warp / Tile::kWarpsN * Tile::kWarpM, warp_n = warp % Tile::kWarpsN * Tile::kWarpN;
-  Operand<Tile, Tile::kBlockM, Tile::kWarpM, a_contiguous, false, In> gA(A, m_0, warp_m);
-  Operand<Tile, Tile::kBlockN, Tile::kWarpN, b_contiguous, true, In> gB(B.transposed(), n_0, warp_n);
+  device::TileSource<TileA, Tile::kThreads, In> gA(A, m_0);
+  const FragmentLoad<TileA, kFragmentsM, In> fragments_of_a(warp_m);
+  device::TileSource<TileB, Tile::kThreads, In> gB(B.transposed(), n_0);
+  const FragmentLoad<TileB, kFragmentsN, In> fragments_of_b(warp_n);
 
   // 2. Main loop
   float rC[kFragmentsM][2 * kFragmentsN][4] = {};  // mma.sync has 8 columns: two of them for each fragment of B
-  uint32_t rA[2][kFragmentsM][4], rB[2][kFragmentsN][4];
-  const auto load = [&](int set, int stage, int slice) {
-#pragma unroll
-    for (int i = 0; i < kFragmentsM; ++i) gA.load(rA[set][i], sA + stage * kStageSize, i, slice);
-#pragma unroll
-    for (int j = 0; j < kFragmentsN; ++j) gB.load(rB[set][j], sB + stage * kStageSize, j, slice);
+  struct Fragments {
+    uint32_t A[kFragmentsM][4], B[kFragmentsN][4];
+  } rAB[2];  // one set is loaded while the other one is multiplied
+  const auto copy = [&](In* s, int64_t k_left) {
+    copy_tile(gA, s, k_left);
+    copy_tile(gB, s + kTileA, k_left);
   };
-  const auto multiply = [&](int set) {
+  const auto load = [&](Fragments& r, const In* s, int slice) {
+    fragments_of_a.load(r.A, s, slice);
+    fragments_of_b.load(r.B, s + kTileA, slice);
+  };
+  const auto multiply = [&](const Fragments& r) {
 #pragma unroll
-    for (int i = 0; i < kFragmentsM; ++i)
+    for (int i = 0; i < kFragmentsM; ++i) {
 #pragma unroll
-      for (int there = 0; there < 2 * kFragmentsN; ++there) {
-        const int j = i % 2 ? 2 * kFragmentsN - 1 - there : there;  // and back: at the turn, the same fragment of B serves twice
-        device::mma_m16n8k16<In>(rC[i][j], rA[set][i], {rB[set][j / 2][j % 2 * 2], rB[set][j / 2][j % 2 * 2 + 1]});
+      for (int step = 0; step < 2 * kFragmentsN; ++step) {
+        // Along one row, back along the next one: at the turn, the same fragment of B serves twice.
+        const int j = i % 2 == 0 ? step : 2 * kFragmentsN - 1 - step;
+        device::mma_m16n8k16<In>(rC[i][j], r.A[i], {r.B[j / 2][j % 2 * 2], r.B[j / 2][j % 2 * 2 + 1]});
       }
+    }
   };
-
-  constexpr int kStages = Tile::kNumStages, kAhead = kStages > 1 ? kStages - 1 : 1, kSlices = Tile::kBlockK / kFragment;
+  Ring<Tile::kNumStages> ring;
+  constexpr int kAhead = ring.kAhead, kAheadK = kAhead * Tile::kBlockK;
 #pragma unroll 1  // in one case, nvcc 13.0.88 unrolled it by two and left two of five copies out
-  for (int i = 0; i < kAhead; ++i, device::cp_async_commit_group())  // past the end of k zeros
-    gA.copy(sA + i * kStageSize, A.cols - i * Tile::kBlockK), gB.copy(sB + i * kStageSize, A.cols - i * Tile::kBlockK);
+  for (int i = 0; i < kAhead; ++i) {
+    copy(sAB + i * Tile::kStageElements, A.cols - i * Tile::kBlockK);  // past the end of k zeros
+    device::cp_async_commit_group();
+  }
   device::cp_async_wait_group<kAhead - 1>();
   __syncthreads();  // the first stage is complete before anybody reads it
-  load(0, 0, 0);
-  int stage = 0;
-  const auto multiply_tile = [&]<bool kWhole>(int64_t k_left) {
-    const int free = stage > 0 ? stage - 1 : kStages - 1;  // everybody has read it: that was before the last barrier
-    // After the last tile, fragments are loaded once more, for nothing: a branch would cost more.
-    const int next = !kWhole && k_left <= Tile::kBlockK ? stage : stage + 1 < kStages ? stage + 1 : 0;
-    const auto refill = [&](auto& operand, In* s) {
-      if (kWhole || k_left > kAhead * Tile::kBlockK)
-        operand.template copy<kWhole>(s + free * kStageSize, k_left - kAhead * Tile::kBlockK);
+  load(rAB[0], sAB, 0);
+  const auto multiply_tile = [&](auto is_checked, int64_t k_left) {
+    const int free_stage = ring.previous();  // everybody has read it: that was before the last barrier
+    // After the last tile, fragments are loaded once more, from the same stage and for nothing: a branch would cost more.
+    const int next = is_checked() && k_left <= Tile::kBlockK ? ring.stage : ring.next();
+    const auto refill = [&](auto& g, In* s) {
+      if (!is_checked()) copy_whole_tile(g, s + free_stage * Tile::kStageElements);
+      if (is_checked() && k_left > kAheadK) copy_tile(g, s + free_stage * Tile::kStageElements, k_left - kAheadK);
     };
 #pragma unroll
     for (int slice = 0; slice + 1 < kSlices; ++slice) {
-      load((slice + 1) % 2, stage, slice + 1);
-      multiply(slice % 2);
-      if (kStages > 1 && slice == 0) refill(gA, sA);
-      if (kStages > 1 && slice == (kSlices > 2)) refill(gB, sB);
+      load(rAB[(slice + 1) % 2], sAB + ring.stage * Tile::kStageElements, slice + 1);
+      multiply(rAB[slice % 2]);
+      if (Tile::kNumStages > 1 && slice == 0) refill(gA, sAB);
+      if (Tile::kNumStages > 1 && slice == (kSlices > 2 ? 1 : 0)) refill(gB, sAB + kTileA);
     }
-    if (kStages == 1) __syncthreads(), refill(gA, sA), refill(gB, sB);  // now everybody has read the only stage
+    if (Tile::kNumStages == 1) {
+      __syncthreads();  // now everybody has read the only stage
+      refill(gA, sAB);
+      refill(gB, sAB + kTileA);
+    }
     device::cp_async_commit_group();  // past the end of k an empty one, so that counting groups still counts tiles
     device::cp_async_wait_group<kAhead - 1>();
-    __syncthreads();  // `next` is complete before anybody reads it; everybody has read `stage` before it is refilled
-    load(0, next, 0);
-    multiply(1);
-    stage = next;
+    __syncthreads();  // the next stage is complete before anybody reads it; everybody has read this one before it is refilled
+    load(rAB[0], sAB + next * Tile::kStageElements, 0);
+    multiply(rAB[1]);  // the last slice
+    ring.stage = next;
   };
   int64_t k_left = A.cols;
-  const bool whole = gA.whole && gB.whole;  // then no branch parts the products, and copies mix with them
-  for (; whole && k_left >= (kAhead + 1) * Tile::kBlockK; k_left -= Tile::kBlockK) multiply_tile.template operator()<true>(k_left);
-  for (; k_left > 0; k_left -= Tile::kBlockK) multiply_tile.template operator()<false>(k_left);
+  // Where no chunk is split, no branch parts the products, and copies mix with them.
+  for (; gA.ends_with_chunk() && gB.ends_with_chunk() && k_left >= kAheadK + Tile::kBlockK; k_left -= Tile::kBlockK) {
+    multiply_tile(std::false_type{}, k_left);
+  }
+  for (; k_left > 0; k_left -= Tile::kBlockK) {
+    multiply_tile(std::true_type{}, k_left);
+  }
   device::cp_async_wait_group<0>();  // where k is short, zeros may still be on their way to later stages
   __syncthreads();                   // everybody has read the last stage before the epilogue overwrites it
 
   // 3. Epilogue, in the memory of the tiles
-  Out* const sC = reinterpret_cast<Out*>(sA) + warp * device::kStoreFragmentsElements<Tile::kWarpN>;
+  Out* const sC = reinterpret_cast<Out*>(sAB) + warp * device::kStoreFragmentsElements<Tile::kWarpN>;
   device::store_fragments(rC, sC, C, m_0 + warp_m, n_0 + warp_n, c_chunks, epilogue);
 }
 
 template <class Tile, class In, class Out, class Epilogue>
 void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilogue) {
   gemm::check(A, B, C);
-  const int64_t tiles = ceil_div<int64_t>(C.rows, Tile::kBlockM) * ceil_div<int64_t>(C.cols, Tile::kBlockN);
-  if (tiles == 0) return;
+  const int64_t tiles_m = ceil_div<int64_t>(C.rows, Tile::kBlockM), tiles_n = ceil_div<int64_t>(C.cols, Tile::kBlockN);
+  if (tiles_m * tiles_n == 0) return;
+  if (!device::in_chunks(A) || !device::in_chunks(B)) return device::fallback_gemm(A, B, C, epilogue);
 
-  // Strides become a layout once, here: a kernel for each pair of transpositions, and one for all that has no aligned chunks.
-  device::with_contiguous(A, B, [&]<Contiguous a, Contiguous b>() {
-    device::launch(gemm_kernel<Tile, a, b, In, Out, Epilogue>, gemm::grid_size(tiles), Tile::kThreads, Tile::kSharedBytes, A, B, C,
-                   device::chunks_aligned(C.data, C.col_stride, C.row_stride), epilogue);
+  // Strides become a layout once, here: a kernel for each pair of transpositions.
+  device::with_contiguous(A, B, [&](auto a, auto b) {
+    device::launch(gemm_kernel<Tile, a(), b(), In, Out, Epilogue>, gemm::grid_size(tiles_m * tiles_n), Tile::kThreads,
+                   Tile::kSharedBytes, A, B, C, device::chunks_aligned(C.data, C.col_stride, C.row_stride), epilogue);
   });
 }
 

@@ -9,14 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "common/harness/ncu.h"
-#include "common/harness/step.h"
-#include "common/harness/test_matrix.h"
-#include "common/interpreter/block.h"
-#include "common/interpreter/gpus.h"
+#include "common/harness/problem/test_matrix.h"
+#include "common/harness/program/step.h"
+#include "common/harness/results/ncu.h"
+#include "common/interpreter/count/gpus.h"
+#include "common/interpreter/count/l2_model.h"
+#include "common/interpreter/count/l2_trace.h"
 #include "common/interpreter/interpreter.h"
-#include "common/interpreter/l2_model.h"
-#include "common/interpreter/memory.h"
+#include "common/interpreter/memory/global_memory.h"
 #include "steps/05_l2_swizzle/gemm.cuh"
 
 namespace {
@@ -41,7 +41,7 @@ struct Matrices {
       for (std::int64_t r = row; r < row + rows; ++r)
         for (std::int64_t c = col; c < col + cols; c += 16)
           trace.push_back((matrix + 2 * static_cast<std::uint64_t>(r * stride + c)) / 32 |
-                          (write ? interpreter::Block::kWriteBit : 0));
+                          (write ? interpreter::L2Trace::kWriteBit : 0));
     };
     const std::int64_t m_0 = tile.m * Tile::kBlockM, n_0 = tile.n * Tile::kBlockN;
     std::int64_t copied = 0;
@@ -53,12 +53,12 @@ struct Matrices {
       copied += Tile::kBlockK;
     };
     for (int i = 0; i < Tile::kNumStages - 1; ++i) copy();
-    trace.push_back(interpreter::Block::kBarrierMark);
+    trace.push_back(interpreter::L2Trace::kBarrierMark);
     for (std::int64_t k_left = k; k_left > 0; k_left -= Tile::kBlockK) {
       copy();
-      trace.push_back(interpreter::Block::kBarrierMark);
+      trace.push_back(interpreter::L2Trace::kBarrierMark);
     }
-    trace.push_back(interpreter::Block::kBarrierMark);
+    trace.push_back(interpreter::L2Trace::kBarrierMark);
     add(C, n, m_0, n_0, Tile::kBlockM, Tile::kBlockN, true);
     return trace;
   }
@@ -69,7 +69,7 @@ struct Matrices {
     const int resident = gpu.multiprocessors * interpreter::resident_blocks_per_sm(gpu, Tile::kThreads, Tile::kSharedBytes);
     interpreter::L2Model l2(gpu);
     const std::int64_t tiles_m = m / Tile::kBlockM, tiles_n = n / Tile::kBlockN, blocks = tiles_m * tiles_n;
-    const TileOrder<kGroupM> order{static_cast<unsigned>(tiles_m), gemm::Divisor(static_cast<unsigned>(tiles_n))};
+    const TileOrder<kGroupM> order(tiles_m, tiles_n);
     for (std::int64_t first = 0; first < blocks; first += resident) {
       std::vector<std::vector<std::uint64_t>> wave;
       for (std::int64_t block = first; block < std::min(blocks, first + resident); ++block)

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/harness/conformance.h"
+#include "common/harness/conformance/conformance.h"
 #include "steps/05_l2_swizzle/gemm.cuh"
 
 TEST_CASE("step 05_l2_swizzle conforms") { harness::check_conformance(harness::this_step()); }
@@ -21,7 +21,7 @@ using step_05_l2_swizzle::TileOrder;
 
 template <int kGroupM>
 TileOrder<kGroupM> order(std::int64_t tiles_m, std::int64_t tiles_n) {
-  return {static_cast<unsigned>(tiles_m), gemm::Divisor(static_cast<unsigned>(tiles_n))};
+  return {tiles_m, tiles_n};
 }
 
 // Tiles of A and B, kTiles along each of m, n and k, that the first `blocks` blocks need, each counted once.

@@ -4,11 +4,11 @@
 #include <cstdio>
 #include <set>
 
-#include "common/harness/conformance.h"
-#include "common/harness/tuning.h"
+#include "common/harness/conformance/conformance.h"
+#include "common/harness/tuning/tuning.h"
 #include "steps/06_autotune/gemm.cuh"
 #ifdef COURSE_ON_INTERPRETER
-#include "common/interpreter/gpus.h"
+#include "common/interpreter/count/gpus.h"
 #endif
 
 TEST_CASE("step 06_autotune conforms") { harness::check_conformance(harness::this_step()); }
@@ -16,13 +16,13 @@ TEST_CASE("step 06_autotune: each candidate is what it says, without bank confli
   harness::check_candidates(harness::this_step());
 }
 TEST_CASE("step 06_autotune: blocks that run at the same time are a square of tiles") {
-  const step_06_autotune::TileOrder<8> order{16, gemm::Divisor(20)};
+  const step_06_autotune::TileOrder<8> order(16, 20);
   for (unsigned block = 0; block < 64; ++block) {
     CHECK(order.tile_of_block(block).m < 8);
     CHECK(order.tile_of_block(block).n < 8);
   }
   // The last group has three rows, and goes down its columns too.
-  const step_06_autotune::TileOrder<8> ragged{19, gemm::Divisor(20)};
+  const step_06_autotune::TileOrder<8> ragged(19, 20);
   for (unsigned block = 16 * 20; block < 19 * 20; ++block) {
     CHECK(ragged.tile_of_block(block).m == 16 + (block - 320) % 3);
     CHECK(ragged.tile_of_block(block).n == (block - 320) / 3);
@@ -34,10 +34,11 @@ namespace {
 
 using namespace step_06_autotune;
 
-// Instantiated, an operand checks whether a block's threads can copy it.
+// Instantiated, a source of tiles checks whether a block's threads can copy them.
 template <class Tile, Contiguous a, Contiguous b>
-constexpr bool kCopies = sizeof(Operand<Tile, Tile::kBlockM, Tile::kWarpM, a, false, __half>) > 0 &&
-                         sizeof(Operand<Tile, Tile::kBlockN, Tile::kWarpN, b, true, __half>) > 0;
+constexpr bool kCopies =
+    sizeof(device::TileSource<device::TileLayout<Operand::kA, a, Tile::kBlockM, Tile::kBlockK>, Tile::kThreads, __half>) > 0 &&
+    sizeof(device::TileSource<device::TileLayout<Operand::kB, b, Tile::kBlockN, Tile::kBlockK>, Tile::kThreads, __half>) > 0;
 
 // The published spaces, as block_m, block_n, block_k, stages and warps; the warps' parts are ours.
 template <int block_m, int block_n, int block_k, int num_stages, int warps, int warp_m, int warp_n>
@@ -45,7 +46,7 @@ constexpr bool expressible() {
   using enum Contiguous;
   using T = Tile<block_m, block_n, block_k, warp_m, warp_n, num_stages, 8, true>;
   static_assert(T::kThreads == 32 * warps);
-  return kCopies<T, kK, kK> && kCopies<T, kK, kMN> && kCopies<T, kMN, kK> && kCopies<T, kMN, kMN> && kCopies<T, kNeither, kNeither>;
+  return kCopies<T, kK, kK> && kCopies<T, kK, kMN> && kCopies<T, kMN, kK> && kCopies<T, kMN, kMN>;
 }
 static_assert(expressible<128, 256, 64, 3, 8, 64, 64>() && expressible<64, 256, 32, 4, 4, 64, 64>() &&
               expressible<128, 128, 32, 4, 4, 64, 64>() && expressible<128, 64, 32, 4, 4, 64, 32>() &&

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "common/device/device.cuh"
-#include "common/harness/activation_kernel.h"
-#include "common/harness/conformance.h"
-#include "common/harness/ncu.h"
-#include "common/harness/problem.h"
+#include "common/harness/conformance/conformance.h"
+#include "common/harness/problem/activation_kernel.h"
+#include "common/harness/problem/problem.h"
+#include "common/harness/results/ncu.h"
 #include "steps/07_fused_leaky_relu/gemm.cuh"
 
 using namespace harness;
@@ -16,13 +16,13 @@ using namespace harness;
 TEST_CASE("step 07_fused_leaky_relu conforms") { check_conformance(this_step()); }
 TEST_CASE("step 07_fused_leaky_relu: each candidate is what it says, without bank conflicts") { check_candidates(this_step()); }
 TEST_CASE("step 07_fused_leaky_relu: blocks that run at the same time are a square of tiles") {
-  const step_07_fused_leaky_relu::TileOrder<8> order{16, gemm::Divisor(20)};
+  const step_07_fused_leaky_relu::TileOrder<8> order(16, 20);
   for (unsigned block = 0; block < 64; ++block) {
     CHECK(order.tile_of_block(block).m < 8);
     CHECK(order.tile_of_block(block).n < 8);
   }
   // The last group has three rows, and goes down its columns too.
-  const step_07_fused_leaky_relu::TileOrder<8> ragged{19, gemm::Divisor(20)};
+  const step_07_fused_leaky_relu::TileOrder<8> ragged(19, 20);
   for (unsigned block = 16 * 20; block < 19 * 20; ++block) {
     CHECK(ragged.tile_of_block(block).m == 16 + (block - 320) % 3);
     CHECK(ragged.tile_of_block(block).n == (block - 320) / 3);
@@ -40,14 +40,14 @@ const Variant& variant(DType type) {
 
 const Fused& leaky_relu(bool takes_bias) {
   for (const Fused& f : variant(DType::kF16).fused)
-    if (f.activation == Activation::kLeakyRelu && f.takes_bias == takes_bias) return f;
+    if (f.activation == kActivation<gemm::LeakyRelu> && f.takes_bias == takes_bias) return f;
   throw std::logic_error("no such kernel");
 }
 
 // The tile in f16 with one fused epilogue, which says that it is LeakyReLU.
 Variant planted(void (*gemm)(const AnyMatrix&, const AnyMatrix&, const AnyMatrix&, const void*)) {
   Variant v = variant(DType::kF16);
-  v.fused = {{Activation::kLeakyRelu, false, gemm}};
+  v.fused = {{kActivation<gemm::LeakyRelu>, false, gemm}};
   return v;
 }
 
@@ -62,12 +62,12 @@ void with_constant_bias(const AnyMatrix& A, const AnyMatrix& B, const AnyMatrix&
 }  // namespace
 
 TEST_CASE("step 07_fused_leaky_relu: what it is built with") {
-  CHECK(this_step().activation == Activation::kLeakyRelu);
+  CHECK(this_step().activation == kActivation<gemm::LeakyRelu>);
   for (const Activation a : kActivations)
     for (const bool bias : {false, true}) CHECK(variant(DType::kF16).has({a, bias}));
-  CHECK(variant(DType::kBF16).has({Activation::kLeakyRelu, false}));
-  CHECK(!variant(DType::kBF16).has({Activation::kGelu, false}));
-  CHECK_THROWS_AS(variant(DType::kBF16).run({Activation::kGelu, false}, {}, {}, {}, nullptr), std::invalid_argument);
+  CHECK(variant(DType::kBF16).has({kActivation<gemm::LeakyRelu>, false}));
+  CHECK(!variant(DType::kBF16).has({kActivation<gemm::GeluTanh>, false}));
+  CHECK_THROWS_AS(variant(DType::kBF16).run({kActivation<gemm::GeluTanh>, false}, {}, {}, {}, nullptr), std::invalid_argument);
 }
 
 TEST_CASE("step 07_fused_leaky_relu: the suite finds planted errors") {
@@ -94,12 +94,12 @@ TEST_CASE("step 07_fused_leaky_relu: the suite finds planted errors") {
   SUBCASE("activation twice") {
     CHECK(wrong_epilogue(planted([](const AnyMatrix& A, const AnyMatrix& B, const AnyMatrix& C, const void*) {
             leaky_relu(false).gemm(A, B, C, nullptr);
-            launch_activation(DType::kF16, C, {Activation::kLeakyRelu, false}, nullptr);
+            launch_activation(DType::kF16, C, {kActivation<gemm::LeakyRelu>, false}, nullptr);
           })) != "");
   }
   SUBCASE("ReLU") {
     CHECK(wrong_epilogue(planted([](const AnyMatrix& A, const AnyMatrix& B, const AnyMatrix& C, const void*) {
-            variant(DType::kF16).run({Activation::kRelu, false}, A, B, C, nullptr);
+            variant(DType::kF16).run({kActivation<gemm::Relu>, false}, A, B, C, nullptr);
           })) != "");
   }
 }
@@ -126,7 +126,7 @@ std::map<std::string, double> named_metrics(const interpreter::Counters& counter
 }  // namespace
 
 TEST_CASE("step 07_fused_leaky_relu: the interpreter counts what ncu counted, unfused, of the separate kernel and fused") {
-  for (const Epilogue& e : {Epilogue{Activation::kLeakyRelu, false}, Epilogue{Activation::kGelu, true}}) {
+  for (const Epilogue& e : {Epilogue{kActivation<gemm::LeakyRelu>, false}, Epilogue{kActivation<gemm::GeluTanh>, true}}) {
     const std::string name = std::string(harness::name(e.activation)) + (e.bias ? "-bias" : "");
     const std::vector<NcuRow> rows =
         read_ncu_table("docs/results/h200/ncu-fused/07_fused_leaky_relu-256x256x256-f16-" + name + ".csv");

@@ -65,6 +65,16 @@ target_compile_options(course_warnings INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:${host_warnings}>
   "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror all-warnings -Xcompiler=${nvcc_host_warnings}>")
 
+# Kernels that a learner edits: what an edit leaves unused is worth a warning, but no reason not to run it. Those that are shipped have
+# none (tools/cmake/unused.py). nvcc cannot warn of some things while others are errors, so it is silent.
+add_library(edited_kernels INTERFACE)
+set(unused -Wno-error=unused -Wno-error=unused-variable -Wno-error=unused-but-set-variable -Wno-error=unused-parameter
+  -Wno-error=unused-but-set-parameter -Wno-error=unused-function -Wno-error=unused-local-typedefs -Wno-error=unused-value)
+string(REPLACE ";" "," nvcc_unused "${unused}")
+target_compile_options(edited_kernels INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:${unused}>
+  "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:--diag-suppress=177,550 -Xcompiler=${nvcc_unused}>")
+
 # CUDA's headers: as system headers, so that their warnings are not ours.
 add_library(course_cuda_headers INTERFACE)
 if(COURSE_GPU)
@@ -80,8 +90,9 @@ set(interpreter_hooks -fsanitize=thread -fsanitize=alignment -gdwarf-4 -ftrivial
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   list(APPEND interpreter_hooks
     --param=tsan-instrument-func-entry-exit=0 --param=tsan-distinguish-volatile=1
-    -fsanitize=bounds -fsanitize-coverage=trace-pc,trace-cmp
-    -fno-finite-loops -fno-ipa-icf -fno-tree-vectorize -fno-tree-sra -fno-store-merging -fno-tree-loop-distribute-patterns
+    -fsanitize=bounds -fsanitize=object-size -fsanitize-coverage=trace-pc,trace-cmp
+    -fno-finite-loops -fno-ipa-icf -fno-ipa-reference-addressable
+    -fno-tree-vectorize -fno-tree-sra -fno-store-merging -fno-tree-loop-distribute-patterns
     -fnon-call-exceptions -fno-builtin-memcpy -fno-builtin-memmove -fno-builtin-memset
     --param=max-completely-peeled-insns=0 -Wno-maybe-uninitialized -Wno-strict-aliasing -Wno-tsan)
 else()
@@ -111,6 +122,10 @@ function(course_kernels target)
   else()
     # The hooks concern this target's own sources alone, not those of whoever links it.
     target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:interpreter_hooks> PUBLIC course_warnings interpreter)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+      target_compile_options(${target} PRIVATE
+        "SHELL:-include \"${CMAKE_SOURCE_DIR}/common/interpreter/language/throwing_copies.h\"")
+    endif()
   endif()
 endfunction()
 
@@ -135,8 +150,8 @@ endfunction()
 # What TUNED adds: the hash of all that a kernel is made of, so that other kernels are timed anew, and fewer architectures.
 # course_tuned_step(NAME FOLDER [SOURCES...]): SOURCES are what its kernels are made of besides the course's own headers.
 function(course_tuned_step name folder)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/gemm.cuh ${CMAKE_SOURCE_DIR}/common/device/*.cuh
-       ${CMAKE_SOURCE_DIR}/common/gemm/*.h)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/gemm.cuh ${CMAKE_SOURCE_DIR}/${folder}/tiles.h
+       ${CMAKE_SOURCE_DIR}/common/device/*.cuh ${CMAKE_SOURCE_DIR}/common/device/learnt/*.cuh ${CMAKE_SOURCE_DIR}/common/gemm/*.h)
   list(APPEND sources ${ARGN})
   set(version ${CMAKE_BINARY_DIR}/steps/${name}/kernel_version.h)
   set(compiler "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
@@ -151,11 +166,13 @@ function(course_tuned_step name folder)
             -P ${CMAKE_SOURCE_DIR}/tools/cmake/kernel_version.cmake
     DEPENDS ${sources} ${CMAKE_SOURCE_DIR}/tools/cmake/kernel_version.cmake VERBATIM
     COMMENT "Hashing what the kernels of ${name} are made of")
-  target_sources(step_${name} PRIVATE ${version})
-  target_compile_options(step_${name} PRIVATE "SHELL:-include \"${version}\"")
-  if(COURSE_EVERY_TILE)
-    target_compile_definitions(step_${name} PRIVATE COURSE_EVERY_TILE)
-  endif()
+  foreach(library step_${name} step_${name}_first_f32 step_${name}_first_f16 step_${name}_first_bf16)
+    if(TARGET ${library})
+      target_sources(${library} PRIVATE ${version})
+      target_compile_options(${library} PRIVATE "SHELL:-include \"${version}\"")
+      target_compile_definitions(${library} PRIVATE $<$<BOOL:${COURSE_EVERY_TILE}>:COURSE_EVERY_TILE>)
+    endif()
+  endforeach()
   # What is compiled for sm_80 runs on sm_86 and sm_89 too: with so many kernels, once must do.
   set_target_properties(step_${name} PROPERTIES COURSE_TUNED ON)
   if(COURSE_GPU AND COURSE_TUNED_ARCHITECTURES)
@@ -163,18 +180,41 @@ function(course_tuned_step name folder)
   endif()
 endfunction()
 
-# FOLDER's gemm.cuh as the library step_NAME and the program NAME.
+# FOLDER's gemm.cuh as the library TARGET, of the entry that all steps share. DEFINITIONS...: see entry.inl.
+function(course_step_library target name)
+  add_library(${target} STATIC ${CMAKE_BINARY_DIR}/steps/${name}/entry.cpp)
+  course_kernels(${target})
+  target_compile_definitions(${target} PRIVATE ${ARGN})
+  target_link_libraries(${target} PUBLIC harness PRIVATE $<BUILD_INTERFACE:edited_kernels>)
+endfunction()
+
+# FOLDER's gemm.cuh as the library step_NAME and the program NAME. On the interpreter, also as short programs, one for each type, on
+# demand only: NAME_first_f16 has NAME's first tile alone, so it is built soon after an edit of gemm.cuh.
 function(course_program name folder)
-  # The one entry that all steps share, compiled with the step's header.
   set(entry ${CMAKE_BINARY_DIR}/steps/${name}/entry.cpp)
   set(COURSE_STEP ${name})
   set(COURSE_STEP_FOLDER ${folder})
-  configure_file(${CMAKE_SOURCE_DIR}/common/harness/entry.cpp.in ${entry} @ONLY)
-  add_library(step_${name} STATIC ${entry})
-  course_kernels(step_${name})
-  target_link_libraries(step_${name} PUBLIC harness)
-  add_executable(${name} ${CMAKE_SOURCE_DIR}/common/harness/main.cpp)
+  configure_file(${CMAKE_SOURCE_DIR}/common/harness/program/entry.cpp.in ${entry} @ONLY)
+  if(NOT COURSE_GPU AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    # It keeps small arrays in memory that otherwise are registers: 02 would take half as long again.
+    set_source_files_properties(${entry} PROPERTIES COMPILE_OPTIONS -fno-sanitize=object-size)
+  endif()
+  course_step_library(step_${name} ${name})
+  add_executable(${name} $<TARGET_OBJECTS:step_program>)
   target_link_libraries(${name} PRIVATE step_${name} step_main)
+  if(COURSE_GPU)
+    return()
+  endif()
+  foreach(type f32=float f16=__half bf16=__nv_bfloat16)
+    string(REPLACE = ";" type ${type})
+    list(GET type 0 dtype)
+    list(GET type 1 cxx_type)
+    set(short ${name}_first_${dtype})
+    course_step_library(step_${short} ${name} COURSE_FIRST_OF=${cxx_type})
+    add_executable(${short} $<TARGET_OBJECTS:step_program>)
+    target_link_libraries(${short} PRIVATE step_${short} step_main)
+    set_target_properties(step_${short} ${short} PROPERTIES EXCLUDE_FROM_ALL ON)
+  endforeach()
 endfunction()
 
 function(course_step name)
@@ -188,7 +228,9 @@ function(course_step name)
   if(COURSE_GPU)  # it may include the step's gemm.cuh
     set_source_files_properties(${test} PROPERTIES LANGUAGE CUDA)
   endif()
-  target_link_libraries(test_${name} PRIVATE step_${name} conformance)
+  target_link_libraries(test_${name} PRIVATE step_${name} conformance edited_kernels)
+  # Minutes where others take seconds: ctest begins with them, so that at the end no core waits.
+  set_tests_properties(test_${name} PROPERTIES COST 100)
 endfunction()
 
 # A peer takes long to compile and is no part of the course: only who asks for its target gets it. Its headers are somebody else's,

@@ -8,7 +8,7 @@ _HEADERS = (
     (r"(cub|thrust)/.*", "the library {}"),
     (r"(cublas|cufft|cusparse|cusolver|curand|nvrtc|nvjpeg|npp|cudnn|cutlass|nccl)\w*([./].*)?", "the library {}"),
     (r"(cuda_gl_interop|cudaGL|cudaEGL|cuda_egl_interop|GL/.*|vulkan/.*)\.?h?", "graphics"),
-    (r"(cuda|cudaProfiler)\.h", "the driver API"),
+    (r"cudaProfiler\.h", "the driver API"),
     (r"mpi\.h", "MPI"),
 )
 # Words of a program's own text.
@@ -23,10 +23,15 @@ _WORDS = (
     (r"cudaIpc\w+|cudaImportExternal\w+", "memory shared between processes"),
     (r"cudaGraphics\w+", "graphics"),
     (r"__shfl|__shfl_up|__shfl_down|__shfl_xor|__any|__all|__ballot", "warp functions without _sync, which sm_70 and later do not have"),
-    (r"cu(Init|DeviceGet|CtxCreate|ModuleLoad\w*|LaunchKernel|MemAlloc|MemcpyHtoD|MemcpyDtoH|MemCreate|MemMap)", "the driver API"),
+    (
+        r"cu(Init|DriverGet|Get(Proc|Error)|Device|(Device)?PrimaryCtx|Ctx|Module|Library|Kernel|Link|Func|Launch|Mem|Pointer|Stream|Event"
+        r"|Array|Tex|Surf|TensorMap|Occupancy|Graph|Multicast|Green)\w*",
+        "the driver API",
+    ),
     (r"multi_grid_group|this_multi_grid|cudaLaunchCooperativeKernelMultiDevice", "launches on several devices"),
     (r"clusterlaunchcontrol\w*|cudaGridDependencySynchronize|cudaTriggerProgrammaticLaunchCompletion", "programmatic dependent launch"),
 )
+_ONLY_CALLS = re.compile(r"__|cu[A-Z]")  # without parentheses, such a word may be anybody's variable
 _HEADER_PATTERNS = tuple((re.compile(pattern), feature) for pattern, feature in _HEADERS)
 _WORD_PATTERNS = tuple((re.compile(rf"(?:{pattern})\Z"), feature) for pattern, feature in _WORDS)
 _INCLUDE = re.compile(r'[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]')
@@ -62,8 +67,9 @@ def in_file(path, file, launches):
             if file.is_device_code(token.start) is not False:
                 add(token.start, "inline PTX" + _instruction(file, i))
         elif token.text not in own and before not in (".", "->"):
+            is_call = following == "(" or token.text == "__cluster_dims__"
             for pattern, feature in _WORD_PATTERNS:
-                if pattern.match(token.text) and (following == "(" or not token.text.startswith("__") or token.text == "__cluster_dims__"):
+                if pattern.match(token.text) and (is_call or not _ONLY_CALLS.match(token.text)):
                     add(token.start, f"{feature} ({token.text})" if token.text not in feature else feature)
     for launch in launches:
         token = file.visible[launch.opening]

@@ -14,7 +14,7 @@ from tokens import Lines, tokens
 _WORDS = {"__CUDACC__": "COURSE_CUDA", "__NVCC__": "COURSE__", "__noinline__": "CUDANOINLINE"}
 _ARCH, _ARCH_OF_DEVICE, _ARCH_OF_HOST = "__CUDA_ARCH__", "COURSE_ARCH_D", "COURSE_ARCH_H"
 _RUNTIME = "::interpreter::cuda_runtime::"
-# Macros of common/interpreter/language.h that structs of CUDA have as members.
+# Macros of common/interpreter/language/language.h that structs of CUDA have as members.
 _BUILT_IN = {"threadIdx": "thread_index", "blockIdx": "block_index", "blockDim": "block_dimensions", "gridDim": "grid_dimensions"}
 _LAUNCH_FUNCTIONS = ("cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cudaLaunchKernelEx", "cudaLaunchKernelExC")
 

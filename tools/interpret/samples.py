@@ -28,6 +28,7 @@ SAMPLES = {
     "0_Introduction/fp16ScalarProduct": (),
     "0_Introduction/simpleAssert": (),
     "0_Introduction/simpleCooperativeGroups": (),
+    "0_Introduction/simpleHyperQ": (),
     "0_Introduction/simpleMultiCopy": (),
     "0_Introduction/simpleOccupancy": (),
     "0_Introduction/simplePrintf": (),

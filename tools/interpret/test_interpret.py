@@ -42,7 +42,7 @@ class Refusals(Folder):
             ("#include <thrust/device_vector.h>\n", 1, "thrust/device_vector.h"),
             ("#include <cublas_v2.h>\n", 1, "cublas_v2.h"),
             ("#include <curand_kernel.h>\n", 1, "curand_kernel.h"),
-            ("#include <cuda.h>\n", 1, "driver API"),
+            ("#include <cuda.h>\nint main() { return cuInit(0); }\n", 2, "driver API"),
             ("\n\n__global__ void k(cudaTextureObject_t t) {}\n", 3, "textures"),
             ("__global__ void c();\n__global__ void k() {\n  c<<<1, 1>>>(); }\n", 3, "dynamic parallelism"),
             ('__global__ void k() { int x;\n asm volatile("mov.u32 %0, %%laneid;" : "=r"(x)); }\n', 2, "inline PTX (mov.u32 %%laneid)"),
@@ -175,6 +175,50 @@ class Runs(Folder):
         self.assertIn("x.cu:2\n", result.stderr)
         self.assertIn("thread   (31,0,0)", result.stderr)
 
+    def test_the_manuals_examples_do_what_it_says(self):
+        with open(os.path.join(HERE, "../../docs/examples/saxpy.cu"), encoding="utf-8") as stream:
+            text = stream.read()
+        right = self.interpret(text, options=("--count",))
+        self.assertEqual(right.returncode, 0, right.stderr)
+        self.assertTrue(right.stdout.startswith("0 of 1000 elements are wrong\n"), right.stdout)
+        with open(os.path.join(HERE, "../../docs/interpret.md"), encoding="utf-8") as stream:
+            text = stream.read().split("```cpp\n")[1].split("```")[0]
+        first = self.interpret(text)
+        self.assertEqual(first.returncode, 1)
+        self.assertIn("out of bounds: dynamic shared memory (byte 256 of 256: int 64), through copy", first.stderr)
+        second = self.interpret(text.replace("blockDim.x - threadIdx.x", "blockDim.x - 1 - threadIdx.x"))
+        self.assertEqual(second.returncode, 1)
+        self.assertRegex(second.stderr, "race on dynamic shared memory .*through copy")
+        self.assertIn("__syncthreads()", second.stderr)
+
+    def test_the_pipelines_copies_are_under_way_until_they_are_waited_for(self):
+        text = """#include <cstdio>
+#include <cuda_pipeline_primitives.h>
+__global__ void reverse(int* x) {
+  __shared__ int s[64];
+  __pipeline_memcpy_async(&s[threadIdx.x], &x[threadIdx.x], 4, threadIdx.x == 5 ? 4 : 0);
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  __syncthreads();
+  x[threadIdx.x] = s[63 - threadIdx.x];
+}
+int main() {
+  int h[64], *x;
+  for (int i = 0; i < 64; ++i) h[i] = i;
+  cudaMalloc(&x, sizeof h);
+  cudaMemcpy(x, h, sizeof h, cudaMemcpyHostToDevice);
+  reverse<<<1, 64>>>(x);
+  cudaMemcpy(h, x, sizeof h, cudaMemcpyDeviceToHost);
+  std::printf("%d %d\\n", h[0], h[58]);
+}
+"""
+        right = self.interpret(text)
+        self.assertEqual((right.returncode, right.stdout), (0, "63 0\n"), right.stderr)
+        wrong = self.interpret(text.replace("wait_prior(0)", "wait_prior(1)"))
+        self.assertEqual(wrong.returncode, 1)
+        self.assertIn("read before its cp.async was waited for", wrong.stderr)
+        self.assertIn("x.cu:9\n", wrong.stderr)
+
     def test_a_compile_error_has_the_users_own_place(self):
         for text, place in (
             ("__global__ void k() {}\nint main() { k<<<1, 1>>>(); wrong(); }\n", "x.cu:2:29: error: ‘wrong’"),
@@ -205,6 +249,26 @@ class Runs(Folder):
         asked, not_asked = self.interpret(text, "ask"), self.interpret(text)
         self.assertEqual((asked.returncode, not_asked.returncode), (10, 1))
         self.assertIn("x.cu:3\n", asked.stderr)
+
+    def test_a_thread_with_a_value_that_no_lane_gave_prints_and_allocates_once(self):
+        result = self.interpret(
+            "#include <cstdio>\n__global__ void k(int n) {\n  const int lane = threadIdx.x;\n  if (lane >= n) return;\n"
+            "  const int other = __shfl_down_sync(0xffffffff, lane, 8);\n"
+            '  if (lane == 19) printf("lane %d\\n", lane), printf("once\\n"), printf("!\\n");\n'
+            "  int* const mine = (int*)malloc(8);\n  mine[0] = lane + 8 < n ? other : -1;\n"
+            '  if (lane % 11 == 8) printf("%d\\n", mine[0]);\n  free(mine);\n}\n'
+            "int main() {\n  k<<<1, 32>>>(20);\n  return cudaDeviceSynchronize();\n}\n"
+        )
+        self.assertEqual((result.returncode, sorted(result.stdout.split())), (0, ["!", "-1", "16", "19", "lane", "once"]), result.stderr)
+
+    def test_clock_counts_as_clock64_does(self):
+        result = self.interpret(
+            "#include <cstdio>\n__global__ void k(long long* passed) {\n  const long long begin = clock64();\n  const clock_t first = clock();\n"
+            "  while (clock64() - begin < 3000000) {}\n  *passed = clock() - first;\n}\n"
+            "int main() {\n  long long *d, passed;\n  cudaMalloc(&d, 8);\n  k<<<1, 1>>>(d);\n"
+            "  cudaMemcpy(&passed, d, 8, cudaMemcpyDeviceToHost);\n  return passed < 2000000;\n}\n"
+        )
+        self.assertEqual(result.returncode, 0, result.stderr)
 
     def test_the_rest_of_the_language(self):
         result = self.interpret(

@@ -112,7 +112,7 @@ def parse(arguments, name, description):
 
 
 def quantile(values, q):
-    """Interpolated between neighbours, as common/harness/statistics.cpp does."""
+    """Interpolated between neighbours, as common/harness/results/statistics.cpp does."""
     ordered = sorted(values)
     position = q * (len(ordered) - 1)
     below = int(position)
@@ -125,7 +125,7 @@ def quantiles(values):
 
 
 def comparable(seconds):
-    """From each contestant's rounds to what it takes beside the first one, as common/harness/statistics.cpp does."""
+    """From each contestant's rounds to what it takes beside the first one, as common/harness/results/statistics.cpp does."""
     first = seconds[0]
     compared = []
     for each in seconds:

@@ -1,4 +1,4 @@
-"""Times launches on the GPU as common/harness/timing.cpp does: all contestants in alternating rounds, short launches in CUDA graphs."""
+"""Times launches on the GPU as common/harness/measure/timing.cpp does: all contestants in alternating rounds, short launches in CUDA graphs."""
 
 import dataclasses
 import math

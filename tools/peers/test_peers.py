@@ -89,7 +89,7 @@ class Numbers(unittest.TestCase):
 
     def test_ratios_are_taken_round_by_round(self):
         self.assertEqual(peer.ratio([1.0, 2.0, 4.0], [2.0, 2.0, 2.0])["median"], 1)
-        # As common/harness/harness_test.cpp: the clocks fall in the fourth round, between the two.
+        # As common/harness/results/results_test.cpp: the clocks fall in the fourth round, between the two.
         slower = [4.2, 4.2, 4.2, 4.2, 5.25, 5.25, 5.25]
         for got, expected in zip(peer.comparable([[4, 4, 4, 5, 5, 5, 5], slower]), (5, 5.25)):
             self.assertAlmostEqual(got, expected)

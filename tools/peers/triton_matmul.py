@@ -48,7 +48,7 @@ def missing():
 
 
 class Nvml:
-    """The driver's version and the GPU's state, as common/harness/nvml.cpp reads them; None for what NVML does not say."""
+    """The driver's version and the GPU's state, as common/harness/measure/nvml.cpp reads them; None for what NVML does not say."""
 
     REASONS = {
         0x1: "idle",
@@ -216,7 +216,7 @@ class Problem:
             self.b[-1].view.copy_(first_b.view)
         self.c = [matrix(spec.m, spec.n) for _ in range(sets)]
         self.cublas_c = [matrix(spec.m, spec.n) for _ in range(sets)]
-        # As BufferSets in common/harness/backend_gpu.cpp: how far a set's matrices are from each other is left to chance.
+        # As BufferSets in common/harness/measure/backend_gpu.cpp: how far a set's matrices are from each other is left to chance.
         for number, matrices in enumerate((self.a, self.b, self.c, self.cublas_c)):
             matrices[1:] = random.Random(number).sample(matrices[1:], sets - 1)
         self.original_a, self.original_b = first_a.view.clone(), first_b.view.clone()
@@ -224,7 +224,7 @@ class Problem:
         a, b = first_a.view.double(), first_b.view.double()
         self.sums = a @ b
         magnitudes = a.abs_() @ b.abs_()
-        # As common/harness/reference.cpp: k products and k additions in float, in any order, then one rounding to C's type. Infinity
+        # As common/harness/problem/reference.cpp: k products and k additions in float, in any order, then one rounding to C's type. Infinity
         # is always wrong here: inputs like these do not overflow.
         ku = (spec.k + 1) * 2.0**-24
         unit, underflow = {"f16": (2.0**-11, 2.0**-25), "bf16": (2.0**-8, 2.0**-134)}[spec.dtype]

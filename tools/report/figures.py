@@ -1,4 +1,5 @@
-"""Draws the figures of the lessons: which lane holds what, the swizzle, the pipeline, the order of the blocks.
+"""Draws the figures of the lessons: the memories, from grid to fragment, who copies what, which lane holds what, the swizzle, the
+pipeline, the order of the blocks.
 
 What they show comes from bin/figures (steps/figures.cpp), which asks the steps' own functions; what is computed here is only where
 things stand on the page. As plots.py's, the figures suit light pages and dark ones, and the same code gives the same bytes.
@@ -85,6 +86,161 @@ class Svg:
         )
         names = [f'<title id="title">{escape(self.title)}</title>', f'<desc id="desc">{escape(self.description)}</desc>']
         return "\n".join([head, *names, *self.parts, "</svg>", ""]).encode()
+
+
+# --- 01: the memories ---
+
+
+def binary_size(number):
+    for unit, factor in (("MB", 1 << 20), ("KB", 1 << 10)):
+        if number >= factor:
+            return f"{number / factor:g} {unit}"
+    return f"{number} B"
+
+
+def draw_memory(data):
+    sms = data["multiprocessors"]
+    levels = (
+        ("registers", f"{binary_size(data['register_bytes'])} in each of {sms} SMs", "a thread's own", None),
+        (
+            "L1 cache, shared memory",
+            f"{binary_size(data['l1_bytes'])} in each of {sms} SMs, {binary_size(data['shared_bytes'])} of it may be shared",
+            "a block's",
+            data["l1_bytes_per_second"],
+        ),
+        ("L2 cache", binary_size(data["l2_bytes"]), "all blocks'", data["l2_bytes_per_second"]),
+        ("DRAM", f"{data['dram_bytes'] / 1e9:g} GB", "all blocks'", data["dram_bytes_per_second"]),
+    )
+    svg = Svg(f"The memories of an {data['gpu']}, and how fast they are read", "")
+    left, row, gap, middle = 16, 34, 30, 300
+    described = []
+    for index, (name, size, whose, rate) in enumerate(levels):
+        y, half = 34 + index * (row + gap), 110 + index * 60
+        svg.box(middle - half, y, 2 * half, row, (BLUE, GREEN, ORANGE, PINK)[index], filled=TINT)
+        svg.text(middle, y + 11, name, bold=True, size=12)
+        svg.text(middle, y + 25, size, size=10)
+        svg.text(middle + 305, y + row / 2, whose, anchor="start")
+        described.append(f"{name}: {size}")
+        if rate:
+            up = y - gap / 2
+            words = f"{rate / 1e12:.3g} TB/s, all SMs together"
+            svg.text(middle, up, f"▲ {words} ▲", size=10)
+            described[-1] += f", {words}"
+    svg.text(middle, 14, f"{data['gpu']}, {sms} SMs", bold=True, size=12)
+    svg.text(middle + 305, 14, "who sees it", anchor="start", bold=True)
+    bottom = 34 + 4 * row + 3 * gap
+    for index, words in enumerate(
+        (
+            "Data travel in sectors of 32 bytes; four sectors in a row are a line. DRAM: the datasheet's rate.",
+            "L2 and L1: 64 and 128 bytes for each SM and clock, at the highest clock. No kernel gets all of it.",
+        )
+    ):
+        svg.text(left, bottom + 20 + 17 * index, words, anchor="start")
+    svg.description = "From small and fast to large and slow. " + "; ".join(described) + "."
+    return svg.render(middle + 400, bottom + 50)
+
+
+# --- 03: from the grid to a fragment ---
+
+
+def draw_levels(data):
+    extent, block_m, block_n = data["extent"], data["block_m"], data["block_n"]
+    warp_m, warp_n, fragment, mma_n = data["warp_m"], data["warp_n"], data["fragment"], data["mma_n"]
+    svg = Svg("From the grid of blocks to a fragment: who computes which part of C", "")
+    side, gap, top, left = 160, 56, 54, 14
+    parts = (
+        ("grid", f"C: {extent} × {extent}", extent // block_m, extent // block_n, f"{extent // block_m} × {extent // block_n} blocks"),
+        ("block", f"{block_m} × {block_n}", block_m // warp_m, block_n // warp_n, f"{block_m // warp_m} × {block_n // warp_n} warps"),
+        (
+            "warp",
+            f"{warp_m} × {warp_n}",
+            warp_m // fragment,
+            warp_n // mma_n,
+            f"{warp_m // fragment} × {warp_n // mma_n} products for each k of {fragment}",
+        ),
+        ("mma.sync", f"{fragment} × {mma_n}", fragment, mma_n // 2, "32 lanes, 2 pairs of sums each"),
+    )
+    described = []
+    for index, (name, size, rows, cols, words) in enumerate(parts):
+        x = left + index * (side + gap)
+        width = side if index < 3 else side / 2
+        colour = (BLUE, GREEN, ORANGE, PINK)[index]
+        svg.text(x, 14, name, anchor="start", bold=True, size=12)
+        svg.text(x, 31, size, anchor="start", size=10)
+        svg.box(x, top, width, side, colour, filled=TINT / 2, line=1.5)
+        for row in range(1, rows):
+            svg.line(x, top + row * side / rows, x + width, top + row * side / rows, colour, 0.6)
+        for col in range(1, cols):
+            svg.line(x + col * width / cols, top, x + col * width / cols, top + side, colour, 0.6)
+        if index < 3:  # the first of them is drawn beside
+            first_width, first_height = width / cols, side / rows
+            svg.box(x, top, first_width, first_height, colour, filled=1)
+            svg.line(x + first_width, top, x + side + gap, top, dashes="3 3")
+            svg.line(x + first_width, top + first_height, x + side + gap, top + side, dashes="3 3")
+        else:
+            for pair in range(rows * cols):  # of neighbours in a row; rows below each other by 8 have the same lanes
+                middle = (x + (pair % cols + 0.5) * width / cols, top + (pair // cols + 0.5) * side / rows)
+                svg.text(*middle, str(pair % 32), size=8)
+        svg.text(x, top + side + 16, words, anchor="start", size=10)
+        described.append(f"{name}, {size}: {words}")
+    lines = (
+        f"For each k of {fragment}, a warp loads {warp_m // fragment} fragments of A and {warp_n // fragment} of B into its registers, each"
+        f" {fragment} × {fragment}.",
+        f"It uses each fragment of A for {warp_n // mma_n} products, and each one of B for {2 * (warp_m // fragment)}.",
+    )
+    for index, words in enumerate(lines):
+        svg.text(left, top + side + 40 + 17 * index, words, anchor="start")
+    svg.description = "Four squares, each the first part of the one before. " + "; ".join(described) + ". " + " ".join(lines)
+    return svg.render(left + 3 * (side + gap) + side + 20, top + side + 68)
+
+
+# --- 03: who copies which chunk ---
+
+SHOWN_ROWS, SHOWN_THREAD = 18, 8
+
+
+def draw_copies(data):
+    chunks, step = data["chunks"], data["step"]
+    svg = Svg("Which thread copies which chunk of a tile of A, and where it goes in shared memory", "")
+    cell, height, left, top, gap = 34, 18, 66, 58, 90
+    x_shared = left + chunks * cell + gap
+    for x, title in ((left, "A in global memory"), (x_shared, "the tile in shared memory, swizzled")):
+        svg.text(x, 14, title, anchor="start", bold=True, size=12)
+    svg.text(left - 8, top - 11, "chunk", anchor="end", size=9)
+    svg.text(x_shared - 8, top - 11, "bank", anchor="end", size=9)
+    for chunk in range(chunks):
+        svg.text(left + (chunk + 0.5) * cell, top - 11, str(chunk), size=9)
+        svg.text(x_shared + (chunk + 0.5) * cell, top - 11, str(chunk % 8 * 4), size=9)
+    for row in range(SHOWN_ROWS):
+        y = top + row * height
+        for x in (left, x_shared):
+            svg.text(x - 8, y + height / 2, f"row {row}", anchor="end", size=9)
+        for chunk in range(chunks):
+            thread, place = data["table"][row][chunk]
+            filled = thread == SHOWN_THREAD
+            for x, at in ((left, chunk), (x_shared, place)):
+                svg.box(x + at * cell, y, cell, height, ORANGE if filled else BLUE, filled=1 if filled else TINT / 2, line=0.6)
+                svg.text(
+                    x + (at + 0.5) * cell, y + height / 2, str(thread), size=9, bold=filled, colour=ON_COLOUR if filled else None
+                )
+    bottom = top + SHOWN_ROWS * height
+    svg.text(left, bottom + 12, "⋮", size=12)
+    svg.text(x_shared, bottom + 12, "⋮", size=12)
+    first = [thread for thread, _ in data["table"][SHOWN_THREAD // chunks]].index(SHOWN_THREAD)
+    copied = data["rows"] // step
+    lines = (
+        f"Numbers are threads. A warp copies {32 // chunks} rows of {chunks} chunks with one instruction, {data['threads']} threads copy"
+        f" {step} rows.",
+        f"Then they copy the next {step} rows, {copied} times in all. A row is 128 bytes: 4 sectors of A, and all 32 banks.",
+        f"Filled: thread {SHOWN_THREAD} copies chunk {first} of rows {SHOWN_THREAD // chunks}, {SHOWN_THREAD // chunks + step}, ...",
+    )
+    for index, words in enumerate(lines):
+        svg.text(left - 50, bottom + 34 + 17 * index, words, anchor="start")
+    svg.description = (
+        "Two grids of chunks with the numbers of the threads that copy them: as they lie in A, and as they lie in shared memory, where"
+        " each row has another order. " + " ".join(lines)
+    )
+    return svg.render(x_shared + chunks * cell + 60, bottom + 34 + 17 * 3)
 
 
 # --- 03: fragments ---
@@ -376,6 +532,9 @@ def draw_order(data):
 # --- files ---
 
 FIGURES = {
+    "steps/01_naive/memory.svg": ("memory", draw_memory),
+    "steps/03_tensor_core/levels.svg": ("levels", draw_levels),
+    "steps/03_tensor_core/copies.svg": ("copies", draw_copies),
     "steps/03_tensor_core/fragments.svg": ("fragments", draw_fragments),
     "steps/03_tensor_core/swizzle.svg": ("swizzle", draw_swizzle),
     "steps/04_pipelined_num_stages/pipeline.svg": ("pipeline", draw_pipeline),

@@ -33,6 +33,12 @@ def by_step(group):
     return {step: sorted(tiles, key=lambda each: not each["first"]) for step, tiles in steps.items()}
 
 
+def best_projected(steps):
+    """Of each step the tile that the projection expects most of. What tuning found is the best for this problem, and projections are
+    for problems that fill the GPU."""
+    return {step: [max(tiles, key=lambda each: projected(each) or 0)] for step, tiles in steps.items()}
+
+
 def speed_ups(steps):
     """For each step, how many times faster its first tile is than that of the step before; None for peers, which have none."""
     medians = [(tiles[0].get("time") or {}).get("median") for tiles in steps.values()]
@@ -133,7 +139,10 @@ GPU_LEGEND = (
 INTERPRETER_LEGEND = (
     f"{BYTES_LEGEND} counted: what ncu would count. wavefronts / ideal: of shared memory, 1.00 without bank conflicts."
 )
-PROJECTION_LEGEND = " projected: an estimate from the counters for problems that fill the GPU, no measurement."
+PROJECTION_LEGEND = (
+    " projected: an estimate from the counters for problems that fill the GPU, no measurement. It knows nothing of waiting for memory:"
+    " so it cannot show what 04's stages and 05's order of blocks win, only what they cost."
+)
 
 
 def heading(document):
@@ -164,9 +173,11 @@ def cells(tiles, columns):
     return header, [["  " + results.title(each), *(cell(each) for _, cell in columns)] for each in tiles]
 
 
-def table(document, setting, group, style, root=ROOT):
+def table(document, setting, group, style, root=ROOT, all_tiles=True):
     """Lines: the tiles of each step under its idea, then what each step's note says."""
-    steps = by_step(group)
+    everything = steps = by_step(group)
+    if not all_tiles and any(map(projected, group)):
+        steps = best_projected(steps)
     choose = gpu_columns if document["backend"] == "gpu" else interpreter_columns
     columns = choose(group, speed_ups(steps))
     tiles = [each for of_step in steps.values() for each in of_step]
@@ -179,9 +190,12 @@ def table(document, setting, group, style, root=ROOT):
     lines = [style.bold(", ".join(results.describe(setting))), *wrapped("", predicted(group[0])), *head]
     row = iter(body)
     for step, of_step in steps.items():
-        lines.append(style.bold(f"{step}: {title(step, root)[1]}"))
+        more = len(everything[step]) - len(of_step)
+        lines.append(style.bold(f"{step}: {title(step, root)[1]}") + (f" (the best of {more + 1} tiles)" if more else ""))
         for index, _ in enumerate(of_step):
             lines.append(style.dim(next(row)) if index else next(row))
+    if steps is not everything and any(len(tiles) > 1 for tiles in everything.values()):
+        lines.append("--all-tiles shows the others.")
     notes = [(step, of_step[0].get("note")) for step, of_step in steps.items() if of_step[0].get("note")]
     if notes:
         lines.append("")
@@ -190,10 +204,10 @@ def table(document, setting, group, style, root=ROOT):
     return lines
 
 
-def report(document, style, root=ROOT):
+def report(document, style, root=ROOT, all_tiles=True):
     lines = wrapped("", heading(document))
     for setting, group in results.grouped(document["results"], results.setting).items():
-        lines += ["", *table(document, setting, group, style, root)]
+        lines += ["", *table(document, setting, group, style, root, all_tiles)]
     legend = GPU_LEGEND if document["backend"] == "gpu" else INTERPRETER_LEGEND
     if any(each.get("projection") for each in document["results"]):
         legend += PROJECTION_LEGEND
@@ -205,12 +219,14 @@ def main():
     arguments.add_argument("files", metavar="FILE", nargs="+", help="result files of one run")
     arguments.add_argument("--out", metavar="FILE", help="also write all results into this one file")
     arguments.add_argument("--json", action="store_true", help="print the merged document instead of the table")
+    arguments.add_argument("--all-tiles", action="store_true", help="of projections, all tiles instead of each step's best")
     given = arguments.parse_args()
     document = results.merge([results.load(file) for file in given.files])
     if not document["results"]:
         raise results.BadFile(f"no results in {' '.join(given.files)}: make some with 'tools/course run'.")
     # The table first: a disk that is full must not cost what was measured.
-    sys.stdout.write(results.dump(document) if given.json else report(document, Style(wants_colours(sys.stdout))))
+    style = Style(wants_colours(sys.stdout))
+    sys.stdout.write(results.dump(document) if given.json else report(document, style, all_tiles=given.all_tiles))
     sys.stdout.flush()
     if given.out:
         results.write(given.out, document)

@@ -320,6 +320,8 @@ def draw_ladder(document, everything):
 
 # --- the roofline ---
 
+PALE = 0.35  # opacity of what a plot is not about
+
 MODEL_STYLES = {  # marker, size, in words
     "no_reuse": ("v", 8, "bytes if nothing is reused"),
     "tile_reuse": ("s", 5, "if read once per tile"),
@@ -347,7 +349,8 @@ def powers_of_ten(low, high):
     return [10.0**power for power in range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)]
 
 
-def draw_roofline(document, everything):
+def draw_roofline(document, everything, shown=None):
+    """SHOWN: the number of the step that it is about; the others are pale. None: about all."""
     from matplotlib.lines import Line2D
 
     group = most_telling_shape(everything)
@@ -355,6 +358,9 @@ def draw_roofline(document, everything):
         return "it has neither times nor projections"
     ceilings, gpu = document["ceilings"], projection(group)
     steps = {step: each for step, each in first_tiles(group).items() if each["intensity"].get("compulsory")}
+    about = [step for step in steps if shown and step.split("_")[0] == shown]
+    if shown and not about:
+        return f"it has no step {shown}"
     bandwidth = ceilings.get("copy_bytes_per_second")
     if not steps or not bandwidth or not group[0].get("peak"):
         return "it lacks intensities, the copy bandwidth or the peak of the type"
@@ -363,7 +369,8 @@ def draw_roofline(document, everything):
     ridge = peak / bandwidth
 
     once = next(iter(steps.values()))["intensity"]["compulsory"]
-    points = [(once, rate(each), step_name(step), colour_of(index, step)) for index, (step, each) in enumerate(steps.items())]
+    colours = {step: TEXT if about and step not in about else colour_of(index, step) for index, step in enumerate(steps)}
+    points = [(once, rate(each), step_name(step), colours[step]) for step, each in steps.items()]
     cublas = []
     for name, marker in zip(results.BASELINES, "*X"):
         three = baseline_rates(group, name)
@@ -375,7 +382,7 @@ def draw_roofline(document, everything):
     left, right = min(intensities) / 2, max(intensities) * 1.8
     bottom, top = min(heights + [peak / 30]) / 2, max(heights + [each[0] for each in found]) * 2
 
-    canvas = Canvas(max(4.2, 0.2 * len(points + cublas)), 0.8, 2.3, title("Roofline", group), caption(document, group))
+    canvas = Canvas(max(4.2, 0.2 * len(points + cublas)), 0.8, 2.3, title(", ".join(["Roofline", *map(step_name, about)]), group), caption(document, group))
     axes = canvas.axes
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -389,13 +396,14 @@ def draw_roofline(document, everything):
     axes.plot([ridge, ridge], [bottom, peak], color=TEXT, lw=1, ls="-.")
     axes.text(ridge, bottom * 1.08, f" ridge: {rounded(ridge)} FLOP/byte", va="bottom")
 
-    for (_, y, _, colour), each in zip(points, steps.values()):
+    for (_, y, _, colour), (step, each) in zip(points, steps.items()):
+        alpha = PALE if about and step not in about else 1
         marks = [(each["intensity"].get(model), style) for model, style in MODEL_STYLES.items()]
         marks = [(x, style) for x, style in marks if x]
-        axes.plot([min(x for x, _ in marks), once], [y, y], color=colour, lw=1)
+        axes.plot([min(x for x, _ in marks), once], [y, y], color=colour, lw=1, alpha=alpha)
         for x, (marker, size, _) in marks:
             face = colour if marker == "o" and not gpu else "none"
-            axes.plot(x, y, marker=marker, ms=size, color=colour, mfc=face, mew=1.4, ls="")
+            axes.plot(x, y, marker=marker, ms=size, color=colour, mfc=face, mew=1.4, ls="", alpha=alpha)
     for x, y, _, _, marker in cublas:
         axes.plot(x, y, marker=marker, ms=11 if marker == "*" else 7, color=TEXT, ls="")
     canvas.name_points([(x, y, f"{name}  {tera(y)}", colour) for x, y, name, colour, *_ in points + cublas])
@@ -738,8 +746,8 @@ def name_of(plot, kind_of_results):
     return "-".join(re.sub(r"[^A-Za-z0-9]+", "_", part) for part in parts)
 
 
-def draw(document, only=tuple(ALL_PLOTS)):
-    """From names of files, without their extension, to Canvases; and why there are not more."""
+def draw(document, only=tuple(ALL_PLOTS), steps=()):
+    """From names of files, without their extension, to Canvases; and why there are not more. STEPS: numbers; a roofline of each."""
     canvases, reasons = {}, []
     unique = results.latest(document["results"])
     for key, plots in ((kind, PLOTS), (kind_of_all_layouts, PLOTS_OF_ALL_LAYOUTS)):
@@ -747,11 +755,12 @@ def draw(document, only=tuple(ALL_PLOTS)):
             for plot, draw_one in plots.items():
                 if plot not in only:
                     continue
-                drawn = draw_one(document, group)
-                if isinstance(drawn, str):
-                    reasons.append(f"no {plot} of {describe(group)}: {drawn}")
-                else:
-                    canvases[name_of(plot, which)] = drawn
+                for step in steps or (None,):
+                    drawn = draw_one(document, group, *([step] if step else []))
+                    if isinstance(drawn, str):
+                        reasons.append(f"no {plot} of {describe(group)}: {drawn}")
+                    else:
+                        canvases["-".join([name_of(plot, which), *([step] if step else [])])] = drawn
     return canvases, reasons
 
 
@@ -818,7 +827,14 @@ def main():
     arguments.add_argument("files", metavar="FILE", nargs="*")
     arguments.add_argument("--out", metavar="FOLDER")
     arguments.add_argument("--only", metavar="PLOT,...", default=",".join(ALL_PLOTS))
+    arguments.add_argument("--step", metavar="NUMBER,...")
     given = arguments.parse_intermixed_args()
+    steps = given.step.split(",") if given.step is not None else []
+    for step in steps:
+        if not re.fullmatch(r"\d\d", step):
+            arguments.error(f"--step {step}: a step's number has two digits, as in 03")
+    if steps and given.only != "roofline":
+        arguments.error("--step is about the roofline: add --only roofline")
     if given.out == "":
         arguments.error("--out is empty")
     only = given.only.split(",")
@@ -831,7 +847,7 @@ def main():
     chosen, reasons = {}, []  # path without extension: (Canvas, file that it is from)
     for file, document in documents.items():
         folder = given.out or os.path.join(os.path.dirname(file), "plots")
-        canvases, why = draw(document, only)
+        canvases, why = draw(document, only, steps)
         reasons += [f"{file}: {each}" for each in why] or ([] if canvases else [f"{file}: it has no results"])
         for name, canvas in canvases.items():
             path = os.path.join(folder, name)

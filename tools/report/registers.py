@@ -80,7 +80,7 @@ def count(nvcc, text):
             lines = [text, f"namespace step_{STEP} {{", *(template.format(tile, *both) + arguments for both in LAYOUTS.values()), "}"]
             file.write("\n".join(lines))
         code = f"arch=compute_{ARCHITECTURE},code=sm_{ARCHITECTURE}"
-        command = [nvcc, "-std=c++20", "-O3", "-DCOURSE_ON_GPU=1", f"-I{ROOT}", "-gencode", code, "-cubin", "-Xptxas=-v", source]
+        command = [nvcc, "-std=c++20", "-O3", "--expt-relaxed-constexpr", "-DCOURSE_ON_GPU=1", f"-I{ROOT}", "-gencode", code, "-cubin", "-Xptxas=-v", source]
         done = subprocess.run([*command, "-o", source + "bin"], stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         raise BadFile(f"nvcc does not compile {KERNEL} with its epilogue changed:\n{done.stderr}")

@@ -26,6 +26,10 @@ KIND   ladder: all steps, from a GPU's file
               lines geometric means over all squares: the step's ratio to cublasGemmEx over the peer's, each measured beside it
 FILE   a result file, from the repository's root
 OPTION step, dtype, layout, mode, shape (4096x4096x4096): where the file has results of several kinds, which ones
+       columns=NAME,NAME...: only these, in this order; a name is that of the header with _ for all that is no letter or digit,
+               or its beginning (TFLOP_s); the first column is always there
+       rows=NAME,NAME...: only rows whose first cell begins so, with _ likewise (128x128x64_warp_64x64_s3_g8)
+       merge=yes: neighbouring rows that differ only in the first cell become one
 """
 
 import argparse
@@ -79,6 +83,52 @@ def markdown(header, rows):
     return ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
 
 
+def option_name(words):
+    """As an option's value names a header or a row: 'sectors per request' is sectors_per_request."""
+    return re.sub(r"\W+", "_", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", words)).strip("_")
+
+
+def place(name, names, what):
+    """Where NAME, or the only one that begins with it, is in NAMES."""
+    exact = [index for index, each in enumerate(names) if each == name]
+    found = exact or [index for index, each in enumerate(names) if name and each.startswith(name)]
+    if len(found) != 1:
+        raise BadTable(f"{'no' if not found else 'more than one'} {what} {name!r}; there are: {', '.join(names)}")
+    return found[0]
+
+
+def merged(rows):
+    """Neighbours that differ only in the first cell as one: 'a b s1', 'a b s2' become 'a b s1, s2'."""
+    made = []
+    for row in rows:
+        if made and made[-1][1:] == row[1:]:
+            made[-1][0].append(row[0])
+        else:
+            made.append([[row[0]], *row[1:]])
+    for row in made:
+        words = [cell.split(" ") for cell in row[0]]
+        alike = 0
+        while len(words) > 1 and all(len(each) > alike + 1 and each[alike] == words[0][alike] for each in words):
+            alike += 1
+        row[0] = " ".join([*words[0][:alike], ", ".join(" ".join(each[alike:]) for each in words)])
+    return made
+
+
+def selected(header, rows, options):
+    """What the options columns, rows and merge leave."""
+    if "rows" in options:
+        names = [option_name(row[0]) for row in rows]
+        rows = [rows[place(name, names, "row")] for name in options["rows"].split(",")]
+    if "columns" in options:
+        names = [option_name(each) for each in header]
+        wanted = [place(name, names, "column") for name in options["columns"].split(",")]
+        wanted = [0, *(index for index in wanted if index)]
+        header, rows = [header[index] for index in wanted], [[row[index] for index in wanted] for row in rows]
+    if options.get("merge", "yes") != "yes":
+        raise BadTable(f"merge={options['merge']}: only merge=yes has a meaning")
+    return header, merged(rows) if "merge" in options else rows
+
+
 def ladder_table(context):
     steps = ladder.by_step(context.results)
     speed_up = ladder.speed_ups(steps)
@@ -97,7 +147,7 @@ def ladder_table(context):
                 times(speed_up[step]),
             ]
         )
-    return markdown(["step", "idea", "TFLOP/s", "noise", "% of cuBLAS", "% of roofline", "speed-up"], rows)
+    return ["step", "idea", "TFLOP/s", "noise", "% of cuBLAS", "% of roofline", "speed-up"], rows
 
 
 def tiles_table(context):
@@ -117,7 +167,7 @@ def tiles_table(context):
             row += [f"{launch[key]:,}" if launch else NOTHING for key in keys]
         rows.append(row)
     header = ["tile", "ms", "TFLOP/s", "% of cuBLAS", "% of roofline"]
-    return markdown(header + ["registers", "shared bytes", "blocks an SM"] * any(launches), rows)
+    return header + ["registers", "shared bytes", "blocks an SM"] * any(launches), rows
 
 
 def counts_table(context):
@@ -140,7 +190,7 @@ def counts_table(context):
         )
     header = ["tile", "global load requests", "sectors", "sectors per request", "store sectors per request"]
     header += ["shared load requests", "wavefronts, of ideal", "bytes", "of bytes per tile"]
-    return markdown(header, rows)
+    return header, rows
 
 
 def fragments_table(context):
@@ -169,7 +219,7 @@ def fragments_table(context):
             ]
         )
     header = ["tile", "cp.async", "sectors per request", "ldmatrix", "its wavefronts", "wavefronts, of ideal", "mma"]
-    return markdown([*header, "bytes", "of bytes per tile"], rows)
+    return [*header, "bytes", "of bytes per tile"], rows
 
 
 def bytes_table(context):
@@ -182,7 +232,7 @@ def bytes_table(context):
     rows = [row("no reuse", first, "no_reuse")]
     rows += [row(f"once per tile: {each['tile']}", each, "tile_reuse") for each in context.results]
     rows.append(row("everything once", first, "compulsory"))
-    return markdown(["model", "bytes", "FLOP/byte", "bound, TFLOP/s"], rows)
+    return ["model", "bytes", "FLOP/byte", "bound, TFLOP/s"], rows
 
 
 def epilogues_table(context):
@@ -199,7 +249,7 @@ def epilogues_table(context):
             ]
         )
     header = ["epilogue", "bytes read", "bytes written", "a separate kernel would move, predicted", "counted"]
-    return markdown(header, rows)
+    return header, rows
 
 
 def fused_table(context):
@@ -216,7 +266,7 @@ def fused_table(context):
                 size(each.get("saved_bytes")),
             ]
         )
-    return markdown(["shape", "epilogue", "µs", "noise", *FUSED_COLUMNS.values(), "bytes saved"], rows)
+    return ["shape", "epilogue", "µs", "noise", *FUSED_COLUMNS.values(), "bytes saved"], rows
 
 
 def passes_table(context):
@@ -230,7 +280,7 @@ def passes_table(context):
         try:
             with open(os.path.join(context.root, path), encoding="utf-8", newline="") as file:
                 launches = list(csv.DictReader(file))
-            for kernel, launch in zip(("unfused", "separate kernel", "fused"), launches, strict=True):
+            for kernel, launch in paired(("unfused", "separate kernel", "fused"), launches):
                 sectors = float(launch[results.GLOBAL_LOAD_SECTORS])
                 dram = (size(float(launch[f"dram__bytes_{way}.sum"])) for way in ("read", "write"))
                 predicted = size(each["saved_bytes"]) if kernel == "separate kernel" else NOTHING
@@ -240,7 +290,7 @@ def passes_table(context):
     if not rows:
         raise BadTable(f"there is nothing for {context.file} in ncu-fused/ beside it; record it with tools/gpu-checks fused")
     header = ["shape", "kernel", "reads and writes, predicted", "asked of L1", "read from DRAM", "written to DRAM"]
-    return markdown(header, rows)
+    return header, rows
 
 
 # The time of each over the step's.
@@ -252,6 +302,14 @@ FUSED_COLUMNS = {
 }
 
 
+def paired(these, those):
+    """As zip() does, but none may be left over. (Python 3.9 has no zip() that says so.)"""
+    these, those = list(these), list(those)
+    if len(these) != len(those):
+        raise ValueError(f"{len(those)} where {len(these)} are expected")
+    return zip(these, those)
+
+
 def caches_table(context):
     first = context.results[0]
     shape, dtype = OPTIONS["shape"](first), OPTIONS["dtype"](first)
@@ -260,13 +318,13 @@ def caches_table(context):
         with open(os.path.join(context.root, path), encoding="utf-8", newline="") as file:
             launches = list(csv.DictReader(file))
         rows = []
-        for each, launch in zip(context.results, launches, strict=True):  # the tiles in their order, one launch each
+        for each, launch in paired(context.results, launches):  # the tiles in their order, one launch each
             sectors = [float(launch[name]) for name in (results.GLOBAL_LOAD_SECTORS, "lts__t_sectors_srcunit_tex_op_read.sum")]
             of_caches = [size(32 * number) for number in sectors]
             rows.append([each["tile"], size(each["bytes"]["no_reuse"]), *of_caches, size(float(launch["dram__bytes_read.sum"]))])
     except (OSError, KeyError, ValueError) as error:
         raise BadTable(f"{path} does not hold one launch for each tile: {error}; record it with tools/gpu-checks") from None
-    return markdown(["tile", "bytes without reuse", "asked of L1", "read from L2", "read from DRAM"], rows)
+    return ["tile", "bytes without reuse", "asked of L1", "read from L2", "read from DRAM"], rows
 
 
 STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
@@ -303,7 +361,7 @@ def limits_table(context):
         raise BadTable(f"{path} does not hold ncu's launches: {error}; record it with tools/gpu-checks limits") from None
     rows.sort(key=lambda row: -row[0])
     header = ["tile", "tensor pipe busy, %", "SMs busy, %", "shared memory busy, %", "issue slots busy, %"]
-    return markdown([*header, *(f"warps waiting for {words}" for words in STALLS.values())], [row for _, row in rows])
+    return [*header, *(f"warps waiting for {words}" for words in STALLS.values())], [row for _, row in rows]
 
 
 def tile_of_kernel(name):
@@ -325,7 +383,7 @@ def traffic_table(context):
         with open(os.path.join(context.root, path), encoding="utf-8", newline="") as file:
             launches = results.grouped(list(csv.DictReader(file)), lambda launch: launch["Kernel Name"])
         rows = []
-        for each, repeated in zip(context.results, launches.values(), strict=True):  # the tiles in their order
+        for each, repeated in paired(context.results, launches.values()):  # the tiles in their order
 
             def mean(name, repeated=repeated):
                 return sum(float(launch[f"{name}.sum"]) for launch in repeated) / len(repeated)
@@ -335,7 +393,7 @@ def traffic_table(context):
             rows.append([each["tile"], percent(hits / (hits + misses)), size(32 * mean(reads)), *dram, rounded(each.get("tflops"))])
     except (OSError, KeyError, ValueError, ZeroDivisionError) as error:
         raise BadTable(f"{path} does not hold the launches of each tile: {error}; record it with tools/gpu-checks l2") from None
-    return markdown(["tile", "L2 hit rate, %", "read from L2", "read from DRAM", "written to DRAM", "TFLOP/s"], rows)
+    return ["tile", "L2 hit rate, %", "read from L2", "read from DRAM", "written to DRAM", "TFLOP/s"], rows
 
 
 def tuning_table(context):
@@ -358,7 +416,7 @@ def tuning_table(context):
             ]
         )
     header = ["shape", "best tile", "µs", "TFLOP/s", f"{FIRST_TILE}, % of the best", "expected by the model, % of the best"]
-    return markdown(header, rows)
+    return header, rows
 
 
 FIRST_TILE = "128x128x64 warp 64x64 s3 g8"  # of the steps before
@@ -409,7 +467,7 @@ def bench_table(context):
             row.append(geometric_mean(ratios, numbers[suite], percent))
         rows.append(row)
     header = [f"{suite}: {number} shape{'s' * (number > 1)}" for suite, number in numbers.items()]
-    return markdown(["% of cuBLAS, geometric mean", *header], rows)
+    return ["% of cuBLAS, geometric mean", *header], rows
 
 
 def shapes_table(context):
@@ -426,7 +484,7 @@ def shapes_table(context):
             ratio = percent(ladder.of_baseline(each, "cublasGemmEx"))
             row.append(NOTHING if each.get("tflops") is None else f"{rounded(each['tflops'])}, {ratio} %")
         rows.append(row)
-    return markdown(["TFLOP/s, % of cuBLAS", "cuBLAS", *(step_of(context, [*steps[step].values()]) for step in wanted)], rows)
+    return ["TFLOP/s, % of cuBLAS", "cuBLAS", *(step_of(context, [*steps[step].values()]) for step in wanted)], rows
 
 
 def peers_table(context):
@@ -467,7 +525,7 @@ def peers_table(context):
     if small and len(small) < len(of_sizes):
         rows.append(means(f"{words} {len(small)} sizes up to {shapes.SMALL}", small))
     header = ["TFLOP/s at m = n = k", "cuBLAS", "cublasLt", "best step (which)", *(results.PEERS[peer] for peer in names)]
-    return markdown(header, rows)
+    return header, rows
 
 
 # Of each kind: what makes it, whether it is about one step, and the backend that its file must be of.
@@ -503,6 +561,7 @@ PART = {
     "peers": shapes.is_square,
 }
 PARAMETERS = {"shapes": ("steps",), "peers": ("sizes",)}  # lists, which choose rows or columns
+VIEW = ("columns", "rows", "merge")  # what is shown of a table
 OPTIONS = {
     "step": lambda each: each["step"],
     "dtype": lambda each: each["in"],
@@ -552,11 +611,12 @@ def make_table(root, folder, kind, file, options):
         raise BadTable(f"no such kind of table; there are: {', '.join(KINDS)}, registers")
     make, is_of_one_step, backend = KINDS[kind]
     wanted = dict(option.split("=", 1) for option in options.split())
+    view = {name: wanted.pop(name) for name in VIEW if name in wanted}
     own = PARAMETERS.get(kind, ())
     lists = {name: wanted.pop(name).split(",") for name in own if name in wanted}
     unknown = [name for name in wanted if name not in OPTIONS]
     if unknown:
-        raise BadTable(f"no such option as {unknown[0]}; there are: {', '.join([*OPTIONS, *own])}")
+        raise BadTable(f"no such option as {unknown[0]}; there are: {', '.join([*OPTIONS, *VIEW, *own])}")
     if is_of_one_step != ("step" in wanted):
         raise BadTable("add step=NAME" if is_of_one_step else "it is about all steps: leave out step=")
     document = results.load(os.path.join(root, file))
@@ -570,7 +630,7 @@ def make_table(root, folder, kind, file, options):
         found = "; ".join(dict.fromkeys(", ".join(results.describe(results.setting(each))) for each in chosen)) or "none"
         raise BadTable(f"needs results of one shape, dtype, layout and mode; found: {found}")
     context = Context(root, folder, file, document, chosen, lists)
-    return ["", *make(context), "", source(context, file), ""]
+    return ["", *markdown(*selected(*make(context), view)), "", source(context, file), ""]
 
 
 # --- files ---
@@ -611,7 +671,7 @@ def remake(root, path):
 
 
 def all_files(root):
-    patterns = ("README.md", "steps/*/README.md", "docs/*.md")
+    patterns = ("README.md", "steps/*/README.md", "docs/*.md", "docs/results/*.md")
     return sorted(path for pattern in patterns for path in glob.glob(os.path.join(root, pattern)))
 
 

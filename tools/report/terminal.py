@@ -20,6 +20,9 @@ class Arguments(argparse.ArgumentParser):
 def run_command(main):
     """Exits with what MAIN returns; with 2 and a line on stderr if it was given something that it cannot use."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # 'course compare ... | head' is no error
+    if sys.stdout is None:
+        print("course: stdout is closed, and results go there: leave it open, or send it to /dev/null.", file=sys.stderr)
+        sys.exit(2)
     sys.stdout.reconfigure(errors="replace")  # a terminal without UTF-8
     try:
         code = main()

@@ -61,7 +61,23 @@ def data():
         "b": [[[col * 4 + row % 8 // 2, row // 8, row % 2] for col in range(8)] for row in range(16)],
         "c": [[[row % 8 * 4 + col // 2, row // 8 * 2 + col % 2, 0] for col in range(8)] for row in range(16)],
     }
+    memory = {
+        "gpu": "NVIDIA X",
+        "multiprocessors": 4,
+        "register_bytes": 1 << 18,
+        "l1_bytes": 1 << 18,
+        "shared_bytes": 228 << 10,
+        "l2_bytes": 60 << 20,
+        "dram_bytes": 141 * 10**9,
+        "l1_bytes_per_second": 33_454_080_000_000,
+        "l2_bytes_per_second": 16_727_040_000_000,
+        "dram_bytes_per_second": 4_800_000_000_000,
+    }
+    table = [[[row % 16 * 8 + chunk, chunk ^ row % 8] for chunk in range(8)] for row in range(128)]
     return {
+        "memory": memory,
+        "levels": {"extent": 4096, "block_m": 128, "block_n": 128, "warp_m": 64, "warp_n": 64, "fragment": 16, "mma_n": 8},
+        "copies": {"rows": 128, "chunks": 8, "step": 16, "threads": 128, "table": table},
         "fragments": fragments,
         "swizzle": [
             {"row": row, "row_major": chunk_places(row // 8, 8), "swizzled": chunk_places(row // 8, 1)} for row in (64, 128)
@@ -149,7 +165,7 @@ class Check(Folder):
     def test_a_changed_figure(self):
         for path in figures.FIGURES:
             self.run_figures()
-            self.write(path, self.read(path).replace(">0</text>", ">1</text>", 1))
+            self.write(path, self.read(path).replace("</text>", "1</text>", 1))
             self.assert_changed(path)
 
     def test_a_missing_figure(self):
@@ -243,6 +259,15 @@ class Drawn(unittest.TestCase):
     def test_what_is_said(self):
         words = self.drawn["steps/03_tensor_core/swizzle.svg"]
         self.assertEqual((words.count(">8 wavefronts<"), words.count(">1 wavefront<")), (2, 2))
+        words = self.drawn["steps/01_naive/memory.svg"]
+        self.assertIn(">256 KB in each of 4 SMs, 228 KB of it may be shared<", words)
+        self.assertIn(">▲ 16.7 TB/s, all SMs together ▲<", words)
+        words = self.drawn["steps/03_tensor_core/levels.svg"]
+        self.assertIn(">4 × 8 products for each k of 16<", words)
+        self.assertIn("It uses each fragment of A for 8 products, and each one of B for 8.", words)
+        words = self.drawn["steps/03_tensor_core/copies.svg"]
+        self.assertEqual(words.count('font-weight="bold" fill="#ffffff">8<'), 4)  # rows 1 and 17, on both sides
+        self.assertIn("thread 8 copies chunk 0 of rows 1, 17, ...", words)
         words = self.drawn["steps/05_l2_swizzle/order.svg"]
         self.assertIn(">loads 27 blocks<", words)
         self.assertIn(">(2 rows + 1 column) × 9<", words)

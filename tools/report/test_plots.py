@@ -269,6 +269,23 @@ class Drawing(Case):
             self.assertIn("sans-serif", svg)
             self.assertNotIn("projected", svg)
 
+    def test_a_roofline_of_each_step(self):
+        document = a_document(*ladder())
+        names, svgs = self.drawn(document, "--only", "roofline", "--step", "01,02")
+        self.assertEqual(set(svgs), {"roofline-f32-hot-01.svg", "roofline-f32-hot-02.svg"})
+        for number, name, other in (("01", "01 naive", "02 tiled"), ("02", "02 tiled", "01 naive")):
+            svg = svgs[f"roofline-f32-hot-{number}.svg"]
+            self.assertIn(f">Roofline, {name}: 1024x1024x1024, f32, nn, hot<", svg)
+            self.assertIn(f"opacity: {plots.PALE}", svg)
+            for words, is_pale in ((name, False), (other, True)):
+                label = re.search(rf"<text [^>]*>{words}  ", svg)[0]
+                self.assertEqual(plots.TEXT in label, is_pale, label)
+        self.assertIn("it has no step 03", self.refused_roofline(document, "03"))
+
+    def refused_roofline(self, document, step):
+        self.assert_refused(process := self.run_plots(self.save(document), "--only", "roofline", "--step", step))
+        return process.stderr
+
     def test_sizes(self):
         names, svgs = self.drawn(a_document(*ladder(512), *ladder(1024), *ladder(2048)))
         self.assertIn("sizes-f32-hot.png", names)
@@ -589,6 +606,8 @@ class Refusals(Case):
     def test_bad_arguments(self):
         for arguments in (["--colour"], ["--out"], ["--out="], ["--ou", "x"], ["--only"], ["--only="]):
             self.assert_refused(self.run_plots(*arguments))
+        self.assert_refused(self.run_plots("--only", "roofline", "--step", "3"), "--step 3", "two digits")
+        self.assert_refused(self.run_plots("--step", "03"), "add --only roofline")
         self.assert_refused(self.run_plots("--only", "rows,stairs"), "--only stairs", "there are: ladder, roofline, sizes, rows")
 
     def test_bad_files(self):
@@ -618,8 +637,8 @@ class Refusals(Case):
         self.assertTrue(run.stdout.startswith("Usage: tools/plot"))
         for plot in plots.ALL_PLOTS:
             self.assertRegex(run.stdout, rf"(?m)^  {plot} ")
-        with open(script, encoding="utf-8") as file:
-            self.assertIn(f"NEEDS_MATPLOTLIB={plots.NEEDS_MATPLOTLIB} ", file.read())
+        with open(os.path.join(plots.ROOT, "tools", "command", "scripts", "plot.py"), encoding="utf-8") as file:
+            self.assertIn(f"NEEDS_MATPLOTLIB = {plots.NEEDS_MATPLOTLIB} ", file.read())
 
 
 if __name__ == "__main__":

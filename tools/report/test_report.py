@@ -474,6 +474,24 @@ class Ladder(InFolder):
         self.assertIn("no measurement", text)
         self.assertLessEqual(max(map(len, lines)), 120)
 
+    def test_of_projections_each_steps_best_tile(self):
+        document = interpreter_document()
+        document["results"].append({**document["results"][0], "tile": "another", "first": False})
+        document["results"][-1]["projection"] = dict(document["results"][-1]["projection"])
+        tiles = [each for each in document["results"] if each["step"] == document["results"][0]["step"]]
+        self.assertGreater(len(tiles), 1)
+        tiles[-1]["projection"]["flops_per_second"] = 99e12
+        with mock.patch.object(ladder, "width", lambda: 80):
+            text = ladder.report(document, terminal.Style(False), str(self.root), all_tiles=False)
+        steps = {each["step"] for each in document["results"]}
+        rows = [line for line in text.splitlines() if line.startswith("  ") and " GB" in line]
+        self.assertEqual(len(rows), len(steps))
+        self.assertRegex(rows[0], r"^  another .* 99\.0$")
+        self.assertIn(f"(the best of {len(tiles)} tiles)", text)
+        self.assertIn("--all-tiles shows the others.", text)
+        self.assertIn("cannot show what 04's stages", " ".join(text.split()))
+        self.assertLessEqual(max(map(len, text.splitlines())), 80)
+
     def test_no_projection(self):
         document = interpreter_document()
         for each in document["results"]:
@@ -932,6 +950,35 @@ class Tables(InFolder):
         self.put("README.md", marker.replace(" -->", " step=x -->", 1))
         self.assertIn("takes no options", self.run_tables(False)[1])
 
+    def test_view(self):
+        counts = "counts docs/results/interpreter.json step=02_tiled"
+        text = self.table_of(f"{counts} columns=wavefronts,sectors,bytes")
+        self.assertIn("| tile | wavefronts, of ideal | sectors | bytes |\n", text)
+        self.assertIn("| 128x128x8 | 98,304, 1.50 | 32,768 | 1.31 MB |\n", text)
+        tiles = "tiles docs/results/gpu.json step=02_tiled"
+        everything = self.table_of(tiles)
+        self.assertEqual(everything.count(" per thread |"), 2)
+        text = self.table_of(f"{tiles} rows=64x64 columns=ms")
+        self.assertIn("| tile | ms |\n| --- | --- |\n| 64x64x8, 4x4 per thread | 5.27 |\n\nN", text)
+        for option, message in (
+            ("columns=nothing", "no column 'nothing'; there are: tile, ms, TFLOP_s, of_cuBLAS, of_roofline"),
+            ("columns=of", "more than one column 'of'"),
+            ("rows=32x32", "no row '32x32'; there are: 128x128x8"),
+            ("merge=no", "merge=no: only merge=yes has a meaning"),
+        ):
+            self.assertIn(message, self.table_of(f"{tiles} {option}", 2))
+
+    def test_merge(self):
+        document = interpreter_document()
+        one = next(each for each in document["results"] if each["step"] == "02_tiled")
+        others = [{**one, "tile": tile, "first": False} for tile in ("8x8 warp s1", "8x8 warp s2", "8x8 warp s2 g4")]
+        changed = {**one, "tile": "8x8 s9", "first": False, "counters": {**one["counters"], "bytes": 2e9}}
+        document["results"] = [*others, changed, {**others[0], "tile": "8x8"}]
+        self.put("docs/results/interpreter.json", document)
+        text = self.table_of("counts docs/results/interpreter.json step=02_tiled columns=bytes merge=yes")
+        rows = [line for line in text.split("\n") if line.startswith("| 8x8")]
+        self.assertEqual(rows, ["| 8x8 warp s1, s2, s2 g4 | 1.31 MB |", "| 8x8 s9 | 2.00 GB |", "| 8x8 | 1.31 MB |"])
+
     def test_fragments(self):
         document = interpreter_document()
         document["results"][0]["counters"] |= {
@@ -1151,7 +1198,7 @@ class OfTheMeasuredBenchmark(unittest.TestCase):
         before = {(each["step"], *results.setting(each)): each for each in first["results"]}
         sizes = {}
         for new in second["results"]:
-            old = before[new["step"], *results.setting(new)]
+            old = before[(new["step"], *results.setting(new))]
             if new["m"] < 1024:
                 continue
             sizes.setdefault(new["step"], set()).add(new["m"])

@@ -425,8 +425,8 @@ class Command(unittest.TestCase):
         run = subprocess.run([script, "whatever", "--help"], capture_output=True, text=True, check=False)
         self.assertEqual((run.returncode, run.stderr), (0, ""))
         self.assertTrue(run.stdout.startswith("Usage: tools/sass"))
-        with open(script, encoding="utf-8") as file:
-            self.assertIn(f"NEEDS_DISASSEMBLER={sass.NEEDS_DISASSEMBLER} ", file.read())
+        with open(os.path.join(os.path.dirname(HERE), "command", "scripts", "sass.py"), encoding="utf-8") as file:
+            self.assertIn(f"NEEDS_DISASSEMBLER = {sass.NEEDS_DISASSEMBLER} ", file.read())
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@
 #include <mutex>
 #include <string>
 
+#include "common/interpreter/count/gpus.h"
 #include "common/interpreter/cuda_runtime/state.h"
-#include "common/interpreter/gpus.h"
 
 namespace interpreter::cuda_runtime {
 namespace {

@@ -6,10 +6,10 @@
 #include <map>
 #include <mutex>
 
+#include "common/interpreter/count/gpus.h"
 #include "common/interpreter/cuda_runtime/program.h"
 #include "common/interpreter/cuda_runtime/state.h"
-#include "common/interpreter/gpus.h"
-#include "common/interpreter/language/grid_barrier.h"
+#include "common/interpreter/launch/grid_barrier.h"
 
 // Words of the language in kernels, members of a struct here.
 #undef gridDim

@@ -9,10 +9,10 @@
 #include <new>
 #include <stdexcept>
 
+#include "common/interpreter/count/gpus.h"
 #include "common/interpreter/cuda_runtime/labels.h"
 #include "common/interpreter/cuda_runtime/state.h"
-#include "common/interpreter/gpus.h"
-#include "common/interpreter/memory.h"
+#include "common/interpreter/memory/global_memory.h"
 
 extern "C" char __executable_start, _end;  // of the program's own image, from the linker
 
@@ -91,7 +91,7 @@ void copy(void* to, const void* from, std::size_t bytes) {
   } else if (in_global_memory(from)) {
     copy_out(to, from, bytes);
   } else {
-    std::memmove(to, from, bytes);
+    copy_variable(to, from, bytes);
   }
 }
 

@@ -56,7 +56,10 @@ cudaError_t start_function(const Configuration& c, void (*kernel)(Parameters...)
                   std::apply(mine.kernel, mine.arguments);
                 },
                 &closure,
-                sizeof closure};
+                sizeof closure,
+                nullptr,
+                true,
+                pointers_among(closure.arguments)};
   return start(launch, c.cooperative);
 }
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <tuple>
 
+#include "common/interpreter/count/gpus.h"
 #include "common/interpreter/cuda_runtime/program.h"
-#include "common/interpreter/gpus.h"
 
 namespace interpreter::cuda_runtime {
 namespace {

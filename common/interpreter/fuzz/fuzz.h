@@ -36,6 +36,15 @@ struct Case {
   std::vector<std::string> expected;  ///< checks of which one must report it; none if it is right
 };
 
+/// The checks that must report the copy of a struct at a wrong address. clang splits the copy, and its check of alignment leaves
+/// copies out: there the result may be all that shows it, and the g++ build tells.
+inline std::vector<std::string> of_a_copy(std::vector<std::string> checks) {
+#ifdef __clang__
+  checks.push_back("wrong result");
+#endif
+  return checks;
+}
+
 /// Makes a case known to the program.
 struct Registered {
   explicit Registered(Case c);

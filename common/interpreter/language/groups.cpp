@@ -2,8 +2,8 @@
 
 #include <array>
 
-#include "common/interpreter/block_parts.h"
-#include "common/interpreter/language/grid_barrier.h"
+#include "common/interpreter/launch/grid_barrier.h"
+#include "common/interpreter/schedule/entered.h"
 
 namespace interpreter {
 namespace {
@@ -23,7 +23,7 @@ unsigned converged_lanes(Site site) {
   const Entered in;
   Meeting& mine = meetings[in.fiber.linear];
   mine = {site.file, site.line, 0};
-  in.block.fence(in.fiber, false);  // all other lanes of the warp go on until they wait, too
+  in.block.atomics.fence(in.fiber, false);  // all other lanes of the warp go on until they wait, too
   if (!mine.lanes) {
     const unsigned first = in.fiber.linear - in.fiber.lane;
     unsigned together = 0;

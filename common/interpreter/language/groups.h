@@ -2,7 +2,7 @@
 /// What cooperative groups need of the interpreter beyond CUDA's functions.
 #pragma once
 
-#include "common/interpreter/language.h"
+#include "common/interpreter/language/language.h"
 
 namespace interpreter {
 

@@ -26,6 +26,9 @@ int __wrap_nanosleep(const timespec* time, timespec* rest) {
   interpreter::sleep_hint();
   return 0;
 }
+// The host's counts microseconds of computing: a kernel that waits for a million clocks would wait for a second.
+clock_t __real_clock();
+clock_t __wrap_clock() { return interpreter::in_kernel() ? static_cast<clock_t>(interpreter::clock_ticks()) : __real_clock(); }
 int __real_sched_yield();
 int __wrap_sched_yield() {
   if (!interpreter::in_kernel()) return __real_sched_yield();

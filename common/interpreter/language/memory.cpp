@@ -2,7 +2,7 @@
 
 #include <new>
 
-#include "common/interpreter/block_parts.h"
+#include "common/interpreter/schedule/entered.h"
 
 namespace interpreter {
 namespace {
@@ -12,7 +12,9 @@ bool between(const void* p, const void* begin, const void* end) { return begin &
 // While the interpreter works, its own allocations are the host's.
 class Paused {
  public:
-  Paused() : fiber_(std::exchange(current_fiber, nullptr)) {}
+  Paused() : fiber_(std::exchange(current_fiber, nullptr)) {
+    if (fiber_ && current_block->worlds.in_other()) current_block->worlds.end_other();  // it would allocate twice
+  }
   ~Paused() { current_fiber = fiber_; }
 
  private:
@@ -23,15 +25,15 @@ class Paused {
 
 Space space_of(const void* p) {
   if (current_block) {
-    const char* const dynamic = static_cast<const char*>(current_block->dynamic_shared());
+    const char* const dynamic = static_cast<const char*>(current_block->shared.dynamic());
     const Range statics = calling_thread_tls();
-    if (between(p, dynamic, dynamic + Block::kArenaBytes) || between(p, statics.begin, statics.end)) return Space::kShared;
+    if (between(p, dynamic, dynamic + SharedMemory::kArenaBytes) || between(p, statics.begin, statics.end)) return Space::kShared;
   }
   if (between(p, constant_memory().begin, constant_memory().end)) return Space::kConstant;
   if (is_device_memory(p) || between(p, variables().begin, variables().end)) return Space::kGlobal;
   if (current_fiber) {
     // The stack's size is rounded up to pages.
-    const char* const end = current_fiber->stack_limit + current_block->launch().options.stack_bytes + 2 * kPage;
+    const char* const end = current_fiber->stack_limit + current_block->work().options().stack_bytes + 2 * kPage;
     if (between(p, current_fiber->stack_limit, end)) return Space::kLocal;
   }
   return Space::kOther;
@@ -48,9 +50,15 @@ void* allocate_in_kernel(std::size_t bytes) {
   }
 }
 void release_in_kernel(void* p) {
+  if (current_fiber) {  // what the thread did with the memory is looked at as long as it exists
+    const Entered in;
+    in.block.activity.note_progress();
+    in.block.scheduler.rendezvous(in.fiber);
+  }
   const Paused paused;
-  release(p);
+  GlobalMemory::instance().release(p);
 }
+bool is_tried_out() { return current_fiber && current_block->worlds.in_other(); }
 bool in_kernel() { return current_fiber != nullptr; }
 
 }  // namespace interpreter

@@ -6,7 +6,7 @@
 
 #include <cstddef>
 
-#include "common/interpreter/language.h"
+#include "common/interpreter/language/language.h"
 
 namespace interpreter {
 
@@ -18,6 +18,9 @@ Space space_of(const void* p);
 /// malloc and new in a kernel give device memory, which other threads may use too.
 /// @{
 bool in_kernel();
+/// In a kernel: whether the thread is tried out with another undefined value (checks/two_worlds.cpp), and must not do what is done
+/// once.
+bool is_tried_out();
 bool is_device_memory(const void* p);
 void* allocate_in_kernel(std::size_t bytes);  ///< null when memory is used up
 void release_in_kernel(void* p);

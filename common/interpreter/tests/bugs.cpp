@@ -415,6 +415,25 @@ TEST_CASE("dynamic shared memory out of bounds") {
                  });
 }
 
+__global__ void arrays_that_overlap(float* out) {
+  float* const rows = device::dynamic_smem<float>();
+  float* const cols = rows + 32;  // one warp's part, and there are two
+  const int t = static_cast<int>(threadIdx.x);
+  rows[t] = 1;                 // BUG: into the other warp's cols
+  cols[t] = 2;                 // BUG
+  out[t] = rows[t] + cols[t];  // BUG
+}
+TEST_CASE("two arrays in dynamic shared memory overlap") {
+  must_be_caught({.kernel = "arrays_that_overlap",
+                  .check = Check::kRacecheck,
+                  .variable = "dynamic shared memory",
+                  .says = {"through rows", "through cols", "are two arrays, they overlap here"}},
+                 [] {
+                   auto out = floats(64, "out");
+                   launch(arrays_that_overlap, 1, 64, 128 * sizeof(float), out.data());
+                 });
+}
+
 __global__ void read_past_the_end(const float* in, float* out, int n) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i <= n) out[i] = in[i];  // BUG: <= for <
@@ -666,7 +685,7 @@ TEST_CASE("two blocks write the same element") {
                   .thread = uint3{0, 0, 0}},
                  [] {
                    auto out = floats(1, "out");
-                   launch(two_blocks_one_element, 2, 32, 0, out.data());
+                   launch(two_blocks_one_element, 4, 32, 0, out.data());  // of two at the same moment: see Stored
                  });
 }
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/harness/ncu.h"
+#include "common/harness/results/ncu.h"
 #include "common/interpreter/interpreter.h"
 #include "common/interpreter/tests/patterns.h"
 #include "common/interpreter/tests/ptx_cases.h"

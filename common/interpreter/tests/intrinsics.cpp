@@ -211,6 +211,20 @@ __global__ void nodes_of_a_list(float** nodes, float* out) {
   __syncthreads();
   delete nodes[threadIdx.x];
 }
+struct Node {
+  int value;
+  Node* next;
+};
+__global__ void count_down(int* sum, int n) {
+  Node* list = nullptr;
+  for (int i = 0; i <= n + static_cast<int>(threadIdx.x); ++i) list = new Node{i, list};
+  while (list) {  // each is read for the last time right before it goes
+    sum[threadIdx.x] += list->value;
+    Node* const next = list->next;
+    delete list;
+    list = next;
+  }
+}
 __global__ void beyond_a_node(float* volatile* node, float* out) {
   *node = new float[2];  // where the compiler does not see it any more
   float* const two = *node;
@@ -224,6 +238,10 @@ TEST_CASE("new in a kernel gives device memory") {
     const Buffer<float> out(32, "out");
     device::launch(nodes_of_a_list, 1, 32, 0, nodes.data(), out.data());
     CHECK(out.download()[0] == 31);
+    const Buffer<int> sum(std::vector<int>(40, 0), "sum");
+    device::launch(count_down, 1, 40, 0, sum.data(), 3);
+    CHECK(sum.download()[0] == 6);
+    CHECK(sum.download()[39] == 42 * 43 / 2);
   });
   const Buffer<float*> node(1, "node");
   const Buffer<float> out(1, "out");

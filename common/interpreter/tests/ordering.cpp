@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/device/device.cuh"
+#include "common/device/ptx.cuh"
 #include "common/interpreter/tests/orders.h"
 #include "common/interpreter/tests/planted.h"
 
@@ -152,6 +153,55 @@ TEST_CASE("a plain look before atomicCAS is noted, however it falls") {
   });
 }
 
+// A fence between the look and atomicCAS, for what the exchange publishes.
+struct Node {
+  int value;
+  Node* next;
+};
+__global__ void push(Node* nodes, Node** head, int n) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i >= n) return;
+  nodes[i].value = i;
+  Node *old = *head, *assumed;
+  do {
+    assumed = old;
+    nodes[i].next = assumed;
+    __threadfence();
+    const unsigned long long found =
+        atomicCAS(reinterpret_cast<unsigned long long*>(head), reinterpret_cast<unsigned long long>(assumed),
+                  reinterpret_cast<unsigned long long>(nodes + i));
+    old = reinterpret_cast<Node*>(found);
+  } while (old != assumed);
+}
+__global__ void sum_list(Node* const* head, int* sum) {
+  for (const Node* node = *head; node; node = node->next) *sum += node->value;
+}
+TEST_CASE("a plain look before a fence and atomicCAS is none either") {
+  in_all_orders([] {
+    const Buffer<Node> nodes(150, "nodes");
+    const Buffer<Node*> head(std::vector<Node*>{nullptr}, "head");
+    const Buffer<int> sum(std::vector<int>{0}, "sum");
+    launch(push, 3, 64, 0, nodes.data(), head.data(), 150);
+    CHECK(noted("atomicCAS"));
+    launch(sum_list, 1, 1, 0, head.data(), sum.data());
+    CHECK(sum.download()[0] == 149 * 150 / 2);
+  });
+}
+__global__ void pops_without_asking(Node** head, int* out) {
+  Node* const old = *head;  // BUG: another thread may have taken it
+  __threadfence();
+  out[blockIdx.x * blockDim.x + threadIdx.x] = old->value;
+  atomicExch(reinterpret_cast<unsigned long long*>(head), reinterpret_cast<unsigned long long>(old->next));  // BUG
+}
+TEST_CASE("a plain look, a fence and another atomic are a race") {
+  must_be_caught({.kernel = "pops_without_asking", .check = Check::kRacecheck, .variable = "head"}, [] {
+    const Buffer<Node> nodes(std::vector<Node>(100, {1, nullptr}), "nodes");
+    const Buffer<Node*> head(std::vector<Node*>{nodes.data()}, "head");
+    const Buffer<int> out(64, "out");
+    launch(pops_without_asking, 2, 32, 0, head.data(), out.data());
+  });
+}
+
 __global__ void looks_and_goes_on(int* best, const int* in, int* out) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   out[i] = *best;          // BUG: no atomicCAS asks whether this was true
@@ -197,6 +247,8 @@ __global__ void all_but_one_agree(int* winner, unsigned odd_one) {
   *winner = i == odd_one ? 2 : 1;  // BUG
 }
 TEST_CASE("all but one store the same value") {
+  // What a store leaves behind is seen after it. On another core, a block may have put back by then what the odd one changed.
+  const WithOptions on_one_core([](auto& o) { o.workers = 1; });
   for (const unsigned odd_one : {0u, 13u, 40u, 95u})
     must_be_caught({.kernel = "all_but_one_agree", .check = Check::kRacecheck, .variable = "winner"}, [&] {
       auto winner = zeros<int>(1, "winner");
@@ -387,6 +439,157 @@ TEST_CASE("__activemask() for a reduction") {
     const Buffer<int> in(std::vector<int>(32, 3), "in");
     Buffer<int> out(32, "out");
     launch(all_by_itself, 1, 32, 0, in.data(), out.data());
+  });
+}
+
+// What comes from a lane that is not there, computed with in ways that no rule about sums would see.
+enum class Use {
+  kNone,       // nothing: the value is computed with, and not taken
+  kProduct,    // stored, after a product
+  kShared,     // stored in shared memory
+  kAtomic,     // added by an atomic
+  kPlace,      // where something is stored
+  kBranch,     // whether something is stored
+  kTrips,      // how often
+  kPredicate,  // given to a barrier
+  kBallot,     // given to a vote, whose result is stored by another lane
+  kStruct,     // stored with others
+  kHalves,     // stored as a pair of small numbers
+};
+struct Pair {
+  unsigned a;
+  float b, c;
+};
+__global__ void uses_what_nobody_gave(const unsigned* in, unsigned* out, Pair* pairs, Use use) {
+  __shared__ unsigned s[32];
+  const unsigned lane = threadIdx.x;
+  s[lane] = 0, out[lane] = 0;
+  __syncwarp();
+  if (lane >= 20) return;
+  const unsigned mine = in[lane], other = __shfl_down_sync(0xffffffffu, mine, 8);  // BUG but for kNone
+  unsigned x = mine * 9 + other;                                                   // of lanes 12 to 19
+  unsigned local[4] = {x, x ^ mine, x * mine, 1};
+  x = local[other % 3] + local[3];
+  for (unsigned i = 0; i < x % 5; ++i) local[i % 4] += i * x;
+  x += local[mine % 4];
+  switch (use) {
+    case Use::kNone: out[lane] = lane < 12 ? x : mine; break;
+    case Use::kProduct: out[lane] = x; break;
+    case Use::kShared: s[lane] = x; break;
+    case Use::kAtomic: atomicAdd(&s[lane], x); break;
+    case Use::kPlace: s[x % 32] = 1; break;
+    case Use::kBranch:
+      if (x % 2) s[lane] = 1;
+      break;
+    case Use::kTrips:
+      for (unsigned i = 0; i < x % 7; ++i) s[lane] = i;
+      break;
+    case Use::kPredicate: out[lane] = static_cast<unsigned>(__syncthreads_count(static_cast<int>(x >> 3 & 1))); break;
+    case Use::kBallot: {
+      const unsigned votes = __ballot_sync(0xfffffu, static_cast<int>(x >> 5 & 1));
+      if (lane == 3) out[lane] = votes;
+      break;
+    }
+    case Use::kStruct: pairs[lane] = {mine, 1.0f, static_cast<float>(x)}; break;
+    case Use::kHalves: {
+      const __half2 pair = __shfl_down_sync(0xfffffu, __floats2half2_rn(1, 2), 8);  // BUG
+      out[lane] = __float_as_uint(__low2float(pair) + __high2float(pair));
+      break;
+    }
+  }
+}
+TEST_CASE("what is computed from values that no lane gave is followed to where others can see it") {
+  std::vector<unsigned> host(32, 0x12345677u);
+  for (unsigned i = 0; i < 32; ++i) host[i] += i * 0x9e3779b9u;
+  const Buffer<unsigned> in(host, "in");
+  Buffer<unsigned> out(32, "out");
+  Buffer<Pair> pairs(32, "pairs");
+  const auto start = [&](Use use) { launch(uses_what_nobody_gave, 1, 32, 0, in.data(), out.data(), pairs.data(), use); };
+  in_all_orders([&] {
+    start(Use::kNone);
+    CHECK(out.download()[19] == host[19]);
+  });
+  const auto caught = [&](Use use, const std::string& variable, const std::string& says) {
+    CAPTURE(static_cast<int>(use));
+    must_be_caught({.kernel = "uses_what_nobody_gave",
+                    .check = Check::kSynccheck,
+                    .variable = variable,
+                    .says = {"__shfl_down_sync by lane", "undefined", says}},
+                   [&] { start(use); });
+  };
+  caught(Use::kProduct, "out", "has stored in out");
+  caught(Use::kShared, "s", "has stored in s");
+  caught(Use::kAtomic, "", "by an atomic");
+  caught(Use::kPlace, "s", "decides what this thread does: writes to s");
+  caught(Use::kBranch, "", "decides");
+  caught(Use::kTrips, "", "");
+  caught(Use::kPredicate, "", "decides what this thread does: calls __syncthreads");
+  caught(Use::kBallot, "out", "has stored in out");
+  caught(Use::kStruct, "pairs", "has stored in pairs");
+  caught(Use::kHalves, "out", "has stored in out");
+}
+
+// Each store takes place, for what is read between them might be the same memory.
+__global__ void stores_again_beside(const unsigned* in, unsigned* out) {
+  const unsigned lane = threadIdx.x, mine = in[lane];
+  if (lane >= 20) return;
+  const unsigned other = __shfl_down_sync(0xffffffffu, mine, 8);
+  unsigned sum = 0;
+  for (unsigned i = 0; i < 4; ++i) {
+    out[lane] = mine + i;
+    sum += in[i];
+    reinterpret_cast<unsigned char*>(out + lane)[i] = static_cast<unsigned char>(sum);
+  }
+  if (lane < 12) out[lane] = other;
+}
+TEST_CASE("threads with a value that nobody gave may store at the same place again") {
+  in_all_orders([] {
+    const Buffer<unsigned> in(std::vector<unsigned>(32, 0x01020304u), "in");
+    Buffer<unsigned> out(32, "out");
+    launch(stores_again_beside, 1, 32, 0, in.data(), out.data());
+    CHECK(out.download()[11] == 0x01020304u);
+    CHECK(out.download()[19] == 0x10020307u);
+  });
+}
+
+// What threads do while they have a value that nobody gave, and do not use: each of these is done once. Only lane 0 counts.
+__global__ void does_much_beside(const int* in, int* out, unsigned* counter, volatile unsigned* flag, unsigned blocks) {
+  __shared__ int s[64];
+  __shared__ int stages[2][64];
+  __shared__ int progress;
+  const int t = static_cast<int>(threadIdx.x);
+  int v = in[t];
+  if (t >= 40) return;  // of the second warp, eight lanes stay
+  v = v * 3 + __shfl_down_sync(0xffffffffu, v, 8);
+  device::cp_async_ca_4(&stages[0][t], &in[t]);
+  device::cp_async_commit_group();
+  s[t] = t;
+  __syncthreads();
+  const int before = atomicAdd(&s[t % 2], 0);
+  if (t == 32) {
+    volatile int* const steps = &progress;
+    *steps = 0;
+    for (int i = 0; i < 5; ++i) *steps = *steps + 1;
+    if (atomicAdd(counter, 2u) == 2 * blocks - 2) *flag = 1;
+    while (*flag == 0) __nanosleep(10);
+    __threadfence();
+  }
+  device::cp_async_wait_all();
+  __syncthreads();
+  const int votes = __syncthreads_count(s[t] == t);
+  for (int d = 4; d > 0; d /= 2) v += __shfl_xor_sync(0xffu << (t & 24), v, d);
+  s[t] += stages[0][t] + before;
+  if (t == 32) out[blockIdx.x] = votes * 1000 + s[32] + progress * 100000 + (t < 32 ? v : 0);
+}
+TEST_CASE("threads with a value that nobody gave do everything once") {
+  in_all_orders([] {
+    const Buffer<int> in(std::vector<int>(64, 33), "in");
+    Buffer<int> out(3, "out");
+    auto counter = zeros<unsigned>(1, "counter"), flag = zeros<unsigned>(1, "flag");
+    launch(does_much_beside, 3, 64, 0, in.data(), out.data(), counter.data(), flag.data(), 3u);
+    CHECK(counter.download()[0] == 6);
+    CHECK(flag.download()[0] == 1);
+    CHECK(out.download() == std::vector<int>(3, 500000 + 40000 + 32 + 33));
   });
 }
 

@@ -25,7 +25,7 @@ struct Bug {
   std::string kernel;  ///< without its namespace
   interpreter::Check check = interpreter::Check::kLaunch;
   std::string variable = "";           ///< empty: none is involved
-  std::vector<std::string> says = {};  ///< parts of the sentence
+  std::vector<std::string> says = {};  ///< parts of the sentence, or of what is expected
   std::optional<uint3> thread = {};    ///< where only one thread can be to blame
   std::optional<uint3> block = {};
   std::string marked_in = "";                       ///< the function with the marks, if not the kernel
@@ -60,7 +60,7 @@ inline void check_diagnosis(const Bug& bug, const interpreter::Diagnosis& d, con
   CHECK_FALSE(d.what.empty());
   CHECK_FALSE(d.expected.empty());
   CHECK(contains(d.kernel, bug.kernel));
-  for (const std::string& part : bug.says) CHECK_MESSAGE(contains(d.what, part), "should say: ", part);
+  for (const std::string& part : bug.says) CHECK_MESSAGE(contains(d.what + "\n" + d.expected, part), "should say: ", part);
   if (bug.nobodys_fault) {
     CHECK(d.warp == -1);
     CHECK(d.line == 0);

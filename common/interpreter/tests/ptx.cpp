@@ -97,7 +97,9 @@ __global__ void copy_from_variable(int* out) {
 }
 TEST_CASE("a __device__ variable is global memory") {
   in_all_orders([] {
-    for (int i = 0; i < 32; ++i) table[i] = 5 * i;
+    int multiples[32];
+    for (int i = 0; i < 32; ++i) multiples[i] = 5 * i;
+    device::copy_to_symbol(table, multiples);
     Buffer<int> out(32, "out");
     launch(copy_from_variable, 1, 32, 0, out.data());
     for (std::size_t i = 0; i < 32; ++i) CHECK(out.download()[i] == 5 * static_cast<int>(i));

@@ -175,7 +175,7 @@ TEST_CASE("a deadlock of threads that count how often they have looked") {
   must_be_caught({.kernel = "counts_its_looks",
                   .check = Check::kSynccheck,
                   .variable = "flag",
-                  .says = {"deadlock: block (0,0,0)", "2 threads", "polls flag", "waiting.cpp"}},
+                  .says = {"deadlock: block (0,0,0)", "2 threads", "poll flag", "waiting.cpp"}},
                  [] {
                    auto flag = zeros<int>(1, "flag"), looks = zeros<int>(2, "looks");
                    launch(counts_its_looks, 1, 2, 0, flag.data(), looks.data());
@@ -191,11 +191,10 @@ __global__ void waits_for_all(volatile int* flags, int n) {
   }
 }
 TEST_CASE("a deadlock of threads that look at many flags") {
-  must_be_caught({.kernel = "waits_for_all", .check = Check::kSynccheck, .variable = "flags", .says = {"deadlock", "polls flags"}},
-                 [] {
-                   auto flags = zeros<int>(20, "flags");
-                   launch(waits_for_all, 1, 20, 0, flags.data(), 20);
-                 });
+  must_be_caught({.kernel = "waits_for_all", .check = Check::kSynccheck, .variable = "flags", .says = {"deadlock", "flags"}}, [] {
+    auto flags = zeros<int>(20, "flags");
+    launch(waits_for_all, 1, 20, 0, flags.data(), 20);
+  });
 }
 
 // While it waits it writes a sign of life, so memory changes all the time.

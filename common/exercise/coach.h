@@ -1,0 +1,188 @@
+/// @file
+/// What the test of an exercise is written with: problems for the learner's function, and bounds for what its kernel does.
+///
+/// A test, exercises/NN_name/test.cpp, declares the function that gemm.cuh defines in namespace exercise, and defines
+/// exercise::check(). The same check judges the learner's file, the solution, and all answers that are known to be wrong.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/gemm/matrix.h"
+#include "common/harness/problem/dtype.h"
+#include "common/harness/problem/epilogue.h"
+#include "common/interpreter/interpreter.h"
+
+namespace exercise {
+
+using gemm::Matrix;
+
+/// Thrown by whatever finds that an answer is not right yet.
+struct NotYet {
+  std::string text;  ///< what happened, what was expected, where
+};
+
+/// What is multiplied: A is m x k, B is k x n, C is m x n.
+struct Case {
+  std::int64_t m = 0, n = 0, k = 0;
+  std::string layout = "nn";  ///< of A, then of B: n is row-major, t column-major
+  std::int64_t padding = 0;   ///< elements between the end of a row (or column) and the next one, of A, B and C
+  harness::Epilogue epilogue = {};
+  double scale = 1;  ///< the deviation of A's elements
+  /// Of A and B, by row and column, where numbers that nobody can guess would not say which mistake it is.
+  std::function<double(std::int64_t, std::int64_t)> a = {}, b = {};
+  std::string what = {};      ///< which these are, for messages: "A is all ones"
+  std::string hint = {};      ///< what to think about if the result is wrong, a sentence
+  bool same_bits = false;     ///< C has to be the same in every order of threads and blocks, bit by bit
+  std::int64_t b_offset = 0;  ///< elements from an aligned address to B's first one
+};
+
+/// The operands of a Case in device memory.
+struct Operands {
+  std::int64_t m, n, k;
+  Matrix<void> any_a, any_b, any_c;
+  const void* any_bias;
+
+  template <class T>
+  Matrix<const T> A() const {
+    return typed<const T>(any_a);
+  }  ///< m x k
+  template <class T>
+  Matrix<const T> B() const {
+    return typed<const T>(any_b);
+  }  ///< k x n
+  template <class T>
+  Matrix<T> C() const {
+    return typed<T>(any_c);
+  }  ///< m x n, NaN before the call
+  template <class T>
+  const T* bias() const {
+    return static_cast<const T*>(any_bias);
+  }  ///< n elements, or null
+
+ private:
+  template <class T>
+  static Matrix<T> typed(const Matrix<void>& m) {
+    return {static_cast<T*>(m.data), m.rows, m.cols, m.row_stride, m.col_stride};
+  }
+};
+
+/// A product for each head of an attention layer, all in one call: C_h = factor * A_h · B_h. All three are stored row by row, the
+/// heads of a matrix side by side in its rows, as in (tokens, heads, size), or one below the other.
+struct Heads {
+  Case each;  ///< one head's product, of which shape, layout of B (t: B_h is stored transposed), padding, a, b, what and hint count
+  std::int64_t count = 1;  ///< of heads
+  bool a_beside = true, b_beside = true, c_beside = true;
+  double factor = 1;
+  std::string names = "ABC";  ///< a letter for each matrix
+};
+
+/// Something that the interpreter counts: an amount, in units of another one.
+struct Figure {
+  std::string name;  ///< "sectors per request of global loads"
+  std::function<double(const interpreter::Counters&)> amount;
+  std::function<double(const interpreter::Counters&)> unit;
+};
+/// @name Figures
+/// @{
+Figure sectors_per_load();        ///< 32-byte sectors for each request of global loads and cp.async
+Figure sectors_per_store();       ///< the same of global stores
+Figure wavefronts_of_ideal();     ///< of shared memory, cp.async and ldmatrix included: 1 is without bank conflicts
+Figure loaded(double bytes);      ///< what global loads and cp.async ask for, sectors, as a multiple of `bytes`
+Figure stored(double bytes);      ///< the same of global stores
+Figure mma(double count);         ///< mma instructions, as a multiple of `count`
+Figure shared_loads(double of);   ///< requests of loads from shared memory, ldmatrix included, as a multiple of `of`
+Figure shared_stores(double of);  ///< requests of stores to shared memory, without cp.async, as a multiple of `of`
+Figure global_loads(double of);   ///< requests of global loads and cp.async, as a multiple of `of`
+/// @}
+
+/// What a call of the learner's function did. Empty on a GPU, where nothing is counted and every bound holds.
+class Counts {
+ public:
+  /// @param what the call was given, for messages
+  Counts(std::string what, std::vector<interpreter::KernelProfile> launches)
+      : what_(std::move(what)), launches_(std::move(launches)) {}
+
+  /// @param why what the learner should think about, a sentence  @throws NotYet if `figure` is above `bound`
+  const Counts& at_most(const Figure& figure, double bound, std::string_view why) const {
+    return bounded(figure, bound, true, why);
+  }
+  /// @throws NotYet if `figure` is below `bound`
+  const Counts& at_least(const Figure& figure, double bound, std::string_view why) const {
+    return bounded(figure, bound, false, why);
+  }
+  /// The launches, in order. @throws NotYet if there are not `count` of them
+  const std::vector<interpreter::KernelProfile>& launches(std::size_t count, std::string_view why) const;
+  const std::vector<interpreter::KernelProfile>& launches() const { return launches_; }  ///< in order
+  /// @throws NotYet if all launches together have fewer than `count` blocks
+  const Counts& at_least_blocks(std::uint64_t count, std::string_view why) const { return enough("blocks", count, why); }
+  /// @throws NotYet if all launches together have fewer than `count` warps
+  const Counts& at_least_warps(std::uint64_t count, std::string_view why) const { return enough("warps", count, why); }
+  interpreter::Counters total() const;  ///< of all launches
+
+ private:
+  const Counts& bounded(const Figure& figure, double bound, bool from_above, std::string_view why) const;
+  const Counts& enough(std::string_view of, std::uint64_t count, std::string_view why) const;
+  std::string what_;
+  std::vector<interpreter::KernelProfile> launches_;
+};
+
+/// Judges one file.
+class Coach {
+ public:
+  /// Where a failure from now on sends its reader: "steps/01_naive/README.md".
+  void lesson(std::string path) { lesson_ = std::move(path); }
+  const std::string& lesson() const { return lesson_; }  ///< as it was set
+
+  /// Calls `run`, which calls the learner's function, and compares C with the right result; on the interpreter in three orders of
+  /// threads and blocks, with every check on. What stores C must be kernels of the learner's own that read A and B.
+  /// @return what the call in the first order did  @throws NotYet
+  Counts multiply(const Case& c, harness::DType in, harness::DType out, const std::function<void(const Operands&)>& run) const;
+  /// The same of the usual function.
+  template <class In, class Out>
+  Counts multiply(const Case& c, void (*gemm)(Matrix<const In>, Matrix<const In>, Matrix<Out>)) const {
+    return multiply(c, harness::kDType<In>, harness::kDType<Out>,
+                    [gemm](const Operands& o) { gemm(o.A<In>(), o.B<In>(), o.C<Out>()); });
+  }
+  /// multiply() of the shape that the exercise is about, where it can be run: on a GPU. On the interpreter it would take minutes,
+  /// so nothing happens; a small shape with the same number of waves, or the same remainder, stands for it.
+  template <class In, class Out>
+  void multiply_on_gpu([[maybe_unused]] const Case& c,
+                       [[maybe_unused]] void (*gemm)(Matrix<const In>, Matrix<const In>, Matrix<Out>)) const {
+#ifdef COURSE_ON_GPU
+    multiply<In, Out>(c, gemm);
+#endif
+  }
+  /// The same for heads. Operands are the whole matrices as they are stored: a transposed B has n rows, or n below each other.
+  Counts multiply_heads(const Heads& h, harness::DType in, harness::DType out,
+                        const std::function<void(const Operands&)>& run) const;
+  /// The same of a function that takes the whole matrices.
+  template <class In, class Out>
+  Counts multiply_heads(const Heads& h, void (*gemm)(Matrix<const In>, Matrix<const In>, Matrix<Out>)) const {
+    return multiply_heads(h, harness::kDType<In>, harness::kDType<Out>,
+                          [gemm](const Operands& o) { gemm(o.A<In>(), o.B<In>(), o.C<Out>()); });
+  }
+  /// As multiply_on_gpu().
+  template <class In, class Out>
+  void multiply_heads_on_gpu([[maybe_unused]] const Heads& h,
+                             [[maybe_unused]] void (*gemm)(Matrix<const In>, Matrix<const In>, Matrix<Out>)) const {
+#ifdef COURSE_ON_GPU
+    multiply_heads<In, Out>(h, gemm);
+#endif
+  }
+  /// Calls `body`, in the same orders and under the same checks; body itself throws NotYet for a wrong result.
+  Counts run(const std::string& what, const std::function<void()>& body) const;
+  /// @throws NotYet with `text` unless `holds`
+  void require(bool holds, const std::string& text) const;
+
+ private:
+  std::string lesson_;
+};
+
+/// Defined by each exercise's test. @throws NotYet
+void check(Coach& coach);
+
+}  // namespace exercise

@@ -1,0 +1,37 @@
+/// @file
+/// What every step must be able to do, as doctest checks: one suite for all steps, tiles, types and backends.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "common/harness/program/step.h"
+
+namespace harness {
+
+/// Runs the whole suite on each variant of `step`, on the interpreter in all orders.
+void check_conformance(const Step& step);
+
+/// Runs a variant with each fused epilogue that it was built for, on ragged shapes, in all layouts, with values that are negative,
+/// zero, huge, infinite and NaN. check_conformance() does so too; this is for tests that plant errors.
+/// @return the first thing that is wrong, or an empty string
+std::string wrong_epilogue(const Variant& variant);
+
+/// The unit test that published lessons use: 512 x 512 x 512 in f16, elements uniform in (-0.5, 0.5), seed 0; no element of C is
+/// 0.01 or more from cuBLAS's (on the interpreter, from the reference rounded to f16).
+void check_lesson_problem(const Step& step);
+
+/// Compares the interpreter's counters with each table that ncu recorded of this step. On a GPU, does nothing.
+/// @param tables how many there must be, so that none is lost unseen
+void check_counters(const Step& step, std::size_t tables);
+
+/// Each candidate in f16 is what it says: the launcher takes its kernel, with its threads and shared memory; and with row-major A
+/// and B it loads fragments without bank conflicts. On a GPU, does nothing.
+void check_candidates(const Step& step);
+
+/// Projects what the interpreter counts of each tile at 256 x 256 x 1024 to an H200, and compares with what was measured there at
+/// 4096 x 4096 x 4096. On a GPU, does nothing.
+/// @param error the largest that is allowed, as a part of the measured rate
+void check_projection(const Step& step, DType type, double error);
+
+}  // namespace harness

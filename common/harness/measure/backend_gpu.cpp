@@ -1,0 +1,348 @@
+// A step's program on the GPU: verified, timed against cuBLAS and, where it fuses something, against separate kernels; verified
+// again.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <random>
+
+#include "common/device/device.cuh"
+#include "common/device/fallback.cuh"
+#include "common/harness/measure/backend.h"
+#include "common/harness/measure/baselines.h"
+#include "common/harness/measure/ceilings.h"
+#include "common/harness/measure/nvml.h"
+#include "common/harness/measure/timing.h"
+#include "common/harness/problem/activation_kernel.h"
+#include "common/harness/results/statistics.h"
+
+namespace harness {
+namespace {
+
+cudaDeviceProp properties() {
+  cudaDeviceProp p{};
+  int gpu = 0;
+  DEVICE_CHECK(cudaGetDevice(&gpu));
+  DEVICE_CHECK(cudaGetDeviceProperties(&p, gpu));
+  return p;
+}
+
+// As nvidia-smi -L shows it.
+std::string uuid_of(const cudaDeviceProp& p) {
+  std::string text = "GPU";
+  for (std::size_t i = 0; i < sizeof p.uuid.bytes; ++i) {
+    char byte[3];
+    std::snprintf(byte, sizeof byte, "%02x", static_cast<unsigned char>(p.uuid.bytes[i]));
+    text += i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? std::string("-") + byte : std::string(byte);
+  }
+  return text;
+}
+
+const Nvml& nvml() {
+  static const Nvml library = [] {
+    char bus_id[32] = {};
+    int gpu = 0;
+    DEVICE_CHECK(cudaGetDevice(&gpu));
+    DEVICE_CHECK(cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, gpu));
+    return Nvml(bus_id);
+  }();
+  return library;
+}
+
+const Cublas& cublas() {
+  static const Cublas library;
+  return library;
+}
+
+// How many sets of matrices launches have to take in turn, so that between two uses of a set more than three times the L2 cache
+// is read or written.
+int cold_sets(const Spec& s) {
+  return static_cast<int>(std::min(1e9, std::ceil(3.0 * properties().l2CacheSize / std::max(1.0, matrix_bytes(s))) + 1));
+}
+constexpr int kMaxSets = 8192;
+
+// Hot, how many rounds take in turn: up to 32, as many as 1 GiB holds, for a large problem lies on many pages by itself.
+int sets_for(const Spec& s, Mode mode) {
+  if (mode != Mode::kHot) return cold_sets(s);
+  return static_cast<int>(std::clamp(double{1 << 30} / std::max(1.0, matrix_bytes(s)), 1.0, 32.0));
+}
+
+// Copies of a problem's matrices in device memory. Set 0 is the problem itself. Which copies make a set, and so how far they lie
+// from each other, is left to chance (the same in every run): cuBLAS's time depends on it at 1408 x 1408 x 1408 on an H200, and if
+// it were the same in all sets, most of them would be fast in one process and slow in the next.
+class BufferSets {
+ public:
+  BufferSets(const Problem& problem, const TestMatrix& baseline_C, int sets)
+      : matrices_{&problem.A, &problem.B, &problem.C, &baseline_C, &problem.bias}, has_bias_(problem.spec.epilogue.bias) {
+    std::minstd_rand random(1);
+    for (const TestMatrix* m : matrices_) {
+      const std::size_t pitch = (m->allocated_bytes() + 511) / 512 * 512;  // as cudaMalloc aligns
+      device::Buffer<unsigned char> copies(pitch * static_cast<std::size_t>(sets - 1), "copies");
+      std::vector<void*>& allocations = allocations_.emplace_back(1, m->allocation());
+      for (std::size_t s = 0; s + 1 < static_cast<std::size_t>(sets); ++s) {
+        allocations.push_back(copies.data() + s * pitch);
+        DEVICE_CHECK(cudaMemcpy(allocations.back(), m->allocation(), m->allocated_bytes(), cudaMemcpyDeviceToDevice));
+      }
+      std::shuffle(allocations.begin() + 1, allocations.end(), random);
+      copies_.push_back(std::move(copies));
+    }
+  }
+
+  Operands ours(int set) const { return with_C(2, set); }
+  Operands baselines(int set) const { return with_C(3, set); }
+  /// Puts what is in a set's C into the problem's own.
+  void bring_back_C(int set) const {
+    const std::vector<void*>& allocations = allocations_[2];
+    DEVICE_CHECK(cudaMemcpy(allocations[0], allocations[static_cast<std::size_t>(set)], matrices_[2]->allocated_bytes(),
+                            cudaMemcpyDeviceToDevice));
+  }
+
+ private:
+  Operands with_C(std::size_t C, int set) const {
+    return {view(0, set), view(1, set), view(C, set), has_bias_ ? view(4, set).data : nullptr};
+  }
+  AnyMatrix view(std::size_t matrix, int set) const {
+    return matrices_[matrix]->view_in(allocations_[matrix][static_cast<std::size_t>(set)]);
+  }
+
+  std::vector<const TestMatrix*> matrices_;
+  bool has_bias_;
+  std::vector<std::vector<void*>> allocations_;  // per matrix and set
+  std::vector<device::Buffer<unsigned char>> copies_;
+};
+
+struct Competitor {
+  const char* name;
+  int candidates;     // that it was chosen from
+  Epilogue epilogue;  // of what it computes
+  std::function<void(const Operands&)> launch;
+};
+
+// Their names in results. The last four are of fused problems.
+constexpr char kGemmEx[] = "cublasGemmEx", kLt[] = "cublasLt", kGemmExThen[] = "cublasGemmEx, then epilogue",
+               kLtFused[] = "cublasLt, fused", kUnfused[] = "unfused", kUnfusedThen[] = "unfused, then epilogue";
+
+std::vector<const char*> names_of_baselines(const Spec& s) {
+  if (s.epilogue.is_identity()) return {kGemmEx, kLt};
+  return {kGemmEx, kGemmExThen, kLtFused, kUnfused, kUnfusedThen};
+}
+
+// cublasGemmEx, and the fastest of cublasLt's candidates; without those that cuBLAS cannot run. For a fused problem, cublasLt fuses
+// too; and cublasGemmEx and the step's own kernel without the epilogue come twice, alone and with a separate kernel after them.
+std::vector<Competitor> find_baselines(const Variant& variant, const Problem& p, const BufferSets& buffers,
+                                       const TimingPlan& plan) {
+  std::vector<Competitor> found;
+  const Operands like = buffers.baselines(0);
+  const Epilogue epilogue = p.spec.epilogue;
+  const auto add = [&, type = p.spec.out](const char* name, const char* name_then,
+                                          const std::function<void(const Operands&)>& gemm) {
+    found.push_back({name, 1, {}, gemm});
+    if (!epilogue.is_identity())
+      found.push_back({name_then, 1, epilogue, [gemm, type, epilogue](const Operands& o) {
+                         gemm(o);
+                         launch_activation(type, o.C, epilogue, o.bias);
+                       }});
+  };
+  for (const Cublas::Algorithm& a : cublas().gemm_ex(like, p.spec.in, p.spec.out)) add(kGemmEx, kGemmExThen, a.launch);
+  if (!epilogue.is_identity()) add(kUnfused, kUnfusedThen, [&variant](const Operands& o) { variant.gemm(o.A, o.B, o.C); });
+  const std::vector<Cublas::Algorithm> candidates = cublas().lt_candidates(like, p.spec.in, p.spec.out, epilogue);
+  if (candidates.empty()) return found;
+  std::vector<Contestant> contestants;
+  for (const Cublas::Algorithm& a : candidates) contestants.push_back({[&](int set) { a.launch(buffers.baselines(set)); }});
+  TimingPlan quick = plan;
+  if (!plan.cold) quick.sets = 1;
+  quick.min_rounds = 3, quick.max_rounds = plan.graphs ? 7 : 31, quick.seconds = 0.2;
+  // Whoever is chosen is warmed up again. The clocks are up from the second candidate on: the longer warm-up, 16 times, would take
+  // more time than all that is reported.
+  quick.warm_up = 2e-3;
+  const std::vector<double> seconds = comparable(time_in_rounds(contestants, quick).seconds);
+  const auto best = static_cast<std::size_t>(std::min_element(seconds.begin(), seconds.end()) - seconds.begin());
+  found.push_back(
+      {epilogue.is_identity() ? kLt : kLtFused, static_cast<int>(candidates.size()), epilogue, candidates[best].launch});
+  return found;
+}
+
+// A baseline that computes something else would be no baseline. @throws device::Error
+void check_baseline(const Competitor& c, const Problem& p, TestMatrix& C) {
+  C.poison();
+  c.launch({p.A.view(), p.B.view(), C.view(), p.spec.epilogue.bias ? p.bias.view().data : nullptr});
+  device::synchronize();
+  std::string wrong = C.fetch();
+  if (wrong.empty()) wrong = p.reference.compare(C, Reference::Sums::kInParts, c.epilogue, p.bias);
+  if (!wrong.empty()) throw device::Error(std::string(c.name) + " computed something else: " + wrong);
+}
+
+// Mangled; empty if nothing was launched.
+std::string name_of(const device::LaunchConfiguration& c) {
+  if (!c.kernel) return "";
+  const char* name = nullptr;
+  DEVICE_CHECK(cudaFuncGetName(&name, c.kernel));
+  return name;
+}
+
+Launch describe(const device::LaunchConfiguration& c) {
+  cudaFuncAttributes attributes{};
+  DEVICE_CHECK(cudaFuncGetAttributes(&attributes, c.kernel));
+  Launch l;
+  l.blocks = double(c.grid.x) * c.grid.y * c.grid.z;
+  l.threads = static_cast<int>(c.block.x * c.block.y * c.block.z);
+  l.registers = attributes.numRegs;
+  l.shared_bytes = static_cast<double>(attributes.sharedSizeBytes + c.shared_bytes);
+  l.local_bytes = static_cast<double>(attributes.localSizeBytes);
+  DEVICE_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&l.blocks_per_sm, c.kernel, l.threads, c.shared_bytes));
+  return l;
+}
+
+void time_against_baselines(const Variant& variant, Problem& problem, const Arguments& arguments, Result& result) {
+  for (const char* name : names_of_baselines(problem.spec)) result.baselines.push_back({name, {}, {}, 1});
+  result.mode = arguments.mode == Mode::kHot ? "hot" : arguments.mode == Mode::kCold ? "cold" : "single";
+  if (problem.spec.flops() == 0) return;
+  const device::LaunchConfiguration launch = device::last_launch();  // of the step: it was verified just before
+
+  TimingPlan plan;
+  plan.cold = arguments.mode != Mode::kHot;
+  plan.sets = sets_for(problem.spec, arguments.mode);
+  plan.graphs = arguments.mode != Mode::kSingle;
+  if (!plan.cold) plan.min_rounds = std::max(plan.min_rounds, 2 * plan.sets);  // on each set twice
+  plan.seconds = arguments.seconds;
+  TestMatrix baseline_C("C of cuBLAS", problem.spec.out, row_major(problem.spec.m, problem.spec.n));
+  baseline_C.poison();
+  problem.C.poison();
+  const BufferSets buffers(problem, baseline_C, plan.sets);
+  const std::vector<Competitor> found = find_baselines(variant, problem, buffers, plan);
+  int last_set = 0;  // that our kernel wrote to
+  std::vector<Contestant> contestants = {{[&](int set) {
+    const Operands o = buffers.ours(last_set = set);
+    variant.run(problem.spec.epilogue, o.A, o.B, o.C, o.bias);
+  }}};
+  for (const Competitor& c : found) {
+    check_baseline(c, problem, baseline_C);
+    contestants.push_back({[&](int set) { c.launch(buffers.baselines(set)); }});
+  }
+
+  const Timings timings = time_in_rounds(contestants, plan, [&] { result.conditions = nvml().conditions(); });
+  result.time = timings.sample(0);
+  result.launch = describe(launch);
+  for (std::size_t i = 0; i < found.size(); ++i)
+    for (Baseline& b : result.baselines)
+      if (b.name == found[i].name)
+        b.time = timings.sample(i + 1), b.ratio = timings.ratio(0, i + 1), b.candidates = found[i].candidates;
+
+  // What the timed launches wrote, in the first set and in the last one. All of them began as NaN.
+  for (const int set : {0, last_set}) {
+    buffers.bring_back_C(set);
+    if (const std::string wrong = problem.verify(sums_of(variant, problem.spec)); !wrong.empty())
+      throw device::Error("after " + std::to_string(timings.seconds[0].size() * static_cast<std::size_t>(timings.launches[0])) +
+                          " timed launches: " + wrong);
+    if (plan.sets == 1) break;
+  }
+}
+
+std::string text_of(const char* format, double x) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, x);
+  return text;
+}
+
+double noise(const Sample& s) { return (s.q80 - s.q20) / 2 / s.median; }
+
+}  // namespace
+
+void prepare(const Arguments& arguments) {
+  if (arguments.once && !arguments.json.empty())
+    throw BadInput("--once measures nothing that --json could hold; leave one of them out");
+  if (arguments.once && arguments.tune)
+    throw BadInput("--once times nothing, so it finds no best tile; leave --once or --tune out");
+  int count = 0;
+  if (const cudaError_t status = cudaGetDeviceCount(&count); status != cudaSuccess || count == 0)
+    throw BadInput(std::string("no GPU can be used: ") + cudaGetErrorString(status) +
+                   "; run the interpreter's build instead: tools/course run --on interpreter");
+}
+
+Machine this_machine() {
+  Machine m = this_host();
+  const cudaDeviceProp p = properties();
+  m.backend = "gpu";
+  m.gpu = p.name, m.uuid = uuid_of(p);
+  m.compute_capability = 10 * p.major + p.minor, m.multiprocessors = p.multiProcessorCount;
+  m.l2_bytes = p.l2CacheSize, m.memory_bytes = static_cast<double>(p.totalGlobalMem);
+  m.driver = nvml().driver_version();
+  int runtime = 0;
+  DEVICE_CHECK(cudaRuntimeGetVersion(&runtime));
+  m.cuda = std::to_string(runtime / 1000) + "." + std::to_string(runtime % 1000 / 10);
+  m.cublas = cublas().version();
+  return m;
+}
+
+Ceilings this_ceilings(const Arguments& arguments, const Machine& machine) {
+  if (arguments.once) return {};  // a profiler is to see the step's kernels alone
+  if (!arguments.ceilings.empty())
+    if (const auto kept = read_ceilings(arguments.ceilings, machine)) return *kept;
+  const Ceilings measured = measure_ceilings();
+  if (!arguments.ceilings.empty()) write_ceilings(arguments.ceilings, machine, measured);
+  return measured;
+}
+
+void check_memory(const Spec& s, const Arguments& arguments) {
+  std::size_t free_bytes = 0, total = 0;
+  DEVICE_CHECK(cudaMemGetInfo(&free_bytes, &total));
+  const double mn = static_cast<double>(s.m) * static_cast<double>(s.n), reference = 16 * mn;
+  double set = matrix_bytes(s), needed = set + reference;
+  if (!arguments.once && s.flops() > 0) {
+    const int sets = sets_for(s, arguments.mode);
+    if (sets > kMaxSets)
+      throw BadInput("--mode cold or single: " + s.shape() + " is so small that " + std::to_string(sets) +
+                     " sets of matrices would be needed to flush the L2 cache; choose a larger --shape, or --mode hot");
+    set += mn * static_cast<double>(bytes(s.out));  // cuBLAS's C
+    needed = sets * set + reference;
+  }
+  if (needed > 0.95 * static_cast<double>(free_bytes))
+    throw BadInput("this problem needs " + with_prefix(needed) + "B of the GPU's memory, " +
+                   with_prefix(static_cast<double>(free_bytes)) + "B are free; choose a smaller --shape");
+  check_host_memory(s, 2 * mn * static_cast<double>(bytes(s.out)));  // and cuBLAS's C
+}
+
+void check_patience(const Spec&, const Arguments&, const std::vector<const Variant*>&) {}
+
+std::string measure(const Variant& variant, Problem& problem, const Arguments& arguments, Result& result) {
+  try {
+    const Epilogue& epilogue = problem.spec.epilogue;
+    const void* const bias = problem.bias.view().data;
+    if (arguments.once && !epilogue.is_identity() && !variant.unfused) {  // a profiler is to see what fusing saves
+      variant.gemm(problem.A.view(), problem.B.view(), problem.C.view());
+      launch_activation(problem.spec.out, problem.C.view(), epilogue, bias);
+      device::synchronize();
+      problem.C.poison();
+    }
+    variant.run(epilogue, problem.A.view(), problem.B.view(), problem.C.view(), bias);
+    device::synchronize();
+    if (std::string wrong = problem.verify(sums_of(variant, problem.spec)); !wrong.empty()) return wrong;
+    result.fallback_block = device::fallback_block(name_of(device::last_launch()));
+    if (!arguments.once) time_against_baselines(variant, problem, arguments, result);
+  } catch (const device::Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+std::string to_text(const Result& r, const Arguments& arguments) {
+  if (arguments.once) return "\n";
+  if (!r.time) return "; nothing to time\n";
+  std::string text = text_of("; %.4g ms", 1e3 * r.time->median) + text_of(" +- %.1f %%", 100 * noise(*r.time)) + " (" + r.mode +
+                     ", " + std::to_string(r.time->rounds) + " rounds";
+  text += r.time->launches > 1 ? " of " + std::to_string(r.time->launches) + " launches)" : ")";
+  if (r.rate()) text += ", " + with_prefix(*r.rate()) + "FLOP/s";
+  for (const Baseline& b : r.baselines) {
+    text += "\n  " + b.name;
+    if (b.candidates > 1) text += ", best of " + std::to_string(b.candidates);
+    text += b.time && b.ratio
+                ? text_of(": %.4g ms", 1e3 * b.time->median) + text_of("; this is %.2f %% of it", 100 * b.ratio->median)
+                : ": cannot run this";
+  }
+  if (const auto& c = r.conditions; c && c->sm_hz && c->power && c->temperature)
+    text +=
+        text_of("\n  SM clock %.0f MHz", 1e-6 * *c->sm_hz) + text_of(", %.0f W", *c->power) + text_of(", %.0f C", *c->temperature);
+  return text + "\n  " + note(r.roofline, r.rate()) + "\n";
+}
+
+}  // namespace harness

@@ -1,0 +1,166 @@
+// A step's program on the CPU interpreter: every check on, everything counted.
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "common/device/device.cuh"
+#include "common/device/fallback.cuh"
+#include "common/harness/measure/backend.h"
+#include "common/harness/measure/projection.h"
+#include "common/harness/problem/activation_kernel.h"
+#include "common/interpreter/count/gpus.h"
+
+namespace harness {
+namespace {
+
+// Longer runs are asked about first.
+constexpr double kPatienceSeconds = 120;
+
+void set_order(const std::string& order) {
+  auto& options = interpreter::options();
+  const BadInput bad("--order " + order + ": expected forward, reverse, random or random:SEED");
+  if (order == "forward") {
+    options.order = interpreter::Order::kForward;
+  } else if (order == "reverse") {
+    options.order = interpreter::Order::kReverse;
+  } else if (order == "random") {
+    options.order = interpreter::Order::kRandom;
+  } else if (order.starts_with("random:")) {
+    const std::string seed = order.substr(7);
+    if (seed.empty() || seed.size() > 18 || seed.find_first_not_of("0123456789") != std::string::npos) throw bad;
+    options.order = interpreter::Order::kRandom;
+    options.seed = std::stoull(seed);
+  } else {
+    throw bad;
+  }
+}
+
+double seconds_of(const Variant& v, const Problem& p) {
+  const auto begin = std::chrono::steady_clock::now();
+  v.run(p.spec.epilogue, p.A.view(), p.B.view(), p.C.view(), p.bias.view().data);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// Seconds that the problem will take: from a small one, as work grows with m n k.
+double estimate(const Variant& v, const Spec& spec) {
+  Spec small = spec;
+  small.m = std::min<std::int64_t>(spec.m, 128), small.n = std::min<std::int64_t>(spec.n, 128);
+  small.k = std::min<std::int64_t>(spec.k, 64);
+  if (small.flops() == 0 || small.flops() == spec.flops()) return 0;
+  const Problem problem(small);
+  double seconds = 0;
+  try {
+    seconds = seconds_of(v, problem);
+  } catch (const interpreter::KernelError&) {
+    // The run itself will report it.
+  }
+  interpreter::clear_profiles();
+  return seconds * spec.flops() / small.flops();
+}
+
+void show_progress(double fraction) {
+  std::fprintf(stderr, "\r  %3.0f %%", 100 * fraction);
+  if (fraction >= 1) std::fprintf(stderr, "\r       \r");
+  std::fflush(stderr);
+}
+
+const interpreter::Gpu& modelled_gpu() { return interpreter::find_gpu(interpreter::options().gpu); }
+
+}  // namespace
+
+void prepare(const Arguments& arguments) {
+  set_order(arguments.order);
+  if (!arguments.project_to.empty()) try {
+      interpreter::options().gpu = interpreter::find_gpu(arguments.project_to).name;
+    } catch (const std::invalid_argument& e) {
+      throw BadInput("--as " + arguments.project_to + ": " + e.what());
+    }
+  if (isatty(STDERR_FILENO)) interpreter::options().progress = show_progress;
+}
+
+Machine this_machine() {
+  Machine m = this_host();
+  const interpreter::Gpu& gpu = modelled_gpu();
+  m.backend = "interpreter";
+  m.gpu = gpu.title;
+  m.compute_capability = gpu.compute_capability, m.multiprocessors = gpu.multiprocessors;
+  m.l2_bytes = static_cast<double>(gpu.l2_bytes), m.memory_bytes = static_cast<double>(gpu.dram_bytes);
+  m.cuda = std::to_string(CUDART_VERSION / 1000) + "." + std::to_string(CUDART_VERSION % 1000 / 10);
+  return m;
+}
+
+Ceilings this_ceilings(const Arguments&, const Machine&) {
+  const interpreter::Gpu& gpu = modelled_gpu();
+  return {"datasheet", gpu.dram_bytes_per_second, gpu.fma_flops(), gpu.tensor_flops, gpu.tensor_flops};
+}
+
+void check_memory(const Spec& s, const Arguments& arguments) {
+  if (arguments.tune) return;  // the model alone is asked
+  const double matrices = matrix_bytes(s), device = static_cast<double>(modelled_gpu().dram_bytes);
+  if (matrices > 0.95 * device)
+    throw BadInput("the matrices need " + with_prefix(matrices) + "B, the modelled GPU has " + with_prefix(device) +
+                   "B; choose a smaller --shape");
+  // The device's copy, and racecheck's cells: 40 bytes for each word, and for each byte of words that are accessed in halves.
+  check_host_memory(s, matrices * (s.in == DType::kF32 ? 11 : 51));
+}
+
+void check_patience(const Spec& s, const Arguments& arguments, const std::vector<const Variant*>& variants) {
+  if (arguments.tune || arguments.force) return;
+  double seconds = 0;
+  for (const Variant* v : variants) seconds += estimate(*v, s);
+  if (seconds > kPatienceSeconds)
+    throw BadInput("this would take about " + std::to_string(static_cast<long long>(seconds / 60 + 1)) +
+                   " minutes on the interpreter; choose a smaller --shape, or add --force");
+}
+
+std::string measure(const Variant& variant, Problem& problem, const Arguments& arguments, Result& result) {
+  interpreter::clear_profiles();
+  try {
+    result.seconds = seconds_of(variant, problem);
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  if (std::string wrong = problem.verify(sums_of(variant, problem.spec)); !wrong.empty()) return wrong;
+
+  result.mode = "count";
+  interpreter::Counters total;
+  for (const auto& profile : interpreter::profiles()) {
+    result.fallback_block = std::max(result.fallback_block, device::fallback_block(profile.kernel));
+    total += profile.total;
+  }
+  for (const auto& metric : interpreter::metrics(total)) result.counters[metric.name] = metric.value;
+  // And what ncu has no single name for.
+  constexpr double kSectorBytes = 32;
+  const auto sum = [](auto... counts) { return (static_cast<double>(counts) + ...); };
+  result.counters["bytes"] = kSectorBytes * sum(total.global_load.sectors, total.copy_read.sectors);
+  result.counters["sectors_per_request"] = sum(total.global_load.sectors, total.copy_read.sectors) /
+                                           std::max(1.0, sum(total.global_load.requests, total.copy_read.requests));
+  result.counters["wavefronts"] = sum(total.shared_load.wavefronts, total.matrix_load.wavefronts);
+  result.counters["ideal_wavefronts"] = sum(total.shared_load.ideal_wavefronts, total.matrix_load.ideal_wavefronts);
+  if (!problem.spec.epilogue.is_identity() && !variant.unfused) {  // what the separate kernel would move, which fusing saves
+    launch_activation(problem.spec.out, problem.C.view(), problem.spec.epilogue, problem.bias.view().data);
+    interpreter::Counters with_pass;
+    for (const auto& profile : interpreter::profiles()) with_pass += profile.total;
+    result.counters["separate_pass_bytes"] = kSectorBytes * (sum(with_pass.global_load.sectors, with_pass.global_store.sectors) -
+                                                             sum(total.global_load.sectors, total.global_store.sectors));
+  }
+  if (!arguments.project_to.empty() && problem.spec.flops() > 0)
+    result.projection = {std::string(modelled_gpu().title), projected_flops_per_second(problem.spec, total, modelled_gpu())};
+  return "";
+}
+
+std::string to_text(const Result& result, const Arguments&) {
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%.2f s", result.seconds.value_or(0));
+  std::string text = std::string("; no error found by memcheck, racecheck, initcheck, synccheck; ") + seconds + "\n";
+  for (const auto& profile : interpreter::profiles()) text += interpreter::to_text(profile);
+  text += note(result.roofline, {}) + "\n";
+  if (result.projection)
+    text += "Projected, not measured: " + with_prefix(result.projection->flops_per_second) + "FLOP/s on an " +
+            result.projection->gpu + " for problems that fill it.\n";
+  return text;
+}
+
+}  // namespace harness

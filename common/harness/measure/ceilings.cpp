@@ -1,0 +1,107 @@
+#include "common/harness/measure/ceilings.h"
+
+#include <mma.h>
+
+#include <random>
+#include <type_traits>
+
+#include "common/device/device.cuh"
+#include "common/harness/measure/timing.h"
+
+namespace harness {
+namespace {
+
+constexpr int kThreads = 256;
+
+// Independent chains of multiply-adds, more than the latency needs.
+constexpr int kChains = 16, kFmaRounds = 4096;
+
+__global__ __launch_bounds__(kThreads) void fma_rate(float factor, float* out) {
+  float x[kChains];
+  for (int i = 0; i < kChains; ++i) x[i] = static_cast<float>(threadIdx.x + i);
+#pragma unroll 4
+  for (int round = 0; round < kFmaRounds; ++round)
+#pragma unroll
+    for (int i = 0; i < kChains; ++i) x[i] = x[i] * factor + factor;
+  float sum = 0;
+  for (int i = 0; i < kChains; ++i) sum += x[i];
+  if (sum == 1) *out = sum;  // so that the compiler keeps the work
+}
+
+// A warp multiplies fragments that stay in its registers. The compiler makes two mma.sync m16n8k16 of each 16x16x16 product.
+constexpr int kFragmentsM = 2, kFragmentsN = 4, kMmaRounds = 2048;
+constexpr double kFlopsPerProduct = 2.0 * 16 * 16 * 16;
+
+template <class T>
+__global__ __launch_bounds__(kThreads) void mma_rate(const T* random, float* out) {
+  namespace wmma = nvcuda::wmma;
+  wmma::fragment<wmma::matrix_a, 16, 16, 16, T, wmma::row_major> a[kFragmentsM];
+  wmma::fragment<wmma::matrix_b, 16, 16, 16, T, wmma::col_major> b[kFragmentsN];
+  wmma::fragment<wmma::accumulator, 16, 16, 16, float> c[kFragmentsM][kFragmentsN];
+  for (int i = 0; i < kFragmentsM; ++i) wmma::load_matrix_sync(a[i], random + 256 * i, 16);
+  for (int j = 0; j < kFragmentsN; ++j) wmma::load_matrix_sync(b[j], random + 256 * (kFragmentsM + j), 16);
+  for (auto& row : c)
+    for (auto& fragment : row) wmma::fill_fragment(fragment, 0.0f);
+  for (int round = 0; round < kMmaRounds; ++round)
+#pragma unroll
+    for (int i = 0; i < kFragmentsM; ++i)
+#pragma unroll
+      for (int j = 0; j < kFragmentsN; ++j) wmma::mma_sync(c[i][j], a[i], b[j], c[i][j]);
+  float sum = 0;
+  for (auto& row : c)
+    for (auto& fragment : row)
+      for (int e = 0; e < fragment.num_elements; ++e) sum += fragment.x[e];
+  if (sum == 1) *out = sum;
+}
+
+double median_seconds(const std::function<void()>& launch) {
+  TimingPlan plan;
+  plan.max_rounds = 21, plan.seconds = 0.1;
+  return time_in_rounds({{[&](int) { launch(); }}}, plan).sample(0).median;
+}
+
+int multiprocessors() {
+  int count = 0, gpu = 0;
+  DEVICE_CHECK(cudaGetDevice(&gpu));
+  DEVICE_CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, gpu));
+  return count;
+}
+
+template <class T>
+double mma_flops() {
+  std::vector<T> host(256 * (kFragmentsM + kFragmentsN));
+  std::mt19937 engine(0);
+  std::normal_distribution<float> normal;
+  for (T& x : host) x = static_cast<T>(normal(engine));
+  const device::Buffer<T> random(host, "random");
+  const device::Buffer<float> out(1, "out");
+  const unsigned blocks = static_cast<unsigned>(multiprocessors());
+  const double seconds = median_seconds([&] { device::launch(mma_rate<T>, blocks, kThreads, 0, random.data(), out.data()); });
+  return kFlopsPerProduct * kFragmentsM * kFragmentsN * kMmaRounds * (kThreads / 32) * blocks / seconds;
+}
+
+double fma_flops() {
+  const device::Buffer<float> out(1, "out");
+  const unsigned blocks = 8 * static_cast<unsigned>(multiprocessors());
+  const double seconds = median_seconds([&] { device::launch(fma_rate, blocks, kThreads, 0, 0.5f, out.data()); });
+  return 2.0 * kChains * kFmaRounds * kThreads * blocks / seconds;
+}
+
+double copy_bytes_per_second() {
+  // Far more than any L2 holds, but no more than a quarter of what is free.
+  std::size_t free_bytes = 0, total = 0;
+  DEVICE_CHECK(cudaMemGetInfo(&free_bytes, &total));
+  const std::size_t bytes = std::min<std::size_t>(std::size_t(2) << 30, free_bytes / 4);
+  const device::Buffer<unsigned char> from(bytes, "from"), to(bytes, "to");
+  const double seconds = median_seconds(
+      [&] { DEVICE_CHECK(cudaMemcpyAsync(to.data(), from.data(), bytes, cudaMemcpyDeviceToDevice, device::stream())); });
+  return 2.0 * static_cast<double>(bytes) / seconds;
+}
+
+}  // namespace
+
+Ceilings measure_ceilings() {
+  return {"measured", copy_bytes_per_second(), fma_flops(), mma_flops<__half>(), mma_flops<__nv_bfloat16>()};
+}
+
+}  // namespace harness

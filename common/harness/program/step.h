@@ -1,0 +1,78 @@
+/// @file
+/// A step as the harness sees it: its name and, for each tile and element type, a function to call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/harness/problem/dtype.h"
+#include "common/harness/problem/epilogue.h"
+
+namespace harness {
+
+/// A gemm::Matrix whose element type is chosen at run time; data in device memory.
+struct AnyMatrix {
+  void* data = nullptr;
+  std::int64_t rows = 0, cols = 0, row_stride = 0, col_stride = 0;
+};
+
+/// x -> 2 x + 1: tells epilogue(A · B) from A · B, also where the product is zero.
+struct Affine;
+
+/// C = epilogue(A · B) with an epilogue other than identity.
+struct Fused {
+  Activation activation;
+  bool takes_bias;  ///< whether `bias` may be other than null
+  /// @param bias in device memory: as many elements of C's type as C has columns, or null for none
+  void (*gemm)(const AnyMatrix& A, const AnyMatrix& B, const AnyMatrix& C, const void* bias);
+};
+
+/// A tile in numbers, for those who choose among tiles. Zeros where a step's tiles have no such number.
+struct TileNumbers {
+  int block_m = 0, block_n = 0, block_k = 0;  ///< of C, and steps along k
+  int warp_m = 0, warp_n = 0;                 ///< a warp's part of C
+  int stages = 1;                             ///< tiles of A and B in shared memory
+  int threads = 0;                            ///< of a block
+  std::size_t shared_bytes = 0;               ///< of a block, dynamic
+  bool every_layout = true;                   ///< else another tile runs what is not nn
+};
+
+/// One tile of a step, for one pair of element types.
+struct Variant {
+  std::string tile;    ///< "128x128x8, 8x8 per thread" or a name of the step's own
+  int tile_m, tile_n;  ///< the part of C whose operands are loaded from global memory together; 1 x 1 when nothing is shared
+  DType in, out;
+  void (*gemm)(const AnyMatrix& A, const AnyMatrix& B, const AnyMatrix& C);  ///< null in the short program of a step that fuses
+  void (*gemm_affine)(const AnyMatrix& A, const AnyMatrix& B,
+                      const AnyMatrix& C);  ///< with Affine as epilogue; null where not built
+  TileNumbers numbers{};
+  std::vector<Fused> fused = {};  ///< empty where the step has no activations
+  bool unfused = false;           ///< another kernel applies the epilogue, after this one has stored C
+
+  /// Whether it was built for that epilogue.
+  bool has(const Epilogue& e) const;
+  /// C = epilogue(A · B). @param bias see Fused; null where the epilogue has none
+  void run(const Epilogue& e, const AnyMatrix& A, const AnyMatrix& B, const AnyMatrix& C, const void* bias) const;
+};
+
+/// The same tile with a kernel of its own for the epilogue, whichever it is: for a problem without a good fused tile. Sums are
+/// rounded to C's type before the epilogue, so one beyond its range is infinite there.
+Variant without_fusing(const Variant& v);
+
+/// A folder below steps/.
+struct Step {
+  std::string name;                                     ///< "01_naive"
+  std::vector<Variant> variants;                        ///< the first of each pair of types is the step's best
+  bool tuned = false;                                   ///< the variants are candidates: tuning.h says which is best for a problem
+  std::string kernel_version{};                         ///< changes with the kernels; of a tuned step
+  Activation activation = kActivation<gemm::Identity>;  ///< what the step is about; its program's default
+  bool is_short = false;     ///< built with its first tile alone, for one type and its default activation
+  std::size_t left_out = 0;  ///< tiles for that type that a short program was built without
+};
+
+/// The step that this program is linked with.
+const Step& this_step();
+
+}  // namespace harness

@@ -1,0 +1,259 @@
+#include "common/harness/tuning/tuning_cache.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <regex>
+#include <sstream>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace harness {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+constexpr int kVersion = 2;
+constexpr std::size_t kLargestFile = 1 << 18;  // bytes
+constexpr std::chrono::minutes kAbandoned{10};
+constexpr const char* kUnfinished = ".new";
+
+std::string fnv1a(const std::string& text) {  // Fowler, Noll, Vo; against accidents, not against malice
+  std::uint64_t hash = 14695981039346656037u;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
+  return digits;
+}
+
+// What a driver or a user names may be no UTF-8.
+std::string dump(const ordered_json& j) { return j.dump(-1, ' ', false, ordered_json::error_handler_t::replace); }
+
+ordered_json json(const TuningKey& key) {
+  return {{"step", key.step},
+          {"kernel_version", key.kernel_version},
+          {"m", key.spec.m},
+          {"n", key.spec.n},
+          {"k", key.spec.k},
+          {"in", name(key.spec.in)},
+          {"out", name(key.spec.out)},
+          {"layout", key.spec.layout()},
+          {"epilogue", name(key.spec.epilogue)},
+          {"gpu", key.gpu},
+          {"multiprocessors", key.multiprocessors},
+          {"driver", key.driver}};
+}
+
+std::string text_of(const TunedProblem& problem) {
+  ordered_json tiles = ordered_json::object();
+  for (const auto& [tile, entry] : problem.tiles)
+    tiles[tile] = entry.pruned.empty() ? ordered_json{{"seconds", entry.seconds}} : ordered_json{{"pruned", entry.pruned}};
+  ordered_json j = {{"schema", "gemm-course-tuning"}, {"version", kVersion}, {"problem", json(problem.key)}, {"tiles", tiles}};
+  j["fnv1a"] = fnv1a(dump(j));
+  return dump(j) + "\n";
+}
+
+// Nothing for what text_of() has not written: it was damaged, or changed by hand, or another version has written it.
+std::optional<TunedProblem> problem_of(const std::string& text) try {
+  const ordered_json j = ordered_json::parse(text), &k = j.at("problem");
+  const std::string layout = k.at("layout"), in = k.at("in"), out = k.at("out"), epilogue = k.at("epilogue");
+  TunedProblem problem;
+  problem.key = {k.at("step"),
+                 k.at("kernel_version"),
+                 {k.at("m"), k.at("n"), k.at("k"), dtype_named(in).value(), dtype_named(out).value(), layout.at(0) == 't',
+                  layout.at(1) == 't', epilogue_named(epilogue).value()},
+                 k.at("gpu"),
+                 k.at("multiprocessors"),
+                 k.at("driver")};
+  for (const auto& [tile, entry] : j.at("tiles").items())
+    problem.tiles[tile] = entry.contains("pruned") ? TuningEntry{0, entry.at("pruned")} : TuningEntry{entry.at("seconds"), ""};
+  return text == text_of(problem) ? std::optional(problem) : std::nullopt;
+} catch (const std::exception&) {
+  return std::nullopt;
+}
+
+// Nothing when there is no such file. @throws std::exception when it is there but cannot be read
+std::optional<std::string> read(const fs::path& path) {
+  const fs::file_status status = fs::status(path);
+  if (!fs::exists(status)) return std::nullopt;
+  if (!fs::is_regular_file(status)) throw std::runtime_error("no file");  // reading somebody's pipe would hold us up
+  if (fs::file_size(path) > kLargestFile) throw std::runtime_error("too large");
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw std::system_error(errno, std::generic_category());
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// Under a name of this process's own, then renamed: others see the old file or the new one. It is not forced to the disk, because
+// a file that a crash leaves half-written fails its checksum.
+// @throws std::system_error
+void write(const fs::path& path, const std::string& text) {
+  const fs::path unfinished = path.string() + "." + std::to_string(getpid()) + kUnfinished;
+  std::ofstream file(unfinished, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) {
+    const int error = errno;
+    std::error_code ignored;
+    fs::remove(unfinished, ignored);
+    throw std::system_error(error, std::generic_category());
+  }
+  fs::rename(unfinished, path);
+}
+
+// The step for who looks into the folder, and what tells problems apart.
+fs::path path_of(const std::string& folder, const TuningKey& key) {
+  const std::string step = std::regex_replace(key.step.substr(0, 60), std::regex("[^A-Za-z0-9]"), "-");
+  return fs::path(folder) / (step + "-" + fnv1a(dump(json(key))) + ".json");
+}
+bool is_unfinished(const fs::path& path) { return path.extension() == kUnfinished; }
+
+}  // namespace
+
+std::string TuningCache::default_folder() {
+  const auto variable = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return std::string(value ? value : "");
+  };
+  if (const std::string folder = variable("COURSE_TUNING_CACHE"); !folder.empty()) return folder;
+  if (const std::string cache = variable("XDG_CACHE_HOME"); cache.starts_with('/')) return cache + "/gemm-course/tuning";
+  if (const std::string home = variable("HOME"); home.starts_with('/')) return home + "/.cache/gemm-course/tuning";
+  return "";
+}
+
+TuningCache::TuningCache(std::string folder) : folder_(std::move(folder)) {
+  if (folder_.empty())
+    warn("nowhere", "there is no folder for tuning results: HOME is not set; set COURSE_TUNING_CACHE, or tune again each time");
+}
+
+void TuningCache::warn(const std::string& kind, const std::string& text) {
+  if (std::find(kinds_.begin(), kinds_.end(), kind) != kinds_.end()) return;
+  kinds_.push_back(kind);
+  warnings_.push_back(text);
+}
+
+void TuningCache::warn_of(const fs::path& path, const std::string& reason) {
+  warn("damaged", "the tuning results in " + path.string() + " are not usable (" + reason + "); those tiles are timed again");
+}
+
+std::optional<TunedProblem> TuningCache::load(const fs::path& path) {
+  try {
+    const std::optional<std::string> text = read(path);
+    if (!text) return std::nullopt;
+    if (std::optional<TunedProblem> problem = problem_of(*text)) return problem;
+    warn_of(path, "damaged, or of another version");
+  } catch (const std::exception& e) {
+    warn_of(path, e.what());
+  }
+  return std::nullopt;
+}
+
+std::map<std::string, TuningEntry> TuningCache::find(const TuningKey& key) {
+  if (folder_.empty()) return {};
+  const fs::path path = path_of(folder_, key);
+  const std::optional<TunedProblem> problem = load(path);
+  if (!problem) return {};
+  if (json(problem->key) == json(key)) return problem->tiles;
+  warn_of(path, "of another problem");  // somebody may have moved files about
+  return {};
+}
+
+void TuningCache::store(const TuningKey& key, const std::map<std::string, TuningEntry>& tiles) {
+  if (folder_.empty() || tiles.empty()) return;
+  TunedProblem problem{key, find(key)};
+  for (const auto& [tile, entry] : tiles)
+    if (!entry.pruned.empty() || (entry.seconds > 1e-12 && std::isfinite(entry.seconds)))
+      problem.tiles[tile] = entry;
+    else
+      warn("no time", tile + " was timed as " + std::to_string(entry.seconds) + " s, which is not kept");
+  try {
+    const fs::path path = path_of(folder_, key);
+    fs::create_directories(folder_);
+    if (fs::is_directory(path)) fs::remove(path);
+    write(path, text_of(problem));
+    // What killed processes left behind.
+    for_each_file([](const fs::path& file) {
+      std::error_code gone;
+      const auto time = fs::last_write_time(file, gone);
+      if (!gone && is_unfinished(file) && fs::file_time_type::clock::now() - time > kAbandoned) fs::remove(file, gone);
+    });
+  } catch (const std::exception& e) {
+    warn("unwritable", "tuning results cannot be kept in " + folder_ + " (" + e.what() +
+                           "): they are found anew each time; make the folder yours, or name another one in COURSE_TUNING_CACHE");
+  }
+}
+
+TuningCache::Lock::Lock(Lock&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+TuningCache::Lock::~Lock() {
+  if (file_ >= 0) close(file_);  // which unlocks it, as does the end of the process, whatever ends it
+}
+
+TuningCache::Lock TuningCache::lock(std::chrono::milliseconds patience) {
+  constexpr std::chrono::milliseconds kPause{20};
+  if (folder_.empty()) return Lock(-1);
+  std::error_code ignored;
+  fs::create_directories(folder_, ignored);
+  const int file = open((folder_ + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+  Lock lock(file);
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (file >= 0 && flock(file, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) break;
+    if (std::chrono::steady_clock::now() > deadline) {
+      warn("locked", "another process has been timing with " + folder_ + " for long; timing beside it, which may disturb both");
+      break;
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+  return lock;
+}
+
+// Finished or not. Whatever else is there is not ours.
+void TuningCache::for_each_file(const std::function<void(const fs::path&)>& body) {
+  static const std::regex ours(R"([A-Za-z0-9-]*-[0-9a-f]{16}\.json(\.[0-9]+\.new)?)");  // see path_of() and write()
+  if (folder_.empty()) return;
+  std::vector<fs::path> paths;
+  std::error_code error;
+  for (fs::directory_iterator i(folder_, error), end; i != end && !error; i.increment(error))
+    if (std::regex_match(i->path().filename().string(), ours)) paths.push_back(i->path());
+  if (error && error != std::errc::no_such_file_or_directory)
+    warn("unreadable", "cannot read the tuning results in " + folder_ + ": " + error.message());
+  std::sort(paths.begin(), paths.end());
+  for (const fs::path& path : paths) body(path);
+}
+
+std::vector<TunedProblem> TuningCache::problems() {
+  std::vector<TunedProblem> problems;
+  for_each_file([&](const fs::path& path) {
+    if (is_unfinished(path)) return;
+    if (std::optional<TunedProblem> problem = load(path)) problems.push_back(std::move(*problem));
+  });
+  return problems;
+}
+
+std::size_t TuningCache::clear() {
+  std::size_t removed = 0;
+  for_each_file([&](const fs::path& path) {
+    std::error_code error;
+    if (fs::remove(path, error))
+      removed += !is_unfinished(path);
+    else if (error)
+      warn("unwritable", "cannot remove " + path.string() + ": " + error.message());
+  });
+  return removed;
+}
+
+}  // namespace harness

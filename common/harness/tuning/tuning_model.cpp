@@ -1,0 +1,104 @@
+#include "common/harness/tuning/tuning_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/gemm/matrix.h"
+#include "common/harness/program/text.h"
+
+namespace harness {
+namespace {
+
+constexpr int kWarp = 32, kSchedulers = 4;  // of an SM
+constexpr int kMaxRegisters = 255;          // of a thread; a kernel needs about kOtherRegisters beside fragments
+constexpr int kOtherRegisters = 24;
+constexpr int kRegisterUnit = 256;                  // a warp's registers are given out in such units
+constexpr std::size_t kReservedSharedBytes = 1024;  // the driver's own share of each block, from compute capability 8.0 on
+constexpr double kSharedBytesPerClock = 128, kL2BytesPerClock = 64;  // of an SM
+
+// Ceilings are measured at the power limit, where clocks are lower than in a short kernel.
+constexpr double kHeadroom = 1.25;
+
+// For the estimate alone, in clocks: a trip to the L2 cache, and what a block does before its first product and after its last.
+constexpr double kL2Latency = 800, kPrologueAndEpilogue = 2500;
+
+// Accumulators, and two sets of fragments of A and B, of which each 16 x 16 takes four.
+int fragment_registers(const TileNumbers& t) { return t.warp_m * t.warp_n / kWarp + 2 * 4 * (t.warp_m + t.warp_n) / 16; }
+
+int registers_of_block(const TileNumbers& t, const std::optional<KernelResources>& kernel) {
+  const int of_thread = kernel ? kernel->registers : std::min(fragment_registers(t) + kOtherRegisters, kMaxRegisters);
+  return t.threads / kWarp * ((of_thread * kWarp + kRegisterUnit - 1) / kRegisterUnit * kRegisterUnit);
+}
+
+std::string kilobytes(std::size_t bytes) { return digits(static_cast<double>(bytes) / 1024) + " KiB"; }
+
+}  // namespace
+
+Occupancy occupancy(const TileNumbers& t, const std::optional<KernelResources>& kernel, const GpuLimits& gpu) {
+  Occupancy least{gpu.blocks_per_sm, "blocks"};
+  const auto at_most = [&](std::size_t blocks, const char* limit) {
+    if (blocks < static_cast<std::size_t>(least.blocks)) least = {static_cast<int>(blocks), limit};
+  };
+  at_most(static_cast<std::size_t>(gpu.threads_per_sm / std::max(1, t.threads)), "threads");
+  at_most(static_cast<std::size_t>(gpu.registers_per_sm / std::max(1, registers_of_block(t, kernel))), "registers");
+  at_most(gpu.shared_per_sm / (t.shared_bytes + kReservedSharedBytes), "shared memory");
+  return least;
+}
+
+std::string why_pruned(const TileNumbers& t, const std::optional<KernelResources>& kernel, const Spec& spec, const GpuLimits& gpu) {
+  if (t.block_m == 0) return "";
+  if (!t.every_layout && (spec.transpose_a || spec.transpose_b))
+    return "compiled for nn alone, not for " + spec.layout() + "; the CMake option COURSE_EVERY_TILE compiles the rest";
+  const auto chunk = static_cast<std::int64_t>(16 / bytes(spec.in));
+  if (!t.every_layout && (spec.k % chunk || spec.n % chunk))
+    return "compiled for rows of whole 16-byte chunks alone: n and k must be multiples of " + std::to_string(chunk) +
+           "; the fallback runs the rest";
+  if (t.shared_bytes > gpu.shared_per_block)
+    return "shared memory: a block needs " + kilobytes(t.shared_bytes) + ", " + gpu.name + " gives it at most " +
+           kilobytes(gpu.shared_per_block);
+  if (const int needed = fragment_registers(t) + kOtherRegisters; !kernel && needed > kMaxRegisters)
+    return "registers: a thread needs about " + std::to_string(needed) + ", and has at most " + std::to_string(kMaxRegisters);
+  if (kernel && kernel->local_bytes > 0)
+    return "registers: " + std::to_string(kernel->local_bytes) + " bytes of a thread did not fit into its " +
+           std::to_string(kernel->registers) + " and are in local memory";
+  if (const Occupancy o = occupancy(t, kernel, gpu); o.blocks == 0)
+    return "occupancy: an SM of " + gpu.name + " holds no block of " + std::to_string(t.threads) + " threads and " +
+           std::to_string(registers_of_block(t, kernel)) + " registers, for lack of " + o.limit;
+  return "";
+}
+
+Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu) {
+  if (t.block_m == 0) return {};
+  const auto real = [](auto x) { return static_cast<double>(x); };
+  const std::int64_t blocks = gemm::ceil_div<std::int64_t>(spec.m, t.block_m) * gemm::ceil_div<std::int64_t>(spec.n, t.block_n),
+                     k_tiles = gemm::ceil_div<std::int64_t>(spec.k, t.block_k);
+  const std::int64_t on_busiest = gemm::ceil_div<std::int64_t>(blocks, gpu.multiprocessors);  // SM
+  const int warps = t.threads / kWarp, held = std::max(1, occupancy(t, {}, gpu).blocks);
+  const double k = real(k_tiles * t.block_k), element = real(bytes(spec.in));
+
+  // What one block asks of the units of its SM, in clocks.
+  const double flops_per_clock = gpu.mma_flops / gpu.multiprocessors / gpu.clock_hz;
+  const double copied = real(t.block_m + t.block_n) * k * element;
+  const double read = real(warps) * real(t.warp_m + t.warp_n) * k * element;
+  const double mma = 2.0 * t.block_m * t.block_n * k / flops_per_clock;
+  const double reading = read / kSharedBytesPerClock, arriving = copied / kSharedBytesPerClock, l2 = copied / kL2BytesPerClock;
+  // Where k is shorter than the ring, the rest of it is filled with zeros.
+  const double zeros = real(std::max<std::int64_t>(0, t.stages - 1 - k_tiles) * (t.block_m + t.block_n) * t.block_k) * element /
+                       kSharedBytesPerClock;
+  // Each of the SM's schedulers has tensor cores of its own, and a warp stays with its scheduler.
+  const double busiest = real(on_busiest),
+               schedulers = real(gemm::ceil_div<std::int64_t>(on_busiest * warps, kSchedulers) * kSchedulers) / warps;
+
+  Prediction p;
+  p.waves = real(blocks) / (real(held) * gpu.multiprocessors);
+  p.bound = std::max({schedulers * mma / kHeadroom, busiest * reading, busiest * l2}) / gpu.clock_hz;
+  const double together = real(std::min<std::int64_t>(held, on_busiest));
+  const double in_flight = together * std::max(1, t.stages - 1) * real(t.block_m + t.block_n) * t.block_k * element;
+  const double copying = std::max(busiest * l2, busiest * copied / in_flight * kL2Latency);
+  const double rounds = std::ceil(busiest / held);
+  const double working = std::max(schedulers * mma + busiest * (reading + arriving) / 2, copying) + busiest * zeros;
+  p.seconds = std::max((working + rounds * kPrologueAndEpilogue) / gpu.clock_hz, p.bound);
+  return p;
+}
+
+}  // namespace harness

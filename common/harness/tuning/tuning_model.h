@@ -1,0 +1,71 @@
+/// @file
+/// What can be said of a tile before it runs: whether a GPU can run it, and how fast it can be at most.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "common/harness/problem/problem.h"
+#include "common/harness/program/step.h"
+
+#ifdef COURSE_ON_INTERPRETER
+namespace interpreter {
+struct Gpu;
+}
+#endif
+
+namespace harness {
+
+/// The limits of a GPU that decide what it can run, and how fast.
+struct GpuLimits {
+  std::string name;
+  int multiprocessors = 1;
+  int threads_per_sm = 2048, blocks_per_sm = 32, registers_per_sm = 65536;
+  std::size_t shared_per_sm = 0, shared_per_block = 0;  ///< bytes; a block's is what it may ask for
+  double clock_hz = 0;                                  ///< of the SMs, at most
+  double mma_flops = 0;                                 ///< operations per second of mma.sync, sums in float
+};
+
+#ifdef COURSE_ON_INTERPRETER
+/// Those of a GPU that the interpreter models.
+GpuLimits limits_of(const interpreter::Gpu& gpu);
+#endif
+
+/// What a compiled kernel takes.
+struct KernelResources {
+  int registers = 0;            ///< of a thread
+  std::size_t local_bytes = 0;  ///< of a thread: what did not fit into registers
+};
+
+/// How many blocks an SM holds at the same time, and what keeps it from holding more.
+struct Occupancy {
+  int blocks = 0;
+  std::string limit;  ///< "shared memory", "registers", "threads" or "blocks"
+};
+/// @param kernel what the compiler made of the tile; without it, registers are counted from the tile: accumulators and fragments
+Occupancy occupancy(const TileNumbers& tile, const std::optional<KernelResources>& kernel, const GpuLimits& gpu);
+
+/// Why `gpu` cannot run the tile on `spec`, or should not, in words with both numbers; an empty string if it can.
+/// A tile without numbers is never pruned: only its launcher knows what it takes.
+/// @param kernel as above
+std::string why_pruned(const TileNumbers& tile, const std::optional<KernelResources>& kernel, const Spec& spec,
+                       const GpuLimits& gpu);
+
+/// What the model says of a tile on a problem.
+struct Prediction {
+  double waves = 0;    ///< blocks / (blocks that the GPU holds at the same time)
+  double bound = 0;    ///< seconds that it takes at least: no kernel of this shape can be faster
+  double seconds = 0;  ///< what it may take: an estimate, to try the best first
+};
+/// Of a tile without numbers the model says nothing: all zeros.
+///
+/// The SM with the most blocks decides: it has ceil(blocks / SMs) of them. Its tensor cores, fragments from its shared memory (128
+/// bytes per clock) and copies from the L2 cache (64 bytes per clock) each take so many clocks for them; no kernel is faster than
+/// the slowest of these three, which is the bound. Copies that arrive in shared memory do not count there: an H200 does both in
+/// fewer clocks than their sum. The estimate adds them, as it adds some of what should overlap; it also knows that a ring of stages
+/// brings at most its own size per trip to the L2 cache, that the first stage and the epilogue are waited for, and that a ring
+/// longer than k is filled with zeros.
+Prediction predict(const TileNumbers& tile, const Spec& spec, const GpuLimits& gpu);
+
+}  // namespace harness

@@ -1,0 +1,81 @@
+/// @file
+/// Finds barriers that threads reach in different rounds of a loop.
+///
+/// A barrier under a condition that not all threads fulfil may still see all of them at a time, if those that pass it by come back
+/// in the loop's next round. For CUDA that is a divergent barrier, and a warp of a GPU does not wait as one here.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "common/interpreter/language/language.h"
+#include "common/interpreter/observe/control_flow.h"
+
+namespace interpreter {
+
+/// The basic blocks that a thread has gone through since its last barrier, in order, as long as they are not too many.
+class Way {
+ public:
+  static constexpr unsigned kLongest = 512;
+
+  void restart() { length_ = 0, hash_ = 0; }
+  void add(std::uint32_t block) {
+    blocks_[length_ % kLongest] = static_cast<std::uint16_t>(block);
+    ++length_;
+    hash_ = (hash_ ^ block) * 0x9e3779b97f4a7c15ull;
+  }
+  bool is_complete() const { return length_ <= kLongest; }
+  unsigned length() const { return length_; }
+  std::uint32_t operator[](unsigned i) const { return blocks_[i]; }
+  std::uint64_t hash() const { return hash_; }
+
+ private:
+  std::uint64_t hash_ = 0;
+  unsigned length_ = 0;
+  std::array<std::uint16_t, kLongest> blocks_;
+};
+
+/// What one kernel's barriers have shown so far.
+class BarrierRounds {
+ public:
+  /// Two threads that have come to the same barrier by different ways.
+  struct Pair {
+    Way a, b;
+    unsigned thread_a, thread_b;
+    Site site;
+  };
+
+  /// Whether two threads that have come to the same barrier are in different rounds of a loop around it.
+  bool differ(const ControlFlow& flow, const Way& a, const Way& b);
+  /// When a barrier is reached for the first time, nobody knows yet that a loop leads back to it: such pairs are kept.
+  void keep_if_doubtful(const ControlFlow& flow, const Pair& pair);
+  /// One of the pairs that were kept, if it is in different rounds, as one sees now that the block has ended. Forgets them all.
+  std::optional<Pair> late_difference(const ControlFlow& flow);
+  void forget_pairs() { kept_.clear(); }
+
+ private:
+  static constexpr std::size_t kMostKept = 64;
+
+  // The control flow, of which some blocks may count as one.
+  struct View {
+    std::vector<std::uint32_t> node_of;                             // by block
+    std::map<std::uint32_t, std::vector<ControlFlow::Loop>> loops;  // by block
+
+    const std::vector<ControlFlow::Loop>& loops_around(const ControlFlow& flow, std::uint32_t block);
+    bool differ(const ControlFlow& flow, const Way& a, const Way& b);
+  };
+  void learn(const ControlFlow& flow);
+
+  std::vector<Pair> kept_;
+  std::uint64_t version_ = 0;  // of the control flow that the rest is about
+  View blocks_;
+  std::optional<View> places_;                               // copies of a block count as one
+  std::set<std::pair<std::uint64_t, std::uint64_t>> equal_;  // hashes of ways that were compared
+};
+
+}  // namespace interpreter

@@ -1,0 +1,541 @@
+#include "common/interpreter/checks/happens_before.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <unordered_map>
+
+#include "common/interpreter/memory/global_memory.h"
+
+namespace interpreter {
+namespace {
+
+// What fences and atomics have published at an address.
+struct Published {
+  KnowledgePtr in_gpu;
+  std::map<std::uint64_t, KnowledgePtr> in_block;
+};
+std::mutex published_mutex;
+std::unordered_map<const void*, Published> published;
+std::atomic<bool> anything_published{false};
+std::atomic<std::uint32_t> acquisitions{0};
+constexpr std::uint32_t kEpochMask = (1u << 27) - 1;  // what a cell has room for
+
+void add(Knowledge& to, const Knowledge& from) {
+  for (const auto& [block, theirs] : from) {
+    BlockKnowledge& ours = to[block];
+    ours.before = std::max(ours.before, theirs.before);
+    for (const auto& [thread, time] : theirs.threads) ours.threads[thread] = std::max(ours.threads[thread], time);
+  }
+}
+
+KnowledgePtr merge(const KnowledgePtr& a, const KnowledgePtr& b) {
+  if (!a || a == b) return b;
+  if (!b) return a;
+  auto merged = std::make_shared<Knowledge>(*a);
+  add(*merged, *b);
+  return merged;
+}
+
+bool covers(const KnowledgePtr& knowledge, const Stamp& stamp) {
+  if (!knowledge) return false;
+  const auto block = knowledge->find(block_of(stamp.thread));
+  if (block == knowledge->end()) return false;
+  if (stamp.time < block->second.before) return true;
+  const auto thread = block->second.threads.find(thread_of(stamp.thread));
+  return thread != block->second.threads.end() && stamp.time < thread->second;
+}
+
+}  // namespace
+
+void forget_published_knowledge() {
+  std::lock_guard lock(published_mutex);
+  published.clear();
+  anything_published = false;
+  acquisitions = 0;
+}
+
+// ------------------------------------------------------------------------------------------------------------- clocks
+void BlockClock::begin(std::uint64_t launch, std::uint64_t block, unsigned threads) {
+  first_ = make_thread_id(launch, block, 0);
+  time_ = barrier_time_ = 1;
+  warps_.resize((threads + 31) / 32);
+  for (WarpClock& warp : warps_) warp.all_before = 0, warp.known.reset();
+  threads_.clear();
+  acquired_.reset(), fenced_in_block_.reset(), fenced_in_gpu_.reset();
+  epoch_ = 0;
+}
+
+void BlockClock::barrier() {
+  barrier_time_ = ++time_;
+  if (threads_.empty()) return;
+  auto in_block = std::make_shared<Knowledge>(), in_gpu = std::make_shared<Knowledge>();
+  for (auto& [thread, clock] : threads_) {
+    if (clock.fenced_since_barrier) {
+      add(*in_block, *clock.fenced_in_block);
+      if (clock.fenced_in_gpu) add(*in_gpu, *clock.fenced_in_gpu);
+      clock.fenced_since_barrier = false;
+    }
+    acquired_ = merge(acquired_, merge(clock.acquired, merge(clock.pending_in_block, clock.pending_in_gpu)));
+    if (clock.pending_in_block || clock.pending_in_gpu) clock.epoch = ++acquisitions;
+    epoch_ = std::max(epoch_, clock.epoch);
+    clock.acquired.reset(), clock.pending_in_block.reset(), clock.pending_in_gpu.reset();
+  }
+  if (!in_block->empty()) fenced_in_block_ = merge(fenced_in_block_, in_block);
+  if (!in_gpu->empty()) fenced_in_gpu_ = merge(fenced_in_gpu_, in_gpu);
+}
+
+void BlockClock::warp_barrier(unsigned warp, unsigned mask) {
+  WarpClock& clock = warps_[warp];
+  const std::uint32_t now = ++time_;
+  // What one of the lanes has learnt through atomics and a fence, all of them know from here on.
+  const auto begin = threads_.lower_bound(warp * 32), end = threads_.lower_bound(warp * 32 + 32);
+  KnowledgePtr learnt, pending_in_block, pending_in_gpu, fenced_in_block, fenced_in_gpu;
+  std::uint32_t epoch = 0;
+  for (auto i = begin; i != end; ++i) {
+    if (!(mask >> (i->first % 32) & 1)) continue;
+    const ThreadClock& lane = i->second;
+    learnt = merge(learnt, lane.acquired), epoch = std::max(epoch, lane.epoch);
+    // The same for what a fence of theirs will make known, and for what one has covered: fences are cumulative.
+    pending_in_block = merge(pending_in_block, lane.pending_in_block);
+    pending_in_gpu = merge(pending_in_gpu, lane.pending_in_gpu);
+    fenced_in_block = merge(fenced_in_block, lane.fenced_in_block);
+    fenced_in_gpu = merge(fenced_in_gpu, lane.fenced_in_gpu);
+  }
+  if (learnt || pending_in_block || pending_in_gpu || fenced_in_block)
+    for (unsigned rest = mask; rest; rest &= rest - 1) {
+      ThreadClock& lane = clock_of(warp * 32 + static_cast<unsigned>(std::countr_zero(rest)));
+      lane.acquired = learnt, lane.epoch = std::max(lane.epoch, epoch);
+      lane.pending_in_block = pending_in_block, lane.pending_in_gpu = pending_in_gpu;
+      lane.fenced_in_block = fenced_in_block, lane.fenced_in_gpu = fenced_in_gpu;
+      lane.fenced_since_barrier |= fenced_in_block != nullptr;
+    }
+  if (mask == 0xffffffffu) {
+    clock.all_before = now;
+    return;
+  }
+  if (!clock.known) clock.known = std::make_unique<std::uint32_t[][32]>(32);
+  std::uint32_t merged[32] = {};
+  for (unsigned rest = mask; rest; rest &= rest - 1)
+    for (int of = 0; of < 32; ++of) merged[of] = std::max(merged[of], clock.known[std::countr_zero(rest)][of]);
+  for (unsigned rest = mask; rest; rest &= rest - 1) merged[std::countr_zero(rest)] = now;
+  for (unsigned rest = mask; rest; rest &= rest - 1) std::copy_n(merged, 32, clock.known[std::countr_zero(rest)]);
+}
+
+BlockClock::ThreadClock& BlockClock::clock_of(unsigned thread) { return threads_[thread]; }
+
+KnowledgePtr BlockClock::everything_known_to(unsigned thread) const {
+  auto known = std::make_shared<Knowledge>();
+  BlockKnowledge& own = (*known)[block()];
+  own.before = barrier_time_;
+  own.threads[thread] = time_ + 1;  // itself, up to now
+  const WarpClock& warp = warps_[thread / 32];
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    const std::uint32_t time = std::max(warp.all_before, warp.known ? warp.known[thread % 32][lane] : 0);
+    const unsigned of = thread / 32 * 32 + lane;
+    if (time > own.before && of != thread) own.threads[of] = time;
+  }
+  KnowledgePtr all = merge(known, acquired_);
+  const auto clock = threads_.find(thread);
+  return clock == threads_.end() ? all : merge(all, clock->second.acquired);
+}
+
+void BlockClock::fence(unsigned thread, bool whole_gpu) {
+  ThreadClock& clock = clock_of(thread);
+  // The acquiring half: what atomics have observed counts from here on.
+  KnowledgePtr learnt = clock.pending_in_block;
+  if (whole_gpu) learnt = merge(learnt, clock.pending_in_gpu);
+  if (learnt) {
+    clock.acquired = merge(clock.acquired, learnt);
+    clock.epoch = ++acquisitions;
+    clock.pending_in_block.reset();
+    if (whole_gpu) clock.pending_in_gpu.reset();
+  }
+  // The releasing half: later atomics publish what is known here.
+  clock.fenced_in_block = everything_known_to(thread);
+  if (whole_gpu) clock.fenced_in_gpu = clock.fenced_in_block;
+  clock.fenced_since_barrier = true;
+  ++time_;
+}
+
+void BlockClock::release_to(unsigned thread, const void* address, bool whole_gpu) {
+  const auto clock = threads_.find(thread);
+  const bool own = clock != threads_.end() && clock->second.fenced_in_block;
+  if (!own && !fenced_in_block_) return;
+  std::lock_guard lock(published_mutex);
+  Published& at = published[address];
+  KnowledgePtr& in_block = at.in_block[block()];
+  in_block = merge(in_block, fenced_in_block_);
+  if (own) in_block = merge(in_block, clock->second.fenced_in_block);
+  if (whole_gpu) {
+    at.in_gpu = merge(at.in_gpu, fenced_in_gpu_);
+    if (own) at.in_gpu = merge(at.in_gpu, clock->second.fenced_in_gpu);
+  }
+  anything_published = true;
+}
+
+void BlockClock::acquire_from(unsigned thread, const void* address) {
+  if (!anything_published) return;
+  std::lock_guard lock(published_mutex);
+  const auto at = published.find(address);
+  if (at == published.end()) return;
+  ThreadClock& clock = clock_of(thread);
+  clock.pending_in_gpu = merge(clock.pending_in_gpu, at->second.in_gpu);
+  const auto in_block = at->second.in_block.find(block());
+  if (in_block != at->second.in_block.end()) clock.pending_in_block = merge(clock.pending_in_block, in_block->second);
+}
+
+bool BlockClock::knows(unsigned thread, const Stamp& stamp) const {
+  if (launch_of(stamp.thread) != launch()) return true;  // an earlier launch
+  if (block_of(stamp.thread) == block()) {
+    if (stamp.time < barrier_time_) return true;
+    const unsigned other = thread_of(stamp.thread);
+    if (other == thread) return true;
+    if (other / 32 == thread / 32) {
+      const WarpClock& warp = warps_[thread / 32];
+      if (stamp.time < warp.all_before) return true;
+      if (warp.known && stamp.time < warp.known[thread % 32][other % 32]) return true;
+    }
+  }
+  if (covers(acquired_, stamp)) return true;
+  if (threads_.empty()) return false;
+  const auto clock = threads_.find(thread);
+  return clock != threads_.end() && covers(clock->second.acquired, stamp);
+}
+
+std::uint32_t BlockClock::epoch_of(unsigned thread) const {
+  if (threads_.empty()) return epoch_;
+  const auto clock = threads_.find(thread);
+  return clock == threads_.end() ? epoch_ : std::max(epoch_, clock->second.epoch);
+}
+
+// -------------------------------------------------------------------------------------------------------------- cells
+ShadowedRange::ShadowedRange(const void* base, std::size_t bytes)
+    : base_(reinterpret_cast<std::uintptr_t>(base)),
+      bytes_(bytes),
+      words_(static_cast<Cell*>(reserve((bytes / 4 + 1) * sizeof(Cell)))),
+      bytes_cells_(static_cast<Cell*>(reserve((bytes + 4) * sizeof(Cell)))) {}
+
+ShadowedRange::~ShadowedRange() {
+  if (!words_) return;
+  munmap(words_, (bytes_ / 4 + 1) * sizeof(Cell));
+  munmap(bytes_cells_, (bytes_ + 4) * sizeof(Cell));
+}
+
+// The bytes' cells count only where the word's says so, and are overwritten when it comes to say so: to forget words is enough.
+void ShadowedRange::forget(std::uintptr_t address, std::size_t bytes) {
+  const std::size_t first = address - base_;
+  // Gives whole pages back to the system. @return them
+  const auto drop = [](Cell* begin, Cell* end) {
+    const auto from = (reinterpret_cast<std::uintptr_t>(begin) + kPage - 1) / kPage * kPage;
+    const auto to = reinterpret_cast<std::uintptr_t>(end) / kPage * kPage;
+    if (from < to) madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED);
+    return std::pair(reinterpret_cast<char*>(from), reinterpret_cast<char*>(to));
+  };
+  const auto zero = [](void* from, void* to) {
+    if (from < to) std::memset(from, 0, static_cast<std::size_t>(static_cast<char*>(to) - static_cast<char*>(from)));
+  };
+  Cell *const begin = words_ + first / 4, *const end = words_ + (first + bytes + 3) / 4;
+  const auto [from, to] = drop(begin, end);
+  if (from < to) {
+    zero(begin, from);
+    zero(to, end);
+  } else {
+    zero(begin, end);
+  }
+  drop(bytes_cells_ + first, bytes_cells_ + first + bytes);
+}
+
+void ShadowedRange::clear(std::size_t bytes) { std::memset(static_cast<void*>(words_), 0, (bytes + 3) / 4 * sizeof(Cell)); }
+
+namespace {
+
+// Whether all reads that the cell stands for happened before what `thread` does now.
+bool reads_known(const Cell& cell, const BlockClock& clock, unsigned thread) {
+  const Stamp& read = cell.read;
+  if (read.thread == 0 || launch_of(read.thread) != clock.launch()) return true;
+  const bool same_block = block_of(read.thread) == clock.block();
+  switch (cell.read_level()) {
+    case ReadLevel::kThread: return clock.knows(thread, read);
+    case ReadLevel::kLanes: {
+      if (same_block && read.time < clock.barrier_time()) return true;
+      for (unsigned rest = cell.lanes; rest; rest &= rest - 1) {
+        Stamp one = read;
+        one.thread = (read.thread & ~ThreadId(31)) | static_cast<unsigned>(std::countr_zero(rest));
+        if (!clock.knows(thread, one)) return false;
+      }
+      return true;
+    }
+    case ReadLevel::kWarps:
+      if (same_block && read.time < clock.barrier_time()) return true;
+      [[fallthrough]];
+    case ReadLevel::kBlocks: return clock.epoch_of(thread) > cell.state.epoch;
+  }
+  return true;
+}
+
+void note_read(Cell& cell, const BlockClock& clock, unsigned warp, unsigned lanes, std::uint32_t pc) {
+  const unsigned thread = warp * 32 + static_cast<unsigned>(std::countr_zero(lanes));
+  const ThreadId id = clock.id(thread);
+  const bool several = (lanes & (lanes - 1)) != 0;
+  Stamp& read = cell.read;
+  Cell::State state = cell.state;
+  const std::uint32_t epoch = acquisitions.load(std::memory_order_relaxed) & kEpochMask;
+  if (cell.read_level() >= ReadLevel::kWarps && state.epoch == epoch && read.time == clock.time() &&
+      block_of(read.thread) == clock.block())
+    return;  // one more of many
+  if (read.thread == 0 || launch_of(read.thread) != clock.launch() || reads_known(cell, clock, thread)) {
+    read = {id, clock.time(), pc};
+    cell.lanes = lanes;
+    state.level = static_cast<std::uint32_t>(several ? ReadLevel::kLanes : ReadLevel::kThread);
+  } else if (block_of(read.thread) != clock.block() || cell.read_level() == ReadLevel::kBlocks) {
+    read.time = clock.time();
+    state.level = static_cast<std::uint32_t>(ReadLevel::kBlocks);
+  } else if (cell.read_level() == ReadLevel::kWarps || thread_of(read.thread) / 32 != warp) {
+    read.time = clock.time();
+    state.level = static_cast<std::uint32_t>(ReadLevel::kWarps);
+  } else {  // more lanes of the same warp; the earliest time stands for all (lenient, see ReadLevel)
+    cell.lanes |= lanes;
+    if (cell.lanes & (cell.lanes - 1)) state.level = static_cast<std::uint32_t>(ReadLevel::kLanes);
+  }
+  state.epoch = epoch;
+  cell.state = state;
+}
+
+// The part of an access that one cell stands for.
+struct Part {
+  unsigned lanes;
+  unsigned offset, size;  // in bytes, within the access
+
+  // What a lane's plain store has put there.
+  std::uint32_t stored(const WarpAccess& access, unsigned lane) const {
+    std::uint32_t value = 0;
+    std::memcpy(&value, access.stored[lane].bytes + access.stored_offset + offset, size);
+    return value;
+  }
+  // Whether all the lanes have stored this.
+  bool stores(const WarpAccess& access, std::uint32_t value) const {
+    if (!access.stored) return false;
+    for (unsigned rest = lanes; rest; rest &= rest - 1)
+      if (stored(access, static_cast<unsigned>(std::countr_zero(rest))) != value) return false;
+    return true;
+  }
+};
+
+// Whether the last write to the cell happened before all that the block does now, because a barrier or nobody stands between.
+bool written_before_barrier(const Cell& cell, const BlockClock& clock) {
+  const Stamp& write = cell.write;
+  return write.thread == 0 || (block_of(write.thread) == clock.block() && write.time < clock.barrier_time());
+}
+
+std::array<std::atomic<std::uint32_t>, 16> looks_before_cas;
+std::atomic<unsigned> look_count{0};
+std::mutex looks_mutex;
+
+// The access to one cell. Several lanes that write one cell in one instruction race with each other.
+// @return whether there is a race; only then `race` is written
+bool record_in_cell(Cell& cell, const BlockClock& clock, const WarpAccess& access, const Part& part, Race& race) {
+  const std::uint32_t pc = access.marked_pc();
+  const unsigned lanes = part.lanes;
+  const auto thread_in = [&](unsigned lane) { return access.warp * 32 + lane; };
+
+  // Atomics race with each other where one of them is atomic for its own block alone.
+  const auto atomic_with = [&](const Stamp& other) {
+    return access.atomic && (other.pc & kAtomicPc) &&
+           (!(access.block_scope || (other.pc & kBlockScopePc)) || block_of(other.thread) == clock.block());
+  };
+
+  const Stamp& write = cell.write;
+  if (cell.state.copying && launch_of(write.thread) == clock.launch()) [[unlikely]] {
+    race = {write, true, false, true, static_cast<unsigned>(std::countr_zero(lanes)), 0};
+    return true;
+  }
+  if (!written_before_barrier(cell, clock) && !atomic_with(write))
+    for (unsigned rest = lanes; rest; rest &= rest - 1) {
+      const unsigned lane = static_cast<unsigned>(std::countr_zero(rest));
+      if (clock.knows(thread_in(lane), write)) continue;
+      race = {write, true, cell.state.valued && cell.read.thread == 0 && part.stores(access, cell.read.time), false, lane, 0};
+      return true;
+    }
+
+  if (!access.write) {
+    note_read(cell, clock, access.warp, lanes, pc);
+    return false;
+  }
+  const unsigned last_lane = 31 - static_cast<unsigned>(std::countl_zero(lanes));
+  if (!atomic_with(cell.read) && !(access.atomic && is_look_before_cas(cell.read.pc)))
+    for (unsigned rest = lanes; rest; rest &= rest - 1) {
+      const unsigned lane = static_cast<unsigned>(std::countr_zero(rest));
+      if (reads_known(cell, clock, thread_in(lane))) continue;
+      Stamp other = cell.read;  // name a reader that is somebody else
+      const unsigned others = cell.lanes & ~(1u << lane);
+      if (cell.read_level() == ReadLevel::kLanes && others)
+        other.thread = (other.thread & ~ThreadId(31)) | static_cast<unsigned>(std::countr_zero(others));
+      race = {other, false, false, false, lane, 0};
+      return true;
+    }
+  cell.write = {clock.id(thread_in(last_lane)), clock.time(), pc};
+  cell.read.thread = 0;
+  cell.state.copying = 0;
+  cell.state.valued = access.stored != nullptr;
+  if (cell.state.valued) cell.read.time = part.stored(access, last_lane);
+  if (!access.atomic && (lanes & (lanes - 1))) {
+    Stamp first = cell.write;
+    first.thread = clock.id(thread_in(static_cast<unsigned>(std::countr_zero(lanes))));
+    race = {first, true, cell.state.valued && part.stores(access, cell.read.time), false, last_lane, 0};
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void add_look_before_cas(std::uint32_t pc) {
+  std::lock_guard lock(looks_mutex);
+  if (is_look_before_cas(pc) || look_count == looks_before_cas.size()) return;
+  looks_before_cas[look_count] = pc;
+  ++look_count;
+}
+
+bool is_look_before_cas(std::uint32_t pc) {
+  const unsigned count = look_count.load(std::memory_order_acquire);
+  for (unsigned i = 0; i < count; ++i)
+    if (looks_before_cas[i].load(std::memory_order_relaxed) == pc) return true;
+  return false;
+}
+
+bool read_is_no_news(ShadowedRange& range, const BlockClock& clock, std::uintptr_t address, unsigned size) {
+  // Other threads may be changing the cell under its lock. Each field is one word and only ever moves away from this state when
+  // somebody writes; that somebody then sees this block among the many readers.
+  const std::uint32_t epoch = acquisitions.load(std::memory_order_relaxed) & kEpochMask;
+  const auto settled = [&](const Cell& cell) {
+    return launch_of(cell.write.thread) != clock.launch() && cell.read_level() == ReadLevel::kBlocks && cell.state.epoch == epoch &&
+           cell.read.thread != 0 && launch_of(cell.read.thread) == clock.launch();
+  };
+  if (address % 4 == 0 && size >= 4) {
+    for (unsigned i = 0; i < size; i += 4)
+      if (const Cell& cell = range.word(address + i); cell.state.split || !settled(cell)) return false;
+    return true;
+  }
+  if (!range.word(address).state.split) return false;
+  for (unsigned i = 0; i < size; ++i)
+    if (!settled(range.byte(address + i))) return false;
+  return true;
+}
+
+void note_atomic(ShadowedRange& range, const BlockClock& clock, unsigned thread, const WarpAccess& access, std::uintptr_t address) {
+  const auto note = [&](Cell& cell) {
+    if (cell.write.pc & kAtomicPc) cell.write = {clock.id(thread), clock.time(), access.marked_pc()};
+  };
+  for (std::uintptr_t at = address; at < address + access.size; at += 4) {
+    if (!range.word(at).state.split)
+      note(range.word(at));
+    else
+      for (unsigned i = 0; i < std::min(access.size, 4u); ++i) note(range.byte(at + i));
+  }
+}
+
+Stamp unordered_strong_write(ShadowedRange& range, const BlockClock& clock, unsigned thread, std::uintptr_t address) {
+  const Stamp& write = cell_at(range, address).write;
+  return write.thread != 0 && (write.pc & kAtomicPc) && !clock.knows(thread, write) ? write : Stamp();
+}
+
+bool follows_unordered_atomic(ShadowedRange& range, const BlockClock& clock, unsigned thread, std::uintptr_t address) {
+  return unordered_strong_write(range, clock, thread, address).thread != 0;
+}
+
+Race record_access(ShadowedRange& range, const BlockClock& clock, const WarpAccess& access, std::uintptr_t address,
+                   unsigned lanes) {
+  Race result;
+  // Equal values in one place say nothing about the next.
+  const auto found = [&](Cell& cell, std::uintptr_t at, unsigned size) {
+    Race race;
+    if (!record_in_cell(cell, clock, access, {lanes, static_cast<unsigned>(at - address), size}, race) ||
+        (race.same_value && result.earlier.thread))
+      return false;
+    result = race;
+    result.address = at;
+    return !race.same_value;
+  };
+  for (std::uintptr_t at = address, end = address + access.size; at < end;) {
+    const std::uintptr_t word_begin = at & ~std::uintptr_t(3), word_end = word_begin + 4;
+    Cell& word = range.word(at);
+    if (at == word_begin && end >= word_end && !word.state.split) {
+      // By far the most accesses are reads of tiles that were complete at the last barrier.
+      if (!access.write && !word.state.copying && written_before_barrier(word, clock))
+        note_read(word, clock, access.warp, lanes, access.marked_pc());
+      else if (found(word, at, 4))
+        return result;
+      at = word_end;
+      continue;
+    }
+    if (!word.state.split) {  // from now on byte by byte
+      for (unsigned i = 0; i < 4; ++i) {
+        Cell& byte = range.byte(word_begin + i) = word;
+        if (word.state.valued && word.read.thread == 0) byte.read.time = word.read.time >> 8 * i & 0xff;
+      }
+      word.state.split = 1;
+    }
+    for (const std::uintptr_t part_end = std::min(end, word_end); at < part_end; ++at) {
+      if (found(range.byte(at), at, 1)) return result;
+    }
+  }
+  return result;
+}
+
+namespace {
+
+// Calls `visit` for the cells of the bytes.
+template <class Visit>
+void for_each_cell(ShadowedRange& range, std::uintptr_t address, unsigned size, Visit&& visit) {
+  for (std::uintptr_t at = address, end = address + size; at < end;) {
+    const std::uintptr_t word_end = (at & ~std::uintptr_t(3)) + 4;
+    if (!range.word(at).state.split) {
+      visit(range.word(at));
+      at = word_end;
+    } else {
+      for (; at < std::min(end, word_end); ++at) visit(range.byte(at));
+    }
+  }
+}
+
+}  // namespace
+
+Race begin_copy(ShadowedRange& range, const BlockClock& clock, const WarpAccess& access, std::uintptr_t address, unsigned lane) {
+  const Race race = record_access(range, clock, access, address, 1u << lane);
+  if (!race.earlier.thread) for_each_cell(range, address, access.size, [](Cell& cell) { cell.state.copying = 1; });
+  return race;
+}
+
+void end_copy(ShadowedRange& range, const BlockClock& clock, unsigned thread, std::uint32_t pc, std::uintptr_t address,
+              unsigned size) {
+  for_each_cell(range, address, size, [&](Cell& cell) {
+    cell.write = {clock.id(thread), clock.time(), pc};
+    cell.state.copying = cell.state.valued = 0;
+  });
+}
+
+std::uint64_t version_of(ShadowedRange& range, std::uintptr_t address, unsigned size) {
+  std::uint64_t version = 0;
+  for_each_cell(range, address, size, [&](const Cell& cell) {
+    version = (version ^ cell.write.thread) * 0x9e3779b97f4a7c15ull;
+    version = (version ^ (std::uint64_t(cell.write.time) << 32 | cell.write.pc)) * 0x9e3779b97f4a7c15ull;
+  });
+  return version;
+}
+
+Stamp last_write(ShadowedRange& range, const BlockClock& clock, std::uintptr_t address, unsigned size) {
+  Stamp last;
+  for_each_cell(range, address, size, [&](const Cell& cell) {
+    if (cell.write.thread && launch_of(cell.write.thread) == clock.launch() && cell.write.time >= last.time) last = cell.write;
+  });
+  return last;
+}
+
+}  // namespace interpreter

@@ -1,0 +1,210 @@
+/// @file
+/// racecheck's memory: which accesses are ordered, and who accessed which byte last.
+///
+/// The model is the happens-before relation of the PTX memory model (PTX ISA, "Memory Consistency Model"), with a logical clock per
+/// block. The clock ticks at every synchronisation; an access carries the block's time. What orders accesses:
+///   - program order;
+///   - `__syncthreads`: everything in the block before it, before everything after it;
+///   - `__syncwarp(mask)`: the same among the lanes of the mask, what their fences cover included;
+///   - a fence, then an atomic (or volatile) write, observed by an atomic (or volatile) read, then a fence. A barrier after the
+///     observing atomic counts as its fence: CUDA's own "last block" reduction in the Programming Guide is written that way. A
+///     fence of one thread, a barrier, then the atomic of another thread do as well: CUDA's fences are sequentially consistent.
+/// A cp.async writes some time between its issue and the end of its thread's wait for it: accesses before it must be ordered before
+/// the issue, accesses after it must be ordered after the wait, and between the two nobody may touch the bytes, the thread
+/// included. Shuffles, votes, ldmatrix and mma exchange registers and order nothing.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "common/interpreter/observe/access_log.h"
+
+namespace interpreter {
+
+/// A thread of a launch: `launch << 50 | block << 10 | thread`. Never 0.
+using ThreadId = std::uint64_t;
+constexpr ThreadId make_thread_id(std::uint64_t launch, std::uint64_t block, unsigned thread) {
+  return (launch & 0x1fff) << 50 | block << 10 | thread;
+}
+constexpr std::uint64_t block_of(ThreadId id) { return id >> 10; }  ///< unique per launch and block
+constexpr std::uint64_t launch_of(ThreadId id) { return id >> 50; }
+constexpr unsigned thread_of(ThreadId id) { return static_cast<unsigned>(id) & 1023; }
+
+/// An access: who, when by the clock of his block, and from where.
+struct Stamp {
+  ThreadId thread = 0;  ///< 0: no access
+  std::uint32_t time = 0;
+  std::uint32_t pc = 0;  ///< with flags: kAtomicPc, kBlockScopePc
+};
+inline constexpr std::uint32_t kAtomicPc = 1u << 31;      ///< an atomic or volatile access, which races only with plain ones
+inline constexpr std::uint32_t kBlockScopePc = 1u << 30;  ///< and with those of other blocks
+inline constexpr std::uint32_t kPcFlags = kAtomicPc | kBlockScopePc;
+
+/// Times up to which accesses of others are known, per block and thread.
+struct BlockKnowledge {
+  std::uint32_t before = 0;                   ///< of every thread of the block
+  std::map<unsigned, std::uint32_t> threads;  ///< of single threads, where later than `before`
+};
+using Knowledge = std::map<std::uint64_t, BlockKnowledge>;
+using KnowledgePtr = std::shared_ptr<const Knowledge>;
+
+/// The clock of one running block and what its threads know of each other and of other blocks.
+class BlockClock {
+ public:
+  /// Starts a block of `threads` threads.
+  void begin(std::uint64_t launch, std::uint64_t block, unsigned threads);
+
+  void barrier();
+  void warp_barrier(unsigned warp, unsigned mask);
+  void fence(unsigned thread, bool whole_gpu);
+  /// Before an atomic's or volatile store's change becomes visible: publishes what the thread's last fence covers.
+  void release_to(unsigned thread, const void* address, bool whole_gpu);
+  /// After an atomic or volatile load: what was published there counts from the thread's next fence on.
+  void acquire_from(unsigned thread, const void* address);
+
+  /// Whether `stamp` happened before everything that `thread` does from now on.
+  bool knows(unsigned thread, const Stamp& stamp) const;
+  /// Counts how often any thread of the launch learnt something through an atomic; see ReadLevel.
+  std::uint32_t epoch_of(unsigned thread) const;
+
+  std::uint32_t time() const { return time_; }
+  std::uint32_t barrier_time() const { return barrier_time_; }  ///< accesses of the block with smaller times are known to all
+  ThreadId id(unsigned thread) const { return first_ | thread; }
+  std::uint64_t block() const { return block_of(first_); }
+  std::uint64_t launch() const { return launch_of(first_); }
+
+ private:
+  struct WarpClock {
+    std::uint32_t all_before = 0;                // known to all lanes, from full-mask barriers
+    std::unique_ptr<std::uint32_t[][32]> known;  // [lane][of lane], from partial masks
+  };
+  struct ThreadClock {  // only of threads that use fences and atomics
+    KnowledgePtr acquired, pending_in_block, pending_in_gpu;
+    KnowledgePtr fenced_in_block, fenced_in_gpu;
+    bool fenced_since_barrier = false;
+    std::uint32_t epoch = 0;
+  };
+  ThreadClock& clock_of(unsigned thread);
+  KnowledgePtr everything_known_to(unsigned thread) const;
+
+  ThreadId first_ = 0;
+  std::uint32_t time_ = 1, barrier_time_ = 1;
+  std::vector<WarpClock> warps_;
+  std::map<unsigned, ThreadClock> threads_;
+  KnowledgePtr acquired_;                         // by any thread of the block before the last barrier
+  KnowledgePtr fenced_in_block_, fenced_in_gpu_;  // the same
+  std::uint32_t epoch_ = 0;
+};
+
+/// How many readers the read stamp of a cell stands for. Exact sets of readers would cost memory without end, so from kWarps on
+/// only the fact is kept: such reads are ordered before a later write if a barrier lies between them, or if the writer has learnt
+/// something through an atomic after the last of them (too lenient when it learnt it from somebody else, never too strict).
+enum class ReadLevel : std::uint32_t { kThread, kLanes, kWarps, kBlocks };
+
+/// The last accesses of one 4-byte word, or of one byte once its word has been accessed in parts.
+struct Cell {
+  Stamp write, read;        ///< of reads after the write; while read.thread is 0 there is none
+  std::uint32_t lanes = 0;  ///< of the read stamp's warp, at ReadLevel::kLanes
+  /// Changed as a whole where more than one part changes: a processor waits when it reads a word soon after a byte of it was
+  /// written.
+  struct State {
+    std::uint32_t level : 2 = 0;    ///< ReadLevel
+    std::uint32_t split : 1 = 0;    ///< of a word's cell: its bytes have cells of their own
+    std::uint32_t copying : 1 = 0;  ///< `write` is the issue of a cp.async that has not been waited for
+    std::uint32_t valued : 1 = 0;   ///< `write` is a plain store, and read.time what it stored, while read.thread is 0
+    std::uint32_t epoch : 27 = 0;   ///< launch-wide count of acquisitions at the last read
+  } state;
+
+  ReadLevel read_level() const { return static_cast<ReadLevel>(state.level); }
+};
+static_assert(sizeof(Cell) == 40);
+
+/// A range of memory with its cells. They are reserved lazily: only words that are accessed cost memory.
+class ShadowedRange {
+ public:
+  ShadowedRange() = default;
+  ShadowedRange(const void* base, std::size_t bytes);
+  ShadowedRange(const ShadowedRange&) = delete;
+  ~ShadowedRange();
+
+  /// Forgets the accesses to the first `bytes` bytes.
+  void clear(std::size_t bytes);
+  /// The same for the bytes from `address` on. Whole pages of what that took go back to the system.
+  void forget(std::uintptr_t address, std::size_t bytes);
+  bool contains(std::uintptr_t address) const { return address - base_ < bytes_; }
+  Cell& word(std::uintptr_t address) { return words_[(address - base_) / 4]; }
+  Cell& byte(std::uintptr_t address) { return bytes_cells_[address - base_]; }
+
+ private:
+  std::uintptr_t base_ = 0;
+  std::size_t bytes_ = 0;
+  Cell* words_ = nullptr;
+  Cell* bytes_cells_ = nullptr;
+};
+
+/// One instruction of one warp, as racecheck sees it.
+struct WarpAccess {
+  unsigned warp;
+  std::uint32_t pc;
+  unsigned size;       ///< bytes per lane
+  bool write, atomic;  ///< atomic: also volatile
+  bool block_scope = false;
+  const Stored* stored = nullptr;  ///< what a plain store has put there, by lane
+  unsigned stored_offset = 0;      ///< where in Stored::bytes
+
+  /// The pc with its flags, as stamps keep it.
+  std::uint32_t marked_pc() const { return pc | (atomic ? kAtomicPc : 0) | (block_scope ? kBlockScopePc : 0); }
+};
+
+/// Plain loads that are the look before an atomicCAS, by their instruction: they race with no atomic, for atomicCAS finds out when
+/// the value was old. The first 16 of a process are known.
+/// @{
+void add_look_before_cas(std::uint32_t pc);
+bool is_look_before_cas(std::uint32_t pc);
+/// @}
+
+/// Records that `lanes` of the warp access the same `access.size` bytes at `address`.
+/// @return the earlier, unordered access of another thread; thread == 0 if there is none.
+struct Race {
+  Stamp earlier;
+  bool earlier_wrote = false;
+  bool same_value = false;  ///< both are plain stores, and put the same value there
+  bool copying = false;     ///< the earlier access is a cp.async that has not been waited for
+  unsigned lane = 0;        ///< of this access
+  std::uintptr_t address = 0;
+};
+Race record_access(ShadowedRange& range, const BlockClock& clock, const WarpAccess& access, std::uintptr_t address, unsigned lanes);
+
+/// Atomics are recorded some time before they take place. This is the moment: the thread's is the latest atomic at the address.
+void note_atomic(ShadowedRange& range, const BlockClock& clock, unsigned thread, const WarpAccess& access, std::uintptr_t address);
+/// The cell of the word at `address`, or of the byte there if the word has been accessed in parts.
+inline Cell& cell_at(ShadowedRange& range, std::uintptr_t address) {
+  Cell& word = range.word(address);
+  return word.state.split ? range.byte(address) : word;
+}
+/// The last write there in this launch, if it is an atomic or volatile one of somebody else that nothing orders before `thread`;
+/// else a stamp whose thread is 0.
+Stamp unordered_strong_write(ShadowedRange& range, const BlockClock& clock, unsigned thread, std::uintptr_t address);
+/// Whether the last write to the word or byte at `address` is an atomic of somebody else that nothing orders before `thread`.
+bool follows_unordered_atomic(ShadowedRange& range, const BlockClock& clock, unsigned thread, std::uintptr_t address);
+
+/// A cp.async of the thread begins to write whole words: the bytes are nobody's until end_copy().
+Race begin_copy(ShadowedRange& range, const BlockClock& clock, const WarpAccess& access, std::uintptr_t address, unsigned lane);
+/// The thread has waited for the cp.async that `pc` issued: it writes the words now.
+void end_copy(ShadowedRange& range, const BlockClock& clock, unsigned thread, std::uint32_t pc, std::uintptr_t address,
+              unsigned size);
+/// Changes when anybody writes the bytes.
+std::uint64_t version_of(ShadowedRange& range, std::uintptr_t address, unsigned size);
+/// The latest write in this launch to one of the bytes; thread == 0 if there is none.
+Stamp last_write(ShadowedRange& range, const BlockClock& clock, std::uintptr_t address, unsigned size);
+
+/// Whether a read of these bytes would change nothing in their cells: many blocks have read them, none has written them. The usual
+/// case for inputs, answered without a lock.
+bool read_is_no_news(ShadowedRange& range, const BlockClock& clock, std::uintptr_t address, unsigned size);
+
+/// Starts a launch's acquisition count and forgets what atomics published.
+void forget_published_knowledge();
+
+}  // namespace interpreter

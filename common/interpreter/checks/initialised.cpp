@@ -1,0 +1,87 @@
+#include "common/interpreter/checks/initialised.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+
+#include "common/interpreter/report/reporter.h"
+#include "common/interpreter/schedule/scheduler.h"
+
+namespace interpreter {
+
+void InitCheck::begin() {
+  if (work_.options().initcheck) shared_.arena.initialised.clear(0, shared_.dynamic_bytes);
+}
+
+void InitCheck::check(unsigned w, const Request& request) {
+  const bool overwrites = interpreter::overwrites(request.op);  // other atomics read what they change
+  unsigned i = 0;
+  for (std::uint32_t rest = request.lanes; rest; rest &= rest - 1, ++i) {
+    const std::uintptr_t address = request.addresses[i];
+    bool initialised = true;
+    if (!request.shared) {
+      const std::uintptr_t offset = address - global_begin_;
+      if (offset >= GlobalMemory::kBytes) return;  // a __device__ variable: initialised by the language
+      if (overwrites)
+        global_.mark_initialised(offset, request.size);
+      else
+        initialised = global_.granule_initialised(offset) || global_.initialised(offset, request.size);
+    } else {
+      SharedMemory::Part& part = shared_.part_of(address);
+      if (overwrites)
+        part.initialised.set(address - part.begin, request.size);
+      else
+        initialised = part.initialised.all(address - part.begin, request.size);
+    }
+    if (!initialised && !reporter_.suspects()) {
+      const Fiber& fiber = scheduler_.fiber(w, static_cast<unsigned>(std::countr_zero(rest)));
+      const void* p = reinterpret_cast<const void*>(address);
+      Diagnosis d = reporter_.diagnose(Check::kInitcheck,
+                                       "read of " + std::to_string(request.size) + " uninitialised bytes of " +
+                                           reporter_.describe(p, request.pc, false, request.size),
+                                       "memory is written before it is read", &fiber, user_location(request.pc));
+      d.variable = reporter_.variable_at(p);
+      reporter_.suspect(std::move(d));
+    }
+    if (request.uniform) return;
+  }
+}
+
+// A read of bytes that no hook has told of a write to. Compilers make some stores that no hook tells of: of a struct that a call
+// returns, of what a library writes through a pointer. They show in the memory: bytes that do not hold their poison any more were
+// written, and so were others of the same line, for such a store may write poison's bits too. Asked at the access and not later,
+// when what the thread itself stores next would hide that it read too early.
+void InitCheck::find_unseen_writes(std::uintptr_t address, unsigned size) {
+  if (!work_.options().initcheck) return;
+  constexpr std::uintptr_t kLine = 64;
+  std::uintptr_t first = address & ~(kLine - 1), last = first + kLine;  // the line, as far as it belongs to the same memory
+  char poison = '\xff';
+  SharedMemory::Part* part = nullptr;
+  if (const std::uintptr_t offset = address - global_begin_; offset < GlobalMemory::kBytes) {
+    poison = global_.poison(offset);
+  } else if (shared_.arena.contains(address)) {
+    part = &shared_.arena;
+    last = std::min(last, part->begin + shared_.dynamic_bytes);
+  } else {
+    part = &shared_.statics;
+    const SharedVariable& variable = shared_variables()[shared_.variable_at(address - part->begin) - 1u];
+    first = std::max(first, part->begin + variable.offset);
+    last = std::min(last, part->begin + variable.offset + variable.bytes);
+  }
+  const auto written_unseen = [&](std::uintptr_t byte) {
+    if (*reinterpret_cast<const char*>(byte) == poison) return false;
+    return part ? !part->initialised.all(byte - part->begin, 1)
+                : global_.valid(byte - global_begin_, 1) && !global_.initialised(byte - global_begin_, 1);
+  };
+  bool found = false;
+  for (std::uintptr_t byte = address; byte < address + size; ++byte) found |= written_unseen(byte);
+  // Stores that still wait in the log are no unseen ones.
+  for (std::uintptr_t byte = first; byte < last && !found; ++byte) found = written_unseen(byte) && !log_.stores_to(byte);
+  if (!found) return;
+  if (part)
+    part->initialised.set(address - part->begin, size);
+  else
+    global_.mark_initialised(address - global_begin_, size);
+}
+
+}  // namespace interpreter

@@ -1,0 +1,94 @@
+#include "common/interpreter/checks/other_world.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/interpreter/observe/access_log.h"
+#include "common/interpreter/report/reporter.h"
+
+namespace interpreter {
+namespace {
+
+// Basic blocks that a thread may go through from one event to the next in its second world: longer loops are not tried out.
+constexpr unsigned kPatience = 1 << 22;
+// Stores that are looked at again. The hooks of a store come before it, and the copy of a struct has several.
+constexpr std::size_t kRecentStores = 16;
+constexpr std::size_t kMostLooks = 1024;
+
+}  // namespace
+
+void OtherWorld::begin_run() {
+  for (Store& s : stores_) std::memcpy(s.first, s.address, s.size);
+  std::memcpy(context, stack.data(), stack.size());
+  blocks_ = 0;
+  looks_.clear();
+  // The first world's volatile load comes after this one's, and others may store in between.
+  if (step.event == WorldEvent::kLook) note_look(step.address, step.size);
+}
+
+void OtherWorld::end_run(const char* stack_top) {
+  // One after the other, for stores may overlap.
+  for (Store& s : stores_) std::memcpy(s.other, s.address, s.size);
+  for (const Store& s : stores_) std::memcpy(s.address, s.first, s.size);
+  if (!ended) stack.assign(static_cast<const char*>(context), stack_top);
+}
+
+bool OtherWorld::is_lost() { return ++blocks_ > kPatience; }
+
+void OtherWorld::note_look(const void* p, unsigned size) {
+  const auto overlaps = [&](const Store& s) {
+    return s.address < static_cast<const char*>(p) + size && p < static_cast<const char*>(s.address) + s.size;
+  };
+  if (looks_.size() < kMostLooks && std::none_of(stores_.begin(), stores_.end(), overlaps))
+    looks_.push_back({p, size, content(p, size)});
+}
+
+// The thread may have seen such memory in one world before the change and in the other after. That is no race where the load is
+// volatile, or an atomic tells it (a plain look before atomicCAS).
+bool OtherWorld::has_seen_others() const {
+  return std::any_of(looks_.begin(), looks_.end(),
+                     [](const Look& look) { return content(look.address, look.size) != look.content; });
+}
+
+void OtherWorld::note_store(const void* p, unsigned size) {
+  if (stores_.size() == kRecentStores) stores_.erase(stores_.begin());
+  stores_.push_back({const_cast<void*>(p), size, {}, {}});
+}
+
+const void* OtherWorld::different_store() const {
+  const auto differs = [](const Store& s) { return std::memcmp(s.other, s.address, s.size) != 0; };
+  const auto store = std::find_if(stores_.begin(), stores_.end(), differs);
+  return store == stores_.end() ? nullptr : store->address;
+}
+
+void OtherWorld::note_atomic(const void* old, unsigned size, bool (*update)(void*, const void*), const void* update_context) {
+  std::memcpy(atomic_old_, old, size);
+  std::memcpy(atomic_new_, old, size);
+  update(atomic_new_, update_context);
+}
+
+bool OtherWorld::repeat_atomic(void* old, unsigned size, bool (*update)(void*, const void*), const void* update_context) const {
+  alignas(16) unsigned char changed[16];
+  std::memcpy(changed, atomic_old_, size);
+  std::memcpy(old, atomic_old_, size);
+  update(changed, update_context);
+  return std::memcmp(changed, atomic_new_, size) == 0;
+}
+
+std::string describe(const WorldStep& step, const Reporter& reporter) {
+  switch (step.event) {
+    case WorldEvent::kStore: return "writes to " + reporter.describe(step.address);
+    case WorldEvent::kLook: return "reads " + reporter.describe(step.address);
+    case WorldEvent::kAtomic: return "changes " + reporter.describe(step.address) + " by an atomic";
+    case WorldEvent::kCopy: return "copies to " + reporter.describe(step.address);
+    case WorldEvent::kWait: return "waits for its copies";
+    case WorldEvent::kCollective: return std::string("calls ") + step.name;
+    case WorldEvent::kBarrier: return "calls __syncthreads";
+    case WorldEvent::kFence: return "passes a fence";
+    case WorldEvent::kSleep: return "sleeps";
+    case WorldEvent::kExit: return "ends";
+  }
+  return "";
+}
+
+}  // namespace interpreter

@@ -1,0 +1,173 @@
+#include "common/interpreter/checks/races.h"
+
+#include <bit>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "common/interpreter/checks/volatile_updates.h"
+#include "common/interpreter/report/reporter.h"
+#include "common/interpreter/schedule/scheduler.h"
+
+namespace interpreter {
+
+void RaceCheck::begin() {
+  if (std::exchange(launch_, work_.launch->number) != work_.launch->number) noted_.clear();
+}
+
+void RaceCheck::check(unsigned w, const Request& request, std::uint32_t comparing) {
+  if (request.op == Op::kLoad && is_look_before_cas(request.pc)) comparing = request.lanes;
+  WarpAccess access{w, request.pc, request.size, writes(request.op), request.strong, is_block_scope(request.op)};
+  GlobalShadow& global = global_shadow();
+  std::unique_lock<std::mutex> lock;
+  if (request.op == Op::kStore && !request.strong) access.stored = request.stored, access.stored_offset = request.stored_offset;
+  const bool is_volatile = request.strong && (request.op == Op::kLoad || request.op == Op::kStore);
+  const auto check_volatile = [&](ShadowedRange& range, std::uint32_t lanes, std::uintptr_t address) {
+    for (std::uint32_t rest = lanes; rest; rest &= rest - 1) {
+      const auto lane = static_cast<unsigned>(std::countr_zero(rest));
+      if (request.op == Op::kLoad) {
+        updates_.note_look(range, w, lane, request, address);
+      } else if (std::optional<Diagnosis> lost = updates_.check_store(range, w, lane, request, address)) {
+        if (lock) lock.unlock();
+        reporter_.fail(std::move(*lost));
+      }
+    }
+  };
+  unsigned i = 0;
+  for (std::uint32_t rest = request.lanes; rest; rest &= rest - 1, ++i) {
+    const std::uintptr_t address = request.addresses[i];
+    // One address for all lanes (a broadcast) is one access of them all.
+    const bool together = request.uniform && !comparing;
+    const std::uint32_t lanes = together ? request.lanes : rest & -rest;
+    const unsigned lane = static_cast<unsigned>(std::countr_zero(lanes));
+    access.atomic = request.strong || (comparing & lanes);
+    Race race;
+    if (request.shared) {
+      if ((comparing & lanes) && follows_unordered_atomic(shadows_.of_shared(address), clock_, w * 32 + lane, address))
+        note_look_before_cas(access, address);
+      if (is_volatile) check_volatile(shadows_.of_shared(address), lanes, address);
+      race = record_access(shadows_.of_shared(address), clock_, access, address, lanes);
+    } else {
+      ShadowedRange& range = global.range_of(address);
+      if (!access.write && read_is_no_news(range, clock_, address, access.size)) {
+        if (together) return;
+        continue;
+      }
+      std::mutex& mutex = global.lock_of(address);
+      if (lock.mutex() != &mutex) {
+        if (lock) lock.unlock();
+        lock = std::unique_lock(mutex);
+      }
+      if (is_volatile) check_volatile(range, lanes, address);
+      if ((comparing & lanes) && follows_unordered_atomic(range, clock_, w * 32 + lane, address))
+        note_look_before_cas(access, address);
+      race = record_access(range, clock_, access, address, lanes);
+    }
+    if (race.earlier.thread) {
+      // A flag gets one value from everybody. Blocks that store equal results, others in other places, do the same work twice.
+      const bool other_block = block_of(race.earlier.thread) != clock_.block();
+      if (!race.same_value ||
+          (other_block &&
+           !work_.launch->is_one_value(access.pc, content(access.stored[lane].bytes + access.stored_offset, access.size)))) {
+        if (lock) lock.unlock();
+        report(race, w, access);
+      }
+      note_same_value(race, access);
+    }
+    if (together) return;
+  }
+}
+
+void RaceCheck::learn_look_before_cas(const Fiber& fiber, Pc pc, std::uintptr_t address, unsigned size) {
+  if (!work_.options().racecheck) return;
+  add_look_before_cas(pc);
+  ShadowedRange* const range = shadows_.find(address);
+  if (!range) return;
+  const std::unique_lock lock = global_shadow().lock_in(*range, address);
+  if (follows_unordered_atomic(*range, clock_, fiber.linear, address))
+    note_look_before_cas({fiber.warp, pc, size, false, true, false}, address);
+}
+
+void RaceCheck::note_look_before_cas(const WarpAccess& access, std::uintptr_t address) {
+  if (!noted_.insert({access.pc, 0}).second) return;
+  const void* const p = reinterpret_cast<const void*>(address);
+  work_.launch->note(
+      at(user_location(access.pc)) + ": " + (reporter_.variable_at(p).empty() ? "memory" : reporter_.variable_at(p)) +
+      " is read plainly while other threads change it by atomics. The programming guide's own functions on top of "
+      "atomicCAS begin like that, and atomicCAS finds out when the value was old; for the memory model it is a race, and "
+      "volatile would make it none");
+}
+
+void RaceCheck::note_same_value(const Race& race, const WarpAccess& access) {
+  if (!noted_.insert({access.pc, race.earlier.pc & ~kPcFlags}).second) return;
+  const void* const p = reinterpret_cast<const void*>(race.address);
+  work_.launch->note(
+      at(user_location(access.pc)) + ": several threads store the same value in " +
+      (reporter_.variable_at(p).empty() ? "one place" : reporter_.variable_at(p)) +
+      " with no order between them. One of the stores takes place, whichever, says the programming guide; for the memory "
+      "model it is a race, and volatile or an atomic would make it none");
+}
+
+void RaceCheck::report(const Race& race, unsigned w, const WarpAccess& access) {
+  const unsigned thread = w * 32 + race.lane, other = thread_of(race.earlier.thread);
+  const bool same_block = block_of(race.earlier.thread) == clock_.block();
+  const void* p = reinterpret_cast<const void*>(race.address);
+  const auto verb = [&](bool wrote, std::uint32_t marked_pc) {
+    return marked_pc & kBlockScopePc ? "accessed by an atomic of its block"
+           : marked_pc & kAtomicPc   ? "accessed atomically"
+           : wrote                   ? "written"
+                                     : "read";
+  };
+  const std::string there = at(user_location(race.earlier.pc & ~kPcFlags));
+  if (race.copying)
+    reporter_.fail(
+        Check::kRacecheck,
+        reporter_.describe(p) + " " + verb(access.write, access.marked_pc()) + " before its cp.async was waited for: " +
+            (other == thread ? "this thread" : reporter_.name_of(race.earlier.thread, clock_)) + " issued the copy at " + there +
+            ", and its wait has not come or is for older groups only",
+        "cp.async.wait_group or wait_all by the thread that issued the copy, with its group committed, then a barrier for the "
+        "others",
+        &scheduler_.fibers()[thread], user_location(access.pc), reporter_.variable_at(p));
+  const AccessedThrough here = reporter_.through(p, access.pc, access.write);
+  const std::string earlier = reporter_.through(p, race.earlier.pc & ~kPcFlags, race.earlier_wrote).name;
+  std::string what = "race on " + reporter_.describe_element(p, here, access.size) + ": " +
+                     verb(race.earlier_wrote, race.earlier.pc) + " by " + reporter_.name_of(race.earlier.thread, clock_);
+  what += " at " + there + (earlier.empty() ? "" : ", through " + earlier) + ", then " + verb(access.write, access.marked_pc()) +
+          " by this thread" + (here.name.empty() ? "" : ", through " + here.name) + ", with no order between them";
+  // Within one statement, a barrier is not always what helps; nor between two arrays, one of which begins at a wrong place.
+  std::string or_else = at(user_location(access.pc)) == there ? ", or an atomic where both change one element" : "";
+  if (!here.name.empty() && !earlier.empty() && here.name != earlier)
+    or_else += "; if " + earlier + " and " + here.name +
+               " are two arrays, they overlap here: one begins too early in dynamic shared memory";
+  const bool both_write = access.write && race.earlier_wrote, both_atomic = access.atomic && (race.earlier.pc & kAtomicPc);
+  reporter_.fail(
+      Check::kRacecheck, what,
+      both_atomic ? "an atomic for the whole GPU: one whose name ends in _block is atomic for the threads of its block alone"
+      : !same_block
+          ? (both_write ? "an atomic, or a place for each block and another launch that puts the parts together"
+                        : "another launch between the two, or a fence and an atomic on both sides: no barrier orders two blocks")
+      : other / 32 == thread / 32
+          ? "__syncthreads() between the two, or __syncwarp() where one warp alone uses the memory" + or_else
+          : "__syncthreads() between the two" + or_else,
+      &scheduler_.fibers()[thread], user_location(access.pc), reporter_.variable_at(p));
+}
+
+// What this launch has written before may or may not be in the read-only cache. Whoever writes after the load is not looked for.
+void RaceCheck::check_read_only_load(Fiber& fiber, const void* p, std::size_t bytes, const void* return_address) {
+  const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p);
+  if (!GlobalMemory::instance().contains(address)) return;
+  GlobalShadow& global = global_shadow();
+  if (read_is_no_news(global.memory, clock_, address, static_cast<unsigned>(bytes))) return;
+  std::unique_lock lock(global.lock_of(address));
+  const Stamp write = last_write(global.memory, clock_, address, static_cast<unsigned>(bytes));
+  lock.unlock();
+  if (!write.thread) return;
+  const std::string what = "__ldg of " + reporter_.describe(p) + ": written in this launch by thread " +
+                           to_text(unflatten(thread_of(write.thread), work_.launch->launch.block)) + " of block " +
+                           to_text(unflatten(block_of(write.thread) & ((1ull << 40) - 1), work_.launch->launch.grid)) + " at " +
+                           at(user_location(write.pc & ~kAtomicPc)) + ", read through a cache that may hold older bytes";
+  reporter_.fail(Check::kRacecheck, what, "__ldg is for data that nobody writes while the kernel runs; a plain load sees them",
+                 &fiber, user_location(to_pc(return_address)), reporter_.variable_at(p));
+}
+
+}  // namespace interpreter

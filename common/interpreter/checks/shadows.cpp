@@ -1,0 +1,32 @@
+#include "common/interpreter/checks/shadows.h"
+
+namespace interpreter {
+
+GlobalShadow& global_shadow() {
+  static GlobalShadow& shadow = *new GlobalShadow;
+  return shadow;
+}
+
+void forget_accesses(const void* begin, std::size_t bytes) {
+  global_shadow().memory.forget(reinterpret_cast<std::uintptr_t>(begin), bytes);
+}
+
+Shadows::Shadows(const SharedMemory& shared)
+    : arena_(shared.dynamic(), SharedMemory::kArenaBytes), statics_begin_(shared.statics.begin) {
+  if (shared.statics.bytes)
+    statics_ = std::make_unique<ShadowedRange>(reinterpret_cast<const void*>(statics_begin_), shared.statics.bytes);
+}
+
+void Shadows::forget_static(std::size_t offset, std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; i += 4) statics_->word(statics_begin_ + offset + i) = {};
+}
+
+ShadowedRange* Shadows::find(std::uintptr_t address) {
+  if (arena_.contains(address)) return &arena_;
+  if (statics_ && statics_->contains(address)) return statics_.get();
+  GlobalShadow& global = global_shadow();
+  if (global.memory.contains(address)) return &global.memory;
+  return global.variables.contains(address) ? &global.variables : nullptr;
+}
+
+}  // namespace interpreter

@@ -1,0 +1,52 @@
+/// @file
+/// Where racecheck keeps what it knows of each byte: of global memory once for all blocks, of shared memory for each block.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "common/interpreter/checks/happens_before.h"
+#include "common/interpreter/memory/global_memory.h"
+#include "common/interpreter/memory/shared_memory.h"
+#include "common/interpreter/report/source_map.h"
+
+namespace interpreter {
+
+/// What happened to global memory, shared by all blocks. A stripe's lock guards the cells of some 4 KB ranges.
+struct GlobalShadow {
+  ShadowedRange memory{GlobalMemory::instance().base(), GlobalMemory::kBytes};
+  ShadowedRange variables{interpreter::variables().begin,
+                          static_cast<std::size_t>(interpreter::variables().end - interpreter::variables().begin)};
+  static constexpr std::size_t kStripes = 256;
+  std::mutex locks[kStripes];
+
+  std::mutex& lock_of(std::uintptr_t address) { return locks[address / kPage % kStripes]; }
+  ShadowedRange& range_of(std::uintptr_t address) { return memory.contains(address) ? memory : variables; }
+  /// Of an address in any range: locked if that is one of these two; nobody shares a block's own.
+  std::unique_lock<std::mutex> lock_in(const ShadowedRange& range, std::uintptr_t address) {
+    return &range == &memory || &range == &variables ? std::unique_lock(lock_of(address)) : std::unique_lock<std::mutex>();
+  }
+};
+GlobalShadow& global_shadow();
+
+/// What happened to a block's shared memory, and where to look for the rest.
+class Shadows {
+ public:
+  explicit Shadows(const SharedMemory& shared);
+  /// A block with that much dynamic shared memory begins.
+  void begin(std::size_t dynamic_bytes) { arena_.clear(dynamic_bytes); }
+  /// Forgets the accesses to a __shared__ variable, whose offset in SharedMemory::statics this is.
+  void forget_static(std::size_t offset, std::size_t bytes);
+
+  /// Of an address in shared memory.
+  ShadowedRange& of_shared(std::uintptr_t address) { return arena_.contains(address) ? arena_ : *statics_; }
+  /// Of any address; null if nothing is kept of it.
+  ShadowedRange* find(std::uintptr_t address);
+
+ private:
+  ShadowedRange arena_;
+  std::uintptr_t statics_begin_;
+  std::unique_ptr<ShadowedRange> statics_;  // null if the program has no __shared__ variables
+};
+
+}  // namespace interpreter

@@ -1,0 +1,61 @@
+/// @file
+/// From a warp's memory instruction to what ncu counts of it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/interpreter/interpreter.h"
+#include "common/interpreter/observe/access_log.h"
+
+namespace interpreter {
+
+/// 32-byte sectors that `request` touches, each once, in ascending order. @return how many; at most 64.
+unsigned sectors_of(const Request& request, std::uint64_t* sectors);
+
+/// Passes through the 32 four-byte banks of shared memory.
+struct Wavefronts {
+  unsigned actual, ideal;
+};
+Wavefronts wavefronts_of(const Request& request);
+
+/// What a cp.async of one warp costs.
+struct CopyCost {
+  unsigned sectors = 0;  ///< 32-byte sectors that are fetched, some more than once
+  unsigned wavefronts = 0, ideal_wavefronts = 0, conflicts = 0, conflicts_l1 = 0;
+};
+/// @param sources of the lanes that read  @param destinations of all lanes that take part
+/// @param may_fill it is the instruction that can fill with zeros
+CopyCost copy_cost_of(const Request& sources, const Request& destinations, bool may_fill);
+
+/// Counters of one running block, per instruction.
+class CounterTable {
+ public:
+  CounterTable();
+  /// Adds `request`. For global memory, `sectors` (if not null) receives sectors_of(request) and their number.
+  void count(const Request& request, std::uint64_t* sectors, unsigned* sector_count);
+  /// Adds a cp.async of one warp. @param sources what it reads  @param destinations what it writes
+  /// @param bytes_read of the sources, all lanes together  @param sectors receives sectors_of(sources) and their number
+  void count_copy(const Request& sources, const Request& destinations, bool may_fill, std::uint64_t bytes_read,
+                  std::uint64_t* sectors, unsigned* sector_count);
+  /// Adds an mma of one warp.
+  void count_mma(Pc pc) { ++of(pc).mma; }
+  /// Calls `visit(pc, counters)` for each instruction and empties the table.
+  template <class Visit>
+  void take(Visit&& visit) {
+    for (Slot& slot : slots_)
+      if (slot.pc) visit(slot.pc, slot.counters), slot = {};
+    used_ = 0;
+  }
+
+ private:
+  struct Slot {
+    Pc pc = 0;
+    Counters counters;
+  };
+  Counters& of(Pc pc);
+  std::vector<Slot> slots_;  // open addressing, a power of two
+  std::size_t used_ = 0;
+};
+
+}  // namespace interpreter

@@ -1,0 +1,43 @@
+/// @file
+/// What a family of instructions may keep of a block: cp.async those of its copies that are under way, say. A new family is a file
+/// of its own beside this one: the functions that common/device/ptx.cuh calls, and behind them a class derived from Family, which
+/// nobody else knows. Families whose instructions are done at once (ldmatrix, mma) need no class.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+
+#include "common/interpreter/observe/access_log.h"
+
+namespace interpreter {
+
+/// A family's state of one block; Block::family() makes it.
+class Family {
+ public:
+  virtual ~Family() = default;
+  /// A block of `threads` threads begins.
+  virtual void begin(unsigned threads) = 0;
+  /// The lanes of a warp have executed an instruction that they logged by Block::record(). Of all that the warp did, it is at its
+  /// place. The request's addresses are those of records.
+  virtual void on_request(unsigned warp, const Request& request) = 0;
+
+  /// What a lane logs of an instruction. It lives until on_request() has seen it.
+  struct Record {
+    Family* family = nullptr;
+  };
+
+  /// A number of its own for each family.
+  template <class T>
+  static std::size_t number_of() {
+    static const std::size_t number = next_number();
+    return number;
+  }
+
+ private:
+  static std::size_t next_number() {
+    static std::atomic<std::size_t> next{0};
+    return next++;
+  }
+};
+
+}  // namespace interpreter

@@ -1,0 +1,86 @@
+// ldmatrix and mma: instructions that the 32 lanes of a warp execute together (PTX ISA, "ldmatrix", "mma.sync").
+#include "common/interpreter/instructions/tensor.h"
+
+#include <cstring>
+
+#include "common/interpreter/instructions/mma_model.h"
+#include "common/interpreter/schedule/entered.h"
+
+namespace interpreter {
+
+namespace {
+
+struct MatrixLoad {
+  std::uint32_t* r;
+  const void* row;
+};
+
+// A function per instruction: lanes that execute different ones do not meet.
+template <int kCount, bool kTransposed>
+void load_matrices(void* const* lanes, unsigned) {
+  const auto argument = [&](int lane) { return static_cast<MatrixLoad*>(lanes[lane]); };
+  for (int m = 0; m < kCount; ++m) {
+    std::uint16_t matrix[8][8];
+    for (int row = 0; row < 8; ++row) std::memcpy(matrix[row], argument(8 * m + row)->row, 16);
+    for (int lane = 0; lane < 32; ++lane) {
+      const int i = lane / 4, j = lane % 4 * 2;
+      const std::uint16_t low = kTransposed ? matrix[j][i] : matrix[i][j];
+      const std::uint16_t high = kTransposed ? matrix[j + 1][i] : matrix[i][j + 1];
+      argument(lane)->r[m] = low | static_cast<std::uint32_t>(high) << 16;
+    }
+  }
+}
+
+struct Multiplication {
+  float* d;
+  const std::uint32_t *a, *b;
+};
+
+template <bool kIsHalf>
+void multiply(void* const* lanes, unsigned) {
+  std::uint16_t a[16][16], b[8][16];
+  float d[16][8];
+  for (int lane = 0; lane < 32; ++lane) {
+    const auto& argument = *static_cast<const Multiplication*>(lanes[lane]);
+    const int group = lane / 4, pair = lane % 4 * 2;
+    for (int i = 0; i < 4; ++i) std::memcpy(&a[group + i % 2 * 8][pair + i / 2 * 8], &argument.a[i], 4);
+    for (int i = 0; i < 2; ++i) std::memcpy(&b[group][pair + i * 8], &argument.b[i], 4);
+    for (int i = 0; i < 2; ++i) std::memcpy(&d[group + i * 8][pair], &argument.d[2 * i], 8);
+  }
+  multiply_16x8x16(d, a, b, kIsHalf);
+  for (int lane = 0; lane < 32; ++lane) {
+    const auto& argument = *static_cast<const Multiplication*>(lanes[lane]);
+    const int group = lane / 4, pair = lane % 4 * 2;
+    for (int i = 0; i < 2; ++i) std::memcpy(&argument.d[2 * i], &d[group + i * 8][pair], 8);
+  }
+}
+
+}  // namespace
+
+void ldmatrix(std::uint32_t* r, const void* row, int count, bool transposed) {
+  const Entered in(Worlds::kBoth);
+  const void* const return_address = __builtin_return_address(0);
+  const Pc pc = to_pc(return_address);
+  if (static_cast<int>(in.fiber.lane) < 8 * count) {
+    if (in.block.work().options().memcheck && !in.block.shared.contains(reinterpret_cast<std::uintptr_t>(row)))
+      in.block.reporter.fail(Check::kMemcheck, "ldmatrix from " + in.block.reporter.describe(row) + ", which is not shared memory",
+                             "the rows lie in shared memory", &in.fiber, user_location(pc), in.block.reporter.variable_at(row));
+    in.block.observe(in.fiber, row, 16, Op::kMatrixLoad, false, return_address);
+  }
+  MatrixLoad argument{r, row};
+  const Combine combine = count == 1   ? transposed ? load_matrices<1, true> : load_matrices<1, false>
+                            : count == 2 ? transposed ? load_matrices<2, true> : load_matrices<2, false>
+                            : transposed ? load_matrices<4, true>
+                                       : load_matrices<4, false>;
+  in.block.meetings.instruction_of_warp(in.fiber, "ldmatrix", &argument, combine, pc);
+}
+
+void mma_m16n8k16(float* d, const std::uint32_t* a, const std::uint32_t* b, bool is_half) {
+  const Entered in(Worlds::kBoth);
+  const Pc pc = to_pc(__builtin_return_address(0));
+  if (in.fiber.lane == 0 && in.block.work().options().count && !in.block.worlds.in_other()) in.block.counters.count_mma(pc);
+  Multiplication argument{d, a, b};
+  in.block.meetings.instruction_of_warp(in.fiber, "mma", &argument, is_half ? multiply<true> : multiply<false>, pc);
+}
+
+}  // namespace interpreter

@@ -1,0 +1,14 @@
+/// @file
+/// ldmatrix and mma, for common/device/ptx.cuh. Not inline, so that the return address names the place in the kernel.
+#pragma once
+
+#include <cstdint>
+
+namespace interpreter {
+
+/// @param r `count` registers  @param row the lane's address; of the first 8 * count lanes
+void ldmatrix(std::uint32_t* r, const void* row, int count, bool transposed);
+/// @param is_half a and b hold __half, else __nv_bfloat16
+void mma_m16n8k16(float* d, const std::uint32_t* a, const std::uint32_t* b, bool is_half);
+
+}  // namespace interpreter

@@ -1,0 +1,76 @@
+/// @file
+/// What all blocks of a running launch share, and which of its blocks a Block runs.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "common/interpreter/count/gpus.h"
+#include "common/interpreter/interpreter.h"
+#include "common/interpreter/report/source_map.h"
+
+namespace interpreter {
+
+/// The name of the launch's kernel, as reports have it.
+std::string kernel_name_of(const Launch& launch);
+
+/// What all blocks of a running launch share.
+struct LaunchState {
+  /// @param number of the launch, from 1
+  LaunchState(const Launch& launch, const Options& options, const Gpu& gpu, std::uint64_t number)
+      : launch(launch),
+        options(options),
+        gpu(gpu),
+        number(number),
+        threads(launch.block.x * launch.block.y * launch.block.z),
+        blocks(std::uint64_t(launch.grid.x) * launch.grid.y * launch.grid.z) {}
+
+  const Launch& launch;
+  const Options options;
+  const Gpu& gpu;
+  const std::uint64_t number;
+  const unsigned threads;  ///< per block
+  const std::uint64_t blocks;
+
+  /// Records the launch's first error. Other blocks stop at their next look at `failed`.
+  void fail(Diagnosis diagnosis);
+  std::string kernel_name() const { return kernel_name_of(launch); }
+  /// Whether the store at `pc` has always been asked for with this content().
+  bool is_one_value(Pc pc, std::uint32_t content);
+  /// accessed_name_in_kernel(), remembered.
+  std::string pointer_at(Pc pc, bool store);
+  /// Adds to the launch's notes, once each.
+  void note(const std::string& text);
+
+  std::atomic<bool> failed{false};
+  std::atomic<bool> arguments_are_to_blame{false};  ///< rather than the kernel that uses them
+  std::atomic<std::uint64_t> steps{0};
+  std::mutex mutex;
+  Diagnosis diagnosis;                     ///< of the first error; guarded by mutex
+  std::set<std::string> notes;             ///< guarded by mutex
+  std::map<Pc, std::uint32_t> one_values;  ///< of is_one_value(); guarded by mutex
+  std::map<Pc, std::string> pointers;      ///< of pointer_at(); guarded by mutex
+  std::set<std::string> restricted;        ///< __restrict__ parameters that share an allocation with another one: usually none
+};
+
+/// The index that has the number `linear` in a grid or block of that shape.
+inline uint3 unflatten(std::uint64_t linear, dim3 shape) {
+  return {static_cast<unsigned>(linear % shape.x), static_cast<unsigned>(linear / shape.x % shape.y),
+          static_cast<unsigned>(linear / shape.x / shape.y)};
+}
+
+/// Which block of which launch a Block runs at the moment. Its parts refer to it.
+struct Assignment {
+  LaunchState* launch = nullptr;
+  std::uint64_t number = 0;  ///< of the block
+  uint3 index{};             ///< the same as blockIdx
+
+  const Options& options() const { return launch->options; }
+  bool has_failed() const { return launch->failed.load(std::memory_order_relaxed); }
+};
+
+}  // namespace interpreter

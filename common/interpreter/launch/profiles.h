@@ -1,0 +1,15 @@
+/// @file
+/// What is kept of a launch for profiles().
+#pragma once
+
+#include <map>
+
+#include "common/interpreter/interpreter.h"
+#include "common/interpreter/report/source_map.h"
+
+namespace interpreter {
+
+/// Adds a launch, whose counters are still those of instructions: lines are looked up when somebody asks.
+void add_profile(KernelProfile profile, std::map<Pc, Counters> counters);
+
+}  // namespace interpreter

@@ -1,0 +1,214 @@
+#include "common/interpreter/launch/run.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "common/interpreter/launch/pooled_thread.h"
+#include "common/interpreter/launch/signals.h"
+#include "common/interpreter/schedule/block.h"
+
+namespace interpreter {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Bijection of [0, n) that looks random: affine steps modulo n.
+std::uint64_t shuffled(std::uint64_t i, std::uint64_t n, std::uint64_t seed) {
+  if (n < 2) return i;
+  std::uint64_t step = (seed * 0x9e3779b97f4a7c15ull >> 20) % n | 1;
+  const auto gcd = [](std::uint64_t a, std::uint64_t b) {
+    while (b) a = std::exchange(b, a % b);
+    return a;
+  };
+  while (gcd(step, n) != 1) ++step;
+  return static_cast<std::uint64_t>((static_cast<unsigned __int128>(i) * step + seed) % n);
+}
+
+}  // namespace
+
+bool Run::take_block(Slot& slot, std::uint64_t& index) {
+  std::lock_guard lock(mutex_);
+  slot.idle_rounds = 0, slot.hopeless = false;
+  if (state_.failed || next_block_ == state_.blocks) return false;
+  const std::uint64_t i = next_block_++;
+  switch (state_.options.order) {
+    case Order::kForward: index = i; break;
+    case Order::kReverse: index = state_.blocks - 1 - i; break;
+    case Order::kRandom: index = shuffled(i, state_.blocks, state_.options.seed); break;
+  }
+  return true;
+}
+
+void Run::start_slot() {
+  Slot& slot = slots_.emplace_back();
+  slot.run = this;
+  ++running_, ++alive_;
+  slot.may_run = true;
+  slot.thread = &PooledThread::take();
+  slot.block = &slot.thread->block();
+  slot.seen_at = slot.thread->cpu_seconds();
+  slot.thread->start([this, &slot](Block& block) { work(slot, block); });
+}
+
+void Run::work(Slot& slot, Block& block) {
+  for (std::uint64_t index = 0; take_block(slot, index);) {
+    block.run(state_, index, &Run::yield, &slot);
+    block.waiting.stop_watching();
+    if (!state_.failed) collect(block, index);
+  }
+  std::lock_guard lock(mutex_);
+  block.counters.take([&](Pc pc, const Counters& c) { counters[pc] += c; });
+  changes_of_ended_ += block.activity.changes();
+  slot.block = nullptr;
+  --running_, --alive_;
+  pass_turn();
+  if (alive_ == 0 || state_.failed) all_done_.notify_all();
+}
+
+void Run::pass_turn() {
+  if (running_ >= workers_ || waiting_.empty()) return;
+  Slot* next = waiting_.front();
+  waiting_.pop_front();
+  ++running_;
+  next->may_run = true;
+  next->turn.notify_one();
+}
+
+std::uint64_t Run::changes() const {
+  std::uint64_t sum = changes_of_ended_;
+  for (const Slot& slot : slots_)
+    if (slot.block) sum += slot.block->activity.changes();
+  return sum;
+}
+
+void Run::yield(void* slot) {
+  Slot& self = *static_cast<Slot*>(slot);
+  self.run->wait_for_others(self);
+}
+
+void Run::wait_for_others(Slot& slot) {
+  // Rounds without any change by anybody after which the block's threads are watched.
+  constexpr unsigned kSuspicious = 8;
+  const std::chrono::duration<double> long_time(state_.options.hang_seconds / 4);
+  std::unique_lock lock(mutex_);
+  Block& block = *slot.block;
+  const std::uint64_t now = changes();
+  slot.idle_rounds = now == slot.seen_changes ? slot.idle_rounds + 1 : 0;
+  slot.seen_changes = now;
+  if (slot.idle_rounds == 0 && !block.waiting.runs_for_long())
+    block.waiting.stop_watching();  // what a thread has seen before the change says nothing any more
+  if (slot.idle_rounds >= kSuspicious) block.waiting.watch();
+  slot.runs_for_long = block.waiting.runs_for_long();
+  const bool was_hopeless = slot.hopeless;
+  slot.hopeless = block.waiting.nobody_moves_on();
+  if (slot.hopeless && !was_hopeless) {
+    slot.hopeless_since = Clock::now();
+    slot.waits_for = block.meetings.who_waits_where();
+  }
+
+  // Only a block that runs shows how much static shared memory it has.
+  static_shared_bytes = std::max(static_shared_bytes, block.shared.static_bytes());
+  const std::uint64_t held_by_gpu = std::min(
+      resident_limit_, static_cast<std::uint64_t>(state_.gpu.multiprocessors) *
+                           static_cast<unsigned>(resident_blocks_per_sm(state_.gpu, static_cast<int>(state_.threads),
+                                                                        state_.launch.dynamic_shared_bytes + static_shared_bytes)));
+  const bool more_blocks = next_block_ < state_.blocks && alive_ < held_by_gpu;
+  bool hopeless = slot.hopeless && !more_blocks;
+  for (const Slot& other : slots_) {
+    if (!other.block || !hopeless) continue;
+    // Either all have gone round in circles since the last change, or for a long time, whatever changes.
+    const bool since_last_change = !other.runs_for_long && other.seen_changes == now;
+    hopeless = other.hopeless && (since_last_change || Clock::now() - other.hopeless_since > long_time);
+  }
+  if (hopeless && !state_.failed) {
+    Diagnosis d;
+    d.check = Check::kSynccheck;
+    d.kernel = state_.kernel_name();
+    d.what = alive_ > 1 ? "deadlock between blocks: " : "deadlock: ";
+    int listed = 0;
+    for (const Slot& other : slots_)
+      if (other.block && listed++ < 4) d.what += (listed > 1 ? "; " : "") + other.waits_for;
+    if (next_block_ < state_.blocks)
+      d.what += "; " + std::to_string(state_.blocks - next_block_) + " blocks have not started: the GPU holds " +
+                std::to_string(held_by_gpu) + " of them at a time";
+    d.expected = alive_ > 1 || next_block_ < state_.blocks
+                     ? "blocks wait only for blocks that are resident together, and for something that happens"
+                     : "threads wait only for what happens without them: who holds a lock does not wait for who wants it";
+    slot.block->waiting.name_a_poller(d);
+    lock.unlock();
+    state_.fail(std::move(d));
+    return;
+  }
+  if (state_.failed) return;
+  if (more_blocks) {
+    --running_, slot.may_run = false;
+    waiting_.push_back(&slot);
+    start_slot();
+  } else if (!waiting_.empty()) {
+    --running_, slot.may_run = false;
+    waiting_.push_back(&slot);
+    pass_turn();
+  } else {  // the others run now, on other cores
+    lock.unlock();
+    std::this_thread::yield();
+    return;
+  }
+  slot.turn.wait(lock, [&] { return slot.may_run; });
+}
+
+void Run::collect(Block& block, std::uint64_t index) {
+  std::lock_guard lock(mutex_);
+  static_shared_bytes = std::max(static_shared_bytes, block.shared.static_bytes());
+  if (!l2_) return;
+  traces_[index] = block.l2_trace.take();
+  const std::uint64_t wave = std::min(resident_limit_, state_.blocks - replayed_);
+  for (std::uint64_t b = replayed_; b < replayed_ + wave; ++b)
+    if (!traces_.contains(b)) return;
+  std::vector<std::vector<std::uint64_t>> together;
+  for (std::uint64_t b = replayed_; b < replayed_ + wave; ++b) together.push_back(std::move(traces_[b]));
+  traces_.erase(traces_.begin(), traces_.lower_bound(replayed_ + wave));
+  replayed_ += wave;
+  l2_->replay(together);
+}
+
+// A thread that is stuck in a loop without memory accesses never comes back to the interpreter: it gets a signal.
+void Run::watch(std::unique_lock<std::mutex>& lock) {
+  const auto limit = std::chrono::duration<double>(state_.options.hang_seconds);
+  bool shown = false;
+  while (alive_ > 0) {
+    const auto status =
+        all_done_.wait_for(lock, std::min<std::chrono::duration<double>>(limit / 4, std::chrono::milliseconds(250)));
+    if (state_.options.progress && status == std::cv_status::timeout && alive_ > 0) {
+      state_.options.progress(static_cast<double>(next_block_ - alive_) / static_cast<double>(state_.blocks));
+      shown = true;
+    }
+    if (state_.failed)  // wake those who wait for their turn, so that they see it
+      while (!waiting_.empty()) {
+        ++running_;
+        waiting_.front()->may_run = true;
+        waiting_.front()->turn.notify_one();
+        waiting_.pop_front();
+      }
+    for (Slot& slot : slots_) {
+      if (!slot.block) continue;
+      const std::uint64_t progress = slot.block->activity.progress();
+      if (progress != slot.seen_progress || !slot.may_run) {
+        slot.seen_progress = progress;
+        slot.seen_at = slot.thread->cpu_seconds();
+      } else if (slot.thread->cpu_seconds() - slot.seen_at > state_.options.hang_seconds) {
+        slot.thread->signal(kHangSignal);
+      }
+    }
+  }
+  if (shown) state_.options.progress(1);
+}
+
+void Run::execute() {
+  std::unique_lock lock(mutex_);
+  for (unsigned i = 0; i < std::min<std::uint64_t>(workers_, state_.blocks); ++i) start_slot();
+  watch(lock);
+  lock.unlock();
+  for (Slot& slot : slots_) slot.thread->wait_and_give_back();
+}
+
+}  // namespace interpreter

@@ -1,0 +1,118 @@
+#include "common/interpreter/launch/signals.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+#include "common/interpreter/checks/host_variables.h"
+#include "common/interpreter/launch/host_exceptions.h"
+#include "common/interpreter/schedule/block.h"
+
+namespace interpreter {
+namespace {
+
+Pc interrupted_at(void* context) {
+#if defined(__x86_64__)
+  const auto address = static_cast<std::uintptr_t>(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+  const auto address = static_cast<std::uintptr_t>(static_cast<ucontext_t*>(context)->uc_mcontext.pc);
+#else
+  const std::uintptr_t address = 0;
+#endif
+  return to_pc(reinterpret_cast<const void*>(address));
+}
+
+struct sigaction previous_action[65];
+
+// A jump or an exception out of the handler does not do it.
+void unblock(int signal) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, signal);
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+}
+
+// Runs on the OS thread's alternate stack. Kernel code (current_fiber is set) is given up; anything else is somebody else's
+// business.
+void on_signal(int signal, siginfo_t* info, void* context) {
+  Block* const block = current_block;
+  if (current_fiber && block) {
+    unblock(signal);
+    const Pc pc = interrupted_at(context);
+    switch (signal) {
+      case kHangSignal:
+        block->fail_from_signal(Check::kEndless,
+                                "a thread has run without a memory access or a barrier for too long: an endless loop?",
+                                "kernels end; a loop that waits for another thread reads volatile or atomic memory", pc);
+      case SIGFPE: block->fail_from_signal(Check::kException, "integer division by zero", "divisors are not zero", pc);
+      default:
+        if (block->in_guard_page(info->si_addr))
+          block->fail_from_signal(Check::kStackOverflow, "stack overflow",
+                                  "a thread needs at most Options::stack_bytes of stack; large arrays belong elsewhere", pc);
+        block->fail_from_signal(Check::kMemcheck,
+                                "an access that the interpreter could not see before it happened hit unmapped memory",
+                                "kernels use device memory only", pc);
+    }
+  }
+  if (signal == kHangSignal) return;  // came too late: the thread has gone on
+  if (const void* const p = signal == SIGSEGV ? arranged_fault() : nullptr) {
+    unblock(signal);
+    return throw_where_interrupted(host_use_of_variable(p), context);
+  }
+  if (signal == SIGSEGV && GlobalMemory::instance().contains(reinterpret_cast<std::uintptr_t>(info->si_addr))) {
+    unblock(signal);
+    return throw_where_interrupted(host_access(info->si_addr), context);
+  }
+  sigaction(signal, &previous_action[signal], nullptr);
+  raise(signal);
+}
+
+void print_uncaught() {
+  if (const std::exception_ptr error = std::current_exception()) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const KernelError& e) {
+      std::fprintf(stderr, "%s\n", e.what());
+      std::fflush(nullptr);
+      std::_Exit(1);
+    } catch (...) {
+    }
+  }
+  std::abort();
+}
+
+}  // namespace
+
+void install_handlers() {
+  static const bool once [[maybe_unused]] = [] {
+    std::set_terminate(print_uncaught);
+    return true;
+  }();
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, kHangSignal}) {
+    struct sigaction action {};
+    sigaction(signal, nullptr, &action);
+    if (action.sa_flags & SA_SIGINFO && action.sa_sigaction == on_signal) continue;
+    previous_action[signal] = action;
+    action = {};
+    action.sa_sigaction = on_signal;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigaction(signal, &action, nullptr);
+  }
+}
+
+AlternateStack::AlternateStack() : memory_(reserve(kBytes)) {
+  const stack_t stack{.ss_sp = memory_, .ss_flags = 0, .ss_size = kBytes};
+  sigaltstack(&stack, nullptr);
+}
+
+AlternateStack::~AlternateStack() {
+  const stack_t none{.ss_sp = nullptr, .ss_flags = SS_DISABLE, .ss_size = 0};
+  sigaltstack(&none, nullptr);
+  munmap(memory_, kBytes);
+}
+
+}  // namespace interpreter

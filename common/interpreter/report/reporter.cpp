@@ -1,0 +1,118 @@
+#include "common/interpreter/report/reporter.h"
+
+#include "common/interpreter/checks/two_worlds.h"
+#include "common/interpreter/memory/shared_memory.h"
+
+namespace interpreter {
+
+std::string Reporter::variable_at(const void* p) const {
+  const GlobalMemory& global = GlobalMemory::instance();
+  const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p);
+  if (global.contains(address)) return global.nearest(p).label;
+  if (shared_.arena.contains(address)) return "dynamic shared memory";
+  const std::size_t offset = address - shared_.statics.begin;
+  if (offset < shared_.statics.bytes) {
+    const SharedVariable* best = nullptr;  // the one that holds it, or the last before it
+    for (const SharedVariable& v : shared_variables())
+      if (v.offset <= offset) best = &v;
+    if (best) return best->name;
+  }
+  if (const Variable* v = inside(p, image()) ? variable_near(p) : nullptr) return v->name;
+  return "";
+}
+
+std::string Reporter::describe(const void* p) const {
+  const GlobalMemory& global = GlobalMemory::instance();
+  const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p);
+  const std::string name = variable_at(p);
+  const char* begin = nullptr;
+  std::size_t bytes = 0;
+  const char* released = "";
+  if (global.contains(address)) {
+    const GlobalMemory::Allocation a = global.nearest(p);
+    if (!a.begin) return "global memory with no allocation";
+    begin = a.begin, bytes = a.bytes;
+    if (a.released) released = ", which has been released";
+  } else if (shared_.arena.contains(address)) {
+    begin = shared_.dynamic(), bytes = shared_.dynamic_bytes;
+  } else if (!name.empty()) {
+    for (const SharedVariable& v : shared_variables())
+      if (v.name == name && v.offset <= address - shared_.statics.begin)
+        begin = reinterpret_cast<const char*>(shared_.statics.begin) + v.offset, bytes = v.bytes;
+    if (const Variable* v = inside(p, image()) ? variable_near(p) : nullptr) begin = v->begin, bytes = v->bytes;
+  }
+  if (!begin) return "address " + std::to_string(address);
+  const std::ptrdiff_t offset = static_cast<const char*>(p) - begin;
+  return name + " (byte " + std::to_string(offset) + " of " + std::to_string(bytes) + ")" + released;
+}
+
+AccessedThrough Reporter::through(const void* p, Pc pc, bool store) const {
+  return shared_.arena.contains(reinterpret_cast<std::uintptr_t>(p)) ? accessed_through(pc, store) : AccessedThrough();
+}
+
+std::string Reporter::describe_element(const void* p, const AccessedThrough& through, unsigned size) const {
+  std::string text = describe(p);
+  const std::size_t offset = reinterpret_cast<std::uintptr_t>(p) - shared_.arena.begin;
+  if (through.bytes != size || offset % size != 0 || text.back() != ')') return text;
+  text.back() = ':';
+  return text + " " + through.type + " " + std::to_string(offset / size) + ")";
+}
+
+std::string Reporter::describe(const void* p, Pc pc, bool store, unsigned size) const {
+  const AccessedThrough pointer = through(p, pc, store);
+  return describe_element(p, pointer, size) + (pointer.name.empty() ? "" : ", through " + pointer.name);
+}
+
+std::string Reporter::name_of(ThreadId thread, const BlockClock& clock) const {
+  constexpr std::uint64_t kNumber = (1ull << 40) - 1;  // in the launch
+  const Launch& launch = work_.launch->launch;
+  std::string text = "thread " + to_text(unflatten(thread_of(thread), launch.block));
+  if (block_of(thread) != clock.block()) text += " of block " + to_text(unflatten(block_of(thread) & kNumber, launch.grid));
+  return text;
+}
+
+Diagnosis Reporter::diagnose(Check check, std::string what, std::string expected, const Fiber* fiber, const Location& where) const {
+  Diagnosis d;
+  d.check = check;
+  d.what = std::move(what), d.expected = std::move(expected);
+  d.file = where.file, d.line = where.line;
+  d.kernel = work_.launch->kernel_name();
+  d.block = work_.index;
+  if (fiber) d.thread = fiber->thread, d.warp = static_cast<int>(fiber->warp), d.lane = static_cast<int>(fiber->lane);
+  return d;
+}
+
+void Reporter::fail(Check check, std::string what, std::string expected, const Fiber* fiber, const Location& where,
+                    std::string variable) {
+  if (worlds_.in_other()) worlds_.end_other_in_error();
+  {
+    Diagnosis d = diagnose(check, std::move(what), std::move(expected), fiber, where);
+    d.variable = std::move(variable);
+    report(std::move(d));
+  }
+  scheduler_.leave(Scheduler::Stop::kFailed);  // the fibers are dropped where they stand: kernels own nothing
+}
+
+void Reporter::fail(Diagnosis d) {
+  if (worlds_.in_other()) worlds_.end_other_in_error();
+  report(std::move(d));
+  scheduler_.leave(Scheduler::Stop::kFailed);
+}
+
+void Reporter::report(Diagnosis d) {
+  // What else goes wrong after a read of uninitialised bytes may come from them.
+  work_.launch->fail(uninitialised_ && d.check != Check::kRacecheck ? *uninitialised_ : std::move(d));
+}
+
+bool Reporter::confirm() {
+  if (!uninitialised_) return false;
+  work_.launch->fail(*uninitialised_);
+  return true;
+}
+
+void Reporter::fail_stack_overflow(const Fiber& fiber, Pc pc) {
+  fail(Check::kStackOverflow, "stack overflow",
+       "a thread needs at most Options::stack_bytes of stack; large arrays belong elsewhere", &fiber, user_location(pc));
+}
+
+}  // namespace interpreter

@@ -1,0 +1,187 @@
+#include "common/interpreter/schedule/block.h"
+
+#include <algorithm>
+#include <exception>
+
+namespace interpreter {
+
+thread_local constinit Block* current_block = nullptr;
+
+// ----------------------------------------------------------------------------------------------------- begin, run, end
+void Block::begin(LaunchState& launch, std::uint64_t index) {
+  const unsigned threads = launch.threads;
+  const std::size_t dynamic_bytes = launch.launch.dynamic_shared_bytes;
+  work_ = {&launch, index, unflatten(index, launch.launch.grid)};
+  current_block = this;
+  stacks.prepare(threads, launch.options.stack_bytes);
+  shared.begin(dynamic_bytes);
+
+  scheduler.begin(stacks, recorder.begin(launch.launch.kernel), &Block::run_fiber);
+  meetings.begin();
+  waiting.begin();
+  reporter.begin();
+
+  clock.begin(launch.number, index, threads);
+  if (launch.options.racecheck) shadows.begin(dynamic_bytes);
+  indices.begin(threads);
+  initialised.begin();
+  updates.begin(threads);
+  races.begin();
+  side_stack.begin();
+  worlds.begin(threads);
+  collective_worlds.begin();
+
+  atomics.begin(threads);
+  for (const auto& family : families_)
+    if (family) family->begin(threads);
+  l2_trace.begin(launch.options.l2_model ? launch.gpu.l1_per_sm - std::min(launch.gpu.l1_per_sm / 2, dynamic_bytes) : 0);
+}
+
+void Block::run(LaunchState& launch, std::uint64_t index, Yield yield, void* yield_context) {
+  begin(launch, index);
+  if (setjmp(after_signal_) != 0) {  // a signal handler gave up the block
+    reporter.report(std::move(signal_diagnosis_));
+    return;
+  }
+  Scheduler::Stop stop;
+  while ((stop = scheduler.run()) == Scheduler::Stop::kNobodyReady) {
+    // Barriers that can complete have completed; only polling threads could still bring something new.
+    if (!scheduler.anybody_polls()) return report_deadlock();
+    waiting.look_at_the_time();
+    // Who runs for long may wait in a way that does not show.
+    if (waiting.has_polled() || waiting.runs_for_long()) yield(yield_context);
+    if (launch.failed) return;
+    scheduler.wake_polling();
+  }
+  if (stop == Scheduler::Stop::kFinished) reporter.confirm();
+  current_block = nullptr;
+}
+
+void Block::run_fiber(Scheduler::Transfer from) {
+  Block& block = *current_block;
+  Fiber& self = block.scheduler.arrive(from);
+  const Launch& launch = block.work_.launch->launch;
+  std::string uncaught;  // fibers must not be switched inside a handler, so the report is made after it
+  // From the handlers on, this is the interpreter again: what std::string does is not the kernel's.
+  current_fiber = &self;
+  try {
+    launch.invoke(launch.closure);
+  } catch (const std::exception& e) {
+    current_fiber = nullptr;
+    uncaught = std::string("uncaught exception: ") + e.what();
+  } catch (...) {
+    current_fiber = nullptr;
+    uncaught = "uncaught exception";
+  }
+  current_fiber = nullptr;
+  if (!uncaught.empty()) block.reporter.fail(Check::kException, uncaught, "kernels end without an exception", &self, {});
+  block.exit(self);
+}
+
+void Block::exit(Fiber& self) {
+  recorder.log.read_stored(self.lane);  // at once: see Stored
+  worlds.exit(self);
+  before_waiting(self);
+  scheduler.retire(self);
+  meetings.leave(self);
+  if (scheduler.live() == 0) {
+    recorder.drain(self.warp, 0);
+    meetings.look_back();
+    work_.launch->steps += 1;
+    activity.note_change();
+    scheduler.leave(Scheduler::Stop::kFinished);
+  }
+  scheduler.leave_for_next(self);
+}
+
+void Block::report_deadlock() {
+  Diagnosis d;
+  d.check = Check::kSynccheck;
+  d.what = "deadlock: " + meetings.who_waits_where();
+  d.expected = "every thread of a barrier, and every lane of a collective's mask, arrives";
+  for (const Fiber& f : scheduler.fibers())
+    if (f.state == Fiber::State::kInCollective || f.state == Fiber::State::kAtBarrier) {
+      const Location where = Meetings::place_of(f);
+      d.file = where.file, d.line = where.line;
+      d.thread = f.thread, d.warp = static_cast<int>(f.warp), d.lane = static_cast<int>(f.lane);
+      if (f.state == Fiber::State::kInCollective) break;  // the narrower place is the more telling one
+    }
+  d.kernel = work_.launch->kernel_name();
+  d.block = work_.index;
+  reporter.report(std::move(d));
+}
+
+void Block::fail_from_signal(Check check, const char* what, const char* expected, Pc pc) {
+  const Fiber* fiber = std::exchange(current_fiber, nullptr);
+  if (worlds.in_other()) {
+    signal_diagnosis_ = worlds.stopped(*fiber);
+  } else {
+    // An endless loop may be interrupted anywhere, even in what it calls of the interpreter.
+    const Pc where = check == Check::kEndless && fiber->path->pc ? fiber->path->pc : pc + 1;
+    signal_diagnosis_ = reporter.diagnose(check, what, expected, fiber, user_location(where));
+  }
+  std::longjmp(after_signal_, 1);
+}
+
+// ------------------------------------------------------------------------------------------------------------ accesses
+// @return whether the access is none of the first world
+bool Block::observe_special(Fiber& fiber, const void* p, unsigned size, Op op, bool strong, const void* return_address) {
+  if (worlds.observe(fiber, p, size, op, strong)) return true;
+  indices.check(fiber, p);
+  if (fiber.watched) waiting.follow(fiber, p, to_pc(return_address), strong);
+  return false;
+}
+
+void Block::check_what_was_left(Fiber& fiber) { indices.check(fiber, nullptr); }
+
+void Block::observe_range(Fiber& fiber, const void* p, std::size_t bytes, Op op, const void* return_address) {
+  if (stacks.contains(fiber.linear, p)) return;
+  // In the widest pieces that fit everywhere, as nvcc's copies would be: of 12 bytes, three times 4, whatever the address.
+  const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p);
+  unsigned size = 16;
+  while (bytes % size || address % size) size /= 2;
+  for (std::size_t done = 0; done < bytes; done += size)
+    observe(fiber, static_cast<const char*>(p) + done, size, op, false, return_address);
+}
+
+void Block::record(Fiber& fiber, Family::Record& what, unsigned size, Pc pc) {
+  if (recorder.log.append(fiber.lane, reinterpret_cast<std::uintptr_t>(&what), size, Op::kRecord, false, false, pc,
+                          *std::exchange(fiber.path, fiber.path->restart)))
+    waiting.log_is_full(fiber, pc);
+}
+
+void Block::on_request(unsigned w, const Request& request) {
+  if (request.op == Op::kRecord)
+    return reinterpret_cast<const Family::Record*>(request.addresses[0])->family->on_request(w, request);
+  const Options& options = work_.options();
+  if (request.op == Op::kStore) activity.note_change();
+  if (!request.same_block) updates.pass_branch(w, request.lanes);
+  std::uint64_t sectors[64];
+  unsigned sector_count = 0;
+  if (options.count) counters.count(request, sectors, &sector_count);
+  if (options.initcheck) initialised.check(w, request);
+  if (options.racecheck) {
+    restricts.check(w, request);
+    races.check(w, request, atomics.comparing_lanes(w, request));
+  }
+  if (options.l2_model && options.count && !request.shared) l2_trace.add(request, sectors, sector_count, true);
+}
+
+// ------------------------------------------------------------------------------------------------------------ barriers
+// Time passes, so what was done before it has to be seen now.
+void Block::pass_warp_barrier(unsigned w, unsigned mask) {
+  recorder.drain(w, 0);
+  clock.warp_barrier(w, mask);
+}
+
+void Block::pass_barrier() {
+  recorder.drain(scheduler.running().warp, 0);  // the other warps' accesses were looked at when they stopped
+  if (reporter.confirm()) scheduler.leave(Scheduler::Stop::kFailed);
+  atomics.pass_barrier();
+  updates.pass_barrier();
+  clock.barrier();
+  activity.note_change();
+  if (work_.options().l2_model) l2_trace.mark_barrier();
+}
+
+}  // namespace interpreter

@@ -1,0 +1,236 @@
+#include "common/interpreter/schedule/meetings.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "common/interpreter/schedule/block.h"
+
+namespace interpreter {
+
+void Meetings::begin() {
+  warps_.resize(block_.scheduler.warps());
+  for (Warp& warp : warps_) warp.collectives.clear();
+  at_barrier_ = 0;
+  rounds_[&block_.recorder.flow()].forget_pairs();
+}
+
+// --------------------------------------------------------------------------------------------------------- collectives
+void Meetings::meet(Fiber& fiber, const char* name, unsigned mask, void* argument, Combine combine, Site site, Pc pc) {
+  const BothWorlds both(block_.worlds, fiber, WorldEvent::kCollective, nullptr, 0u, mask, combine, name, argument);
+  if (both.repeated()) return;
+  block_.before_waiting(fiber);
+  Warp& warp = warps_[fiber.warp];
+  Scheduler::Warp& lanes = block_.scheduler.warp(fiber);
+  const std::uint32_t bit = 1u << fiber.lane;
+  block_.activity.note_progress();
+  lanes.rounds = 0;
+  if (!(mask & bit)) [[unlikely]]
+    fail_not_in_mask(fiber, name, mask, site);
+  // Lanes meet where mask and operation agree; whether all come is seen when nobody can go on.
+  std::size_t i = 0;
+  while (i < warp.collectives.size() &&
+         !(warp.collectives[i].mask == mask && warp.collectives[i].combine == combine && !(warp.collectives[i].arrived & bit)))
+    ++i;
+  if (i == warp.collectives.size()) warp.collectives.push_back({mask, 0, name, combine, pc});
+  Collective& group = warp.collectives[i];
+  if (pc != group.pc) [[unlikely]]
+    require_same_instruction(fiber, group, pc);
+  group.arrived |= bit;
+  warp.arguments[fiber.lane] = argument;
+  if ((mask & lanes.live & ~group.arrived) == 0) {
+    complete(fiber.warp, i);
+    return;
+  }
+  fiber.state = Fiber::State::kInCollective;
+  fiber.waits_in = name, fiber.waits_at = site, fiber.waits_at_pc = pc;
+  block_.scheduler.park(fiber);
+  block_.scheduler.switch_away(fiber);
+}
+
+void Meetings::fail_not_in_mask(const Fiber& fiber, const char* name, unsigned mask, Site site) {
+  block_.reporter.fail(Check::kSynccheck, std::string(name) + " with mask " + hex(mask) + ", which does not name the calling lane",
+                       "every calling lane is in its own mask", &fiber, {site.file, site.line});
+}
+
+// The compiler may have made several machine instructions of one in the source.
+void Meetings::require_same_instruction(const Fiber& fiber, const Collective& group, Pc pc) {
+  const Location here = user_location(pc), there = user_location(group.pc);
+  if (here == there) return;
+  block_.reporter.fail(Check::kSynccheck,
+                       std::string("divergent ") + group.name + ": lanes " + hex(group.arrived) +
+                           " of the warp execute the one at " + at(there) + ", this lane the one at " + at(here),
+                       "all 32 lanes of a warp execute the same " + std::string(group.name) + " together", &fiber, here);
+}
+
+void Meetings::complete(unsigned w, std::size_t index) {
+  Warp& warp = warps_[w];
+  const Collective group = warp.collectives[index];
+  warp.collectives.erase(warp.collectives.begin() + static_cast<std::ptrdiff_t>(index));
+  if (group.pc && group.arrived != 0xffffffffu)
+    block_.reporter.fail(
+        Check::kSynccheck,
+        std::string(group.name) + " by lanes " + hex(group.arrived) + " of the warp alone: the others have exited or do not exist",
+        "all 32 lanes of a warp execute " + std::string(group.name) + " together",
+        &block_.scheduler.fiber(w, static_cast<unsigned>(std::countr_zero(group.arrived))), user_location(group.pc));
+  if (group.combine) {
+    block_.collective_worlds.combine(w, group.mask, group.arrived, warp.arguments, group.combine);
+    if (block_.worlds.in_other()) return;  // the second world of the thread that came last
+  } else {
+    block_.pass_warp_barrier(w, group.mask);
+  }
+  block_.scheduler.wake(w, group.arrived);
+  for (std::uint32_t rest = group.arrived; rest; rest &= rest - 1)
+    block_.scheduler.fiber(w, static_cast<unsigned>(std::countr_zero(rest))).state = Fiber::State::kRunning;
+}
+
+// Threads that have exited are not waited for (CUDA C++ Programming Guide, "Warp Shuffle Functions", "Synchronization Functions").
+void Meetings::leave(const Fiber& fiber) {
+  std::vector<Collective>& collectives = warps_[fiber.warp].collectives;
+  const std::uint32_t live = block_.scheduler.warp(fiber).live;
+  for (std::size_t i = 0; i < collectives.size();)
+    if ((collectives[i].mask & live & ~collectives[i].arrived) == 0)
+      complete(fiber.warp, i);
+    else
+      ++i;
+  if (block_.scheduler.live() && at_barrier_ == block_.scheduler.live()) release_barrier();
+}
+
+// ------------------------------------------------------------------------------------------------------------ barriers
+int Meetings::barrier(Fiber& fiber, Reduction reduction, bool predicate, Site site, Pc pc) {
+  const BothWorlds both(block_.worlds, fiber, WorldEvent::kBarrier, nullptr, 0u, static_cast<unsigned>(reduction) * 2u + predicate);
+  if (both.repeated()) return barrier_result_;
+  block_.before_waiting(fiber);
+  block_.activity.note_progress();
+  block_.scheduler.warp(fiber).rounds = 0;
+  fiber.state = Fiber::State::kAtBarrier;
+  fiber.waits_in = "__syncthreads", fiber.waits_at = site, fiber.waits_at_pc = 0;
+  fiber.predicate = predicate, fiber.barrier_pc = pc;
+  barrier_reduction_ = reduction;
+  block_.scheduler.park(fiber);
+  if (++at_barrier_ == block_.scheduler.live()) release_barrier();
+  block_.scheduler.switch_away(fiber);
+  return barrier_result_;
+}
+
+// A barrier in a function is another one for each place that calls it. A compiler may also have made several of one.
+void Meetings::require_same_call(const Fiber& first, const Fiber& fiber) {
+  if (same_calls_.contains({first.barrier_pc, fiber.barrier_pc})) return;
+  const auto [there, here] = where_calls_differ(first.barrier_pc, fiber.barrier_pc);
+  if (there == here) {
+    same_calls_.insert({first.barrier_pc, fiber.barrier_pc});
+    return;
+  }
+  block_.reporter.fail(Check::kSynccheck,
+                       "divergent barrier: the __syncthreads at " + at({fiber.waits_at.file, fiber.waits_at.line}) +
+                           " is reached by thread " + to_text(first.thread) + " through the call at " + at(there) +
+                           (there.line == here.line ? " (another one in the same line)" : "") + ", by thread " +
+                           to_text(fiber.thread) + " through the one at " + at(here),
+                       "all threads of the block reach the same __syncthreads() by the same calls", &fiber, here);
+}
+
+void Meetings::require_same_round(const Fiber& first, const Fiber& fiber) {
+  const ControlFlow& flow = block_.recorder.flow();
+  BarrierRounds& rounds = rounds_[&flow];
+  if (rounds.differ(flow, first.way, fiber.way)) fail_rounds(first, fiber, fiber.waits_at);
+  rounds.keep_if_doubtful(flow, {first.way, fiber.way, first.linear, fiber.linear, fiber.waits_at});
+}
+
+void Meetings::look_back() {
+  const ControlFlow& flow = block_.recorder.flow();
+  std::vector<Fiber>& fibers = block_.scheduler.fibers();
+  if (const auto pair = rounds_[&flow].late_difference(flow))
+    fail_rounds(fibers[pair->thread_a], fibers[pair->thread_b], pair->site);
+}
+
+void Meetings::fail_rounds(const Fiber& first, const Fiber& fiber, Site site) {
+  block_.reporter.fail(
+      Check::kSynccheck,
+      "divergent barrier: threads " + to_text(first.thread) + " and " + to_text(fiber.thread) + " reach the __syncthreads at " +
+          at({site.file, site.line}) + " in different rounds of a loop around it: one of them has passed it by in an earlier round",
+      "all threads of the block reach the same __syncthreads() in the same rounds", &fiber, {site.file, site.line});
+}
+
+void Meetings::release_barrier() {
+  const Fiber* first = nullptr;
+  int count = 0;
+  for (Fiber& fiber : block_.scheduler.fibers()) {
+    if (fiber.state != Fiber::State::kAtBarrier) continue;
+    if (!first) first = &fiber;
+    if (fiber.waits_at.line != first->waits_at.line || std::strcmp(fiber.waits_at.file, first->waits_at.file) != 0)
+      block_.reporter.fail(Check::kSynccheck,
+                           "divergent barrier: thread " + to_text(first->thread) + " waits at " + first->waits_at.file + ":" +
+                               std::to_string(first->waits_at.line) + ", thread " + to_text(fiber.thread) + " at " +
+                               fiber.waits_at.file + ":" + std::to_string(fiber.waits_at.line),
+                           "all threads of the block reach the same __syncthreads()", &fiber,
+                           {fiber.waits_at.file, fiber.waits_at.line});
+    if (fiber.barrier_pc != first->barrier_pc)
+      require_same_call(*first, fiber);
+    else if (fiber.way.hash() != first->way.hash())
+      require_same_round(*first, fiber);
+    count += fiber.predicate;
+  }
+  if (!first) return;
+  barrier_result_ = barrier_reduction_ == Reduction::kAnd  ? count == static_cast<int>(block_.scheduler.live())
+                    : barrier_reduction_ == Reduction::kOr ? count > 0
+                                                           : count;
+  block_.pass_barrier();
+  for (Fiber& fiber : block_.scheduler.fibers()) {
+    if (fiber.state != Fiber::State::kAtBarrier) continue;
+    fiber.state = Fiber::State::kRunning;
+    fiber.way.restart();
+    block_.scheduler.wake(fiber.warp, 1u << fiber.lane);
+  }
+  at_barrier_ = 0;
+}
+
+// ------------------------------------------------------------------------------------------------------------- reports
+Location Meetings::place_of(const Fiber& fiber) {
+  return fiber.waits_at_pc ? user_location(fiber.waits_at_pc) : Location{fiber.waits_at.file, fiber.waits_at.line};
+}
+
+std::string Meetings::who_waits_where() const {
+  struct Group {
+    const char* verb;
+    std::string where;
+    unsigned threads = 0;
+    uint3 example{};
+  };
+  std::vector<Group> groups;
+  for (const Fiber& fiber : block_.scheduler.fibers()) {
+    const char* verb = "run";
+    std::string where;
+    if (fiber.state == Fiber::State::kExited) continue;
+    if (fiber.state == Fiber::State::kRunning) {
+      if (block_.scheduler.is_polling(fiber)) verb = fiber.polled ? "poll" : "sleep";
+      if (block_.scheduler.is_polling(fiber) && fiber.polled)
+        where = " " + block_.reporter.describe(fiber.polled) + " at " + at(user_location(fiber.polled_at));
+    } else {
+      verb = "wait";
+      where = std::string(" in ") + fiber.waits_in + " at " + at(place_of(fiber));
+      if (fiber.state == Fiber::State::kInCollective)
+        for (const Collective& c : warps_[fiber.warp].collectives)
+          if (c.arrived >> fiber.lane & 1) {
+            where += " for lanes " + hex(c.mask & block_.scheduler.warp(fiber).live & ~c.arrived) + " of warp " +
+                     std::to_string(fiber.warp);
+            break;
+          }
+    }
+    const auto same = std::find_if(groups.begin(), groups.end(),
+                                   [&](const Group& g) { return g.verb == std::string_view(verb) && g.where == where; });
+    if (same != groups.end())
+      ++same->threads;
+    else
+      groups.push_back({verb, where, 1, fiber.thread});
+  }
+  std::string text;
+  for (const Group& g : groups) {
+    text += (text.empty() ? "" : "; ") +
+            std::string(g.threads == 1 ? "thread " : std::to_string(g.threads) + " threads (the first: ") + to_text(g.example) +
+            (g.threads == 1 ? " " : ") ") + g.verb + (g.threads == 1 ? "s" : "") + g.where;
+    if (text.size() > 600) return text + " ...";
+  }
+  return "block " + to_text(block_.work().index) + ": " + text;
+}
+
+}  // namespace interpreter

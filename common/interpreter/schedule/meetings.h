@@ -1,0 +1,79 @@
+/// @file
+/// Where the threads of a block wait for each other: collectives of a warp, barriers of the block.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/interpreter/checks/barrier_rounds.h"
+#include "common/interpreter/schedule/fiber.h"
+
+namespace interpreter {
+
+class Block;
+
+/// The collectives and the barrier that are under way in a block.
+class Meetings {
+ public:
+  explicit Meetings(Block& block) : block_(block) {}
+  /// A block begins.
+  void begin();
+
+  /// The fiber meets the other lanes of `mask`; the last one calls `combine`.
+  void collective(Fiber& fiber, const char* name, unsigned mask, void* argument, Combine combine, Site site) {
+    meet(fiber, name, mask, argument, combine, site, 0);
+  }
+  /// The same for an instruction that the whole warp executes, and for its machine instruction `pc`.
+  void instruction_of_warp(Fiber& fiber, const char* name, void* argument, Combine combine, Pc pc) {
+    meet(fiber, name, 0xffffffffu, argument, combine, {}, pc);
+  }
+  /// __syncwarp().
+  void warp_barrier(Fiber& fiber, unsigned mask, Site site) { meet(fiber, "__syncwarp", mask, nullptr, nullptr, site, 0); }
+  /// __syncthreads() and its like. @return the reduction of all threads' predicates
+  int barrier(Fiber& fiber, Reduction reduction, bool predicate, Site site, Pc pc);
+  /// The fiber has exited: nobody waits for it any more.
+  void leave(const Fiber& fiber);
+
+  /// All threads have exited: what is known of the kernel's loops now may show barriers in different rounds.
+  void look_back();
+
+  /// Where the thread waits.
+  static Location place_of(const Fiber& waiting);
+  /// One sentence on all threads of the block.
+  std::string who_waits_where() const;
+
+ private:
+  struct Collective {
+    unsigned mask, arrived;
+    const char* name;
+    Combine combine;
+    Pc pc;  // of an instruction that the whole warp executes; else 0
+  };
+  struct Warp {
+    std::vector<Collective> collectives;
+    void* arguments[32];
+  };
+
+  void meet(Fiber& fiber, const char* name, unsigned mask, void* argument, Combine combine, Site site, Pc pc);
+  void complete(unsigned warp, std::size_t collective);
+  [[noreturn]] void fail_not_in_mask(const Fiber& fiber, const char* name, unsigned mask, Site site);
+  [[gnu::noinline]] void require_same_instruction(const Fiber& fiber, const Collective& group, Pc pc);
+  void require_same_call(const Fiber& first, const Fiber& fiber);
+  void require_same_round(const Fiber& first, const Fiber& fiber);
+  [[noreturn]] void fail_rounds(const Fiber& first, const Fiber& fiber, Site site);
+  void release_barrier();
+
+  Block& block_;
+  std::vector<Warp> warps_;
+  unsigned at_barrier_ = 0;
+  int barrier_result_ = 0;
+  Reduction barrier_reduction_ = Reduction::kNone;
+  std::set<std::pair<Pc, Pc>> same_calls_;              // of barriers
+  std::map<const ControlFlow*, BarrierRounds> rounds_;  // by kernel
+};
+
+}  // namespace interpreter

@@ -1,0 +1,19 @@
+#include "common/exercise/coach.h"
+
+namespace exercise {
+
+void gemm(Matrix<const float> A, Matrix<const float> B, Matrix<float> C);
+
+void check(Coach& coach) {
+  coach.lesson("steps/01_naive/README.md, \"Measure\"");
+  for (const Case& c : {Case{8, 32, 16}, Case{16, 64, 8}, Case{40, 96, 24}, Case{37, 101, 23}, Case{1, 70, 300}, Case{70, 1, 9}})
+    coach.multiply<float, float>(c, gemm);
+  coach.multiply<float, float>({.m = 33, .n = 65, .k = 17, .padding = 3}, gemm);
+
+  coach.multiply<float, float>({64, 128, 64}, gemm)
+      .at_most(sectors_per_load(), 2.5,
+               "A warp is 32 threads with neighbouring threadIdx.x. Which elements of B do they ask for at the same time?")
+      .at_most(sectors_per_store(), 4, "Which elements of C does a warp store at the same time?");
+}
+
+}  // namespace exercise

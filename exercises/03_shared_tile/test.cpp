@@ -1,0 +1,26 @@
+#include "common/exercise/coach.h"
+
+namespace exercise {
+
+void gemm(Matrix<const float> A, Matrix<const float> B, Matrix<float> C);
+
+void check(Coach& coach) {
+  coach.lesson("steps/02_tiled/README.md, \"Walk\"");
+  for (const Case& c : {Case{32, 32, 32}, Case{32, 32, 96}, Case{64, 32, 64}, Case{33, 31, 32}, Case{32, 32, 33}, Case{37, 70, 45},
+                        Case{1, 40, 70}, Case{40, 1, 7}, Case{1, 1, 1}})
+    coach.multiply<float, float>(c, gemm);
+  coach.multiply<float, float>({.m = 35, .n = 65, .k = 50, .padding = 3}, gemm);
+
+  // A is loaded once for each 32 columns of C, B once for each 32 rows.
+  constexpr double kM = 64, kN = 96, kK = 64;
+  coach.multiply<float, float>({64, 96, 64}, gemm)
+      .at_most(
+          loaded(4 * kK * kM * kN * (1. / 32 + 1. / 32)), 1,
+          "A block loads each element of its tiles once: 1,024 threads, one element of A and one of B each, neighbours in a row "
+          "by neighbouring threads. Who loads something else, or in another order?")
+      .at_most(
+          wavefronts_of_ideal(), 1,
+          "The elements of a column of sA or sB are 32 words apart: they lie in one bank. Along what does a warp write and read?");
+}
+
+}  // namespace exercise

@@ -1,0 +1,28 @@
+#include "common/exercise/coach.h"
+
+namespace exercise {
+
+void gemm(Matrix<const float> A, Matrix<const float> B, Matrix<float> C);
+
+void check(Coach& coach) {
+  coach.lesson("steps/02_tiled/README.md, \"What changed\"");
+  for (const Case& c :
+       {Case{64, 64, 16}, Case{64, 64, 48}, Case{65, 63, 17}, Case{50, 70, 33}, Case{1, 67, 40}, Case{67, 1, 5}, Case{1, 1, 1}})
+    coach.multiply<float, float>(c, gemm);
+  coach.multiply<float, float>({.m = 67, .n = 65, .k = 18, .padding = 3}, gemm);
+
+  // A warp does 32 x 16 products for each k, a thread 16 of them with 4 + 4 values.
+  constexpr double kM = 64, kN = 128, kK = 32;
+  coach.multiply<float, float>({64, 128, 32}, gemm)
+      .at_most(loaded(4 * kK * kM * kN * (1. / 64 + 1. / 64)), 1,
+               "A block loads each element of its tiles from global memory once. Its threads read it from shared memory.")
+      .at_most(
+          shared_loads(kM * kN * kK / (32 * 16) * (4 + 4)), 1,
+          "A thread needs 4 values of A and 4 of B for the 16 products of one k: 8 reads. Which of the three loops has to be the "
+          "outer one, so that a value stays in a register until all of its products are done?")
+      .at_most(wavefronts_of_ideal(), 1,
+               "Lanes of a warp read and write at the same time. Which of them want different words of the same bank?")
+      .at_most(stored(4 * kM * kN), 1, "Which elements of C does a warp store at the same time? Neighbours share a sector.");
+}
+
+}  // namespace exercise

@@ -1,0 +1,38 @@
+#include "common/exercise/coach.h"
+
+namespace exercise {
+
+void gemm(Matrix<const __half> A, Matrix<const __half> B, Matrix<float> C);
+
+void check(Coach& coach) {
+  coach.lesson("steps/03_tensor_core/README.md, \"Walk\"");
+  // One fragment of matrices that tell one mistake from the others.
+  const auto row = [](int64_t r, int64_t) { return r; };
+  const auto col = [](int64_t, int64_t c) { return c; };
+  const auto one = [](int64_t, int64_t) { return 1; };
+  const auto ask = [&](const char* what, const auto& a, const auto& b, const char* hint) {
+    coach.multiply<__half, float>({.m = 16, .n = 16, .k = 16, .layout = "nt", .a = a, .b = b, .what = what, .hint = hint}, gemm);
+  };
+  ask("row i of A is all i, B is all ones", row, one,
+      "This asks for rows of A alone. Row g of the fragment is in rA[0], row g + 8 in rA[1]: which lanes give these rows?");
+  ask("in each row of A and each column of B, element k is k", col, row,
+      "This asks for k alone. rA[0] and rA[1] hold k from 0 to 7, rA[2] and rA[3] hold the rest: which lanes give these chunks?");
+
+  // Rows of A and columns of B begin at multiples of 8 elements: k and the padding together are one.
+  for (const Case& c : {Case{16, 16, 16, "nt"}, Case{64, 32, 64, "nt"}, Case{128, 64, 128, "nt"}, Case{80, 48, 72, "nt"},
+                        Case{37, 41, 61, "nt", 11}, Case{1, 70, 150, "nt", 2}, Case{70, 1, 9, "nt", 7}})
+    coach.multiply<__half, float>(c, gemm);
+
+  const double blocks = 2 * 2 * 2, warps = 4, slices = 4;
+  coach.multiply<__half, float>({128, 64, 128, "nt"}, gemm)
+      .at_least(mma(512), 1, "128 x 64 x 128 are 8 x 8 x 8 pieces of 16 x 8 x 16. The tensor core should multiply all of them.")
+      .at_most(mma(512), 1, "128 x 64 x 128 are 8 x 8 x 8 pieces of 16 x 8 x 16. One mma.sync is enough for a piece.")
+      .at_most(shared_loads(blocks * warps * slices * 3), 1,
+               "For a slice of 16 along k a warp needs one fragment of A and two squares of B. ldmatrix_x4 loads each at once.")
+      .at_most(wavefronts_of_ideal(), 1,
+               "ldmatrix reads a matrix of 8 x 8 at once: the same chunk of eight rows. A chunk is 4 of the 32 banks. Where do the "
+               "eight\n"
+               "chunks lie? And eight lanes that copy a row of 128 bytes should write one row, in order or exchanged by XOR.");
+}
+
+}  // namespace exercise

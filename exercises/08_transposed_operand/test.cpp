@@ -1,0 +1,47 @@
+#include "common/exercise/coach.h"
+
+namespace exercise {
+
+void gemm(Matrix<const __half> A, Matrix<const __half> B, Matrix<float> C);
+
+void check(Coach& coach) {
+  coach.lesson("steps/03_tensor_core/README.md, \"Walk\"");
+  // One fragment of matrices that tell one mistake from the others.
+  const auto row = [](int64_t r, int64_t) { return r; };
+  const auto col = [](int64_t, int64_t c) { return c; };
+  const auto one = [](int64_t, int64_t) { return 1; };
+  const auto ask = [&](const char* what, const auto& a, const auto& b, const char* hint) {
+    coach.multiply<__half, float>({.m = 16, .n = 16, .k = 16, .layout = "tt", .a = a, .b = b, .what = what, .hint = hint}, gemm);
+  };
+  ask("row i of A is all i, B is all ones", row, one,
+      "This asks for rows of A alone. Row g is in rA[0] and rA[2] of lanes 4 g to 4 g + 3. In sA it is a column: which "
+      "instruction\n"
+      "gives a lane elements of a column? And which lanes give the rows of sA with m from 8 to 15?");
+  ask("in each row of A and each column of B, element k is k", col, row,
+      "This asks for k alone. rA[0] and rA[1] hold k from 0 to 7, rA[2] and rA[3] hold the rest. k is the row in sA: which lanes "
+      "give\n"
+      "these rows?");
+
+  // Columns of A and B begin at multiples of 8 elements: m and the padding together are one, k and the padding too.
+  for (const Case& c : {Case{64, 32, 64, "tt"}, Case{128, 64, 128, "tt"}, Case{80, 48, 72, "tt"}, Case{37, 41, 61, "tt", 11},
+                        Case{1, 70, 9, "tt", 7}, Case{73, 1, 161, "tt", 7}})
+    coach.multiply<__half, float>(c, gemm);
+
+  const double blocks = 2 * 2 * 2, warps = 4, slices = 4;
+  coach.multiply<__half, float>({128, 64, 128, "tt"}, gemm)
+      .at_least(mma(512), 1, "128 x 64 x 128 are 8 x 8 x 8 pieces of 16 x 8 x 16. The tensor core should multiply all of them.")
+      .at_most(mma(512), 1, "128 x 64 x 128 are 8 x 8 x 8 pieces of 16 x 8 x 16. One mma.sync is enough for a piece.")
+      .at_most(shared_loads(blocks * warps * slices * 3), 1,
+               "For a slice of 16 along k a warp needs one fragment of A and two squares of B. One instruction loads each, "
+               "transposed or not.")
+      .at_most(wavefronts_of_ideal(), 1,
+               "Eight lanes give the rows of a matrix of 8 x 8. These rows should lie in different banks, and place() sees to it "
+               "for the same\n"
+               "chunk of eight rows.")
+      .at_most(shared_stores(blocks * 24), 1,
+               "A tile can be copied as it lies, 16 bytes at a time: 96 x 8 chunks are 24 stores of a warp, and none with "
+               "cp.async. Who\n"
+               "transposes A then?");
+}
+
+}  // namespace exercise

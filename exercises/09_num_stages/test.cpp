@@ -1,0 +1,51 @@
+#include "common/exercise/coach.h"
+
+namespace exercise {
+
+void gemm(Matrix<const float> A, Matrix<const float> B, Matrix<float> C, int num_stages);
+int groups_left_under_way(int num_stages);
+
+namespace {
+
+Counts multiply(const Coach& coach, Case c, int num_stages) {
+  c.what = std::to_string(num_stages) + " stages";
+  return coach.multiply(c, harness::kDType<float>, harness::kDType<float>,
+                        [&](const Operands& o) { gemm(o.A<float>(), o.B<float>(), o.C<float>(), num_stages); });
+}
+
+Figure copies(double of) {
+  return {"copies by cp.async, as a multiple of what is needed",
+          [](const interpreter::Counters& c) { return static_cast<double>(c.copy_read.requests); },
+          [of](const interpreter::Counters&) { return of; }};
+}
+
+}  // namespace
+
+void check(Coach& coach) {
+  coach.lesson("steps/04_pipelined_num_stages/README.md, \"Walk\"");
+  // One tile along k, as many as stages, and more or less of them.
+  for (const int num_stages : {2, 3, 4, 5})
+    for (const std::int64_t k : {16, 32, 48, 65, 112}) multiply(coach, {16, 16, k}, num_stages);
+  for (const int num_stages : {3, 4}) {
+    for (const Case& c : {Case{33, 31, 60}, Case{1, 20, 70}, Case{20, 1, 7}, Case{1, 1, 1}}) multiply(coach, c, num_stages);
+    multiply(coach, {.m = 18, .n = 35, .k = 50, .padding = 3}, num_stages);
+  }
+
+  for (const int num_stages : {2, 3, 4, 5}) {
+    const int got = groups_left_under_way(num_stages);
+    coach.require(got == num_stages - 2,
+                  "The result is right, but groups_left(" + std::to_string(num_stages) + ") is " + std::to_string(got) +
+                      ", expected " + std::to_string(num_stages - 2) + ".\nWith " + std::to_string(num_stages) + " stages " +
+                      std::to_string(num_stages - 1) +
+                      " groups are under way. Only the oldest one is needed now. Whoever waits for the others, too, multiplies\n"
+                      "while nothing is copied for later.");
+  }
+  constexpr double kLoads = 2 * 2 * 8 * 6 * 2;  // blocks, warps, tiles along k, A and B
+  for (const int num_stages : {2, 4}) {
+    multiply(coach, {32, 32, 96}, num_stages)
+        .at_least(copies(kLoads), 1, "A load waits, a cp.async goes on in the background. All tiles should be copied by cp.async.")
+        .at_most(global_loads(kLoads), 1, "Each tile is copied once. Which tile has been copied before the loop, which in it?");
+  }
+}
+
+}  // namespace exercise

@@ -1,0 +1,39 @@
+#include "common/exercise/coach.h"
+
+namespace exercise {
+
+void gemm(Matrix<const float> A, Matrix<const float> B, Matrix<float> C);
+
+void check(Coach& coach) {
+  coach.lesson("steps/04_pipelined_num_stages/README.md, \"Walk\"");
+  const auto one = [](std::int64_t, std::int64_t) { return 1; };
+  const auto number_of_tile = [](std::int64_t, std::int64_t k) { return 1 + k / 32; };
+  const auto ask = [&](std::int64_t k, const char* hint) {
+    coach.multiply<float, float>({.m = 32,
+                                  .n = 32,
+                                  .k = k,
+                                  .a = number_of_tile,
+                                  .b = one,
+                                  .what = "tile 1, 2 ... of A is all 1, 2 ..., B is all ones",
+                                  .hint = hint},
+                                 gemm);
+  };
+  ask(32, "This is one tile along k: the sum is 32. rA and rB have to hold it before the first round.");
+  ask(64,
+      "These are two tiles: the sum is 32 · (1 + 2). 64 means that the first tile was multiplied twice, 32 that the second was "
+      "zero.");
+  ask(96, "These are three tiles: the sum is 32 · (1 + 2 + 3) = 192. Which tile was multiplied in which round?");
+  // k is a multiple of 32; m and n are any.
+  for (const Case& c :
+       {Case{64, 32, 32}, Case{32, 96, 64}, Case{33, 31, 96}, Case{37, 70, 64}, Case{1, 40, 160}, Case{40, 1, 32}, Case{1, 1, 128}})
+    coach.multiply<float, float>(c, gemm);
+  coach.multiply<float, float>({.m = 35, .n = 45, .k = 96, .padding = 3}, gemm);
+
+  coach.multiply<float, float>({64, 64, 128}, gemm)
+      .at_most(loaded(4 * 128. * 64 * 64 * (1. / 32 + 1. / 32)), 1,
+               "Each block loads each element of its tiles once. What is loaded in the last round, when there is no next tile?")
+      .at_most(sectors_per_load(), 4, "32 neighbours of a row are 4 sectors.")
+      .at_most(shared_stores(2 * 2 * 4. * 8 * 8), 1, "Each block stores its tiles in shared memory once.");
+}
+
+}  // namespace exercise

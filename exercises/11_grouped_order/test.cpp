@@ -1,0 +1,115 @@
+#include <algorithm>
+#include <iomanip>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "common/exercise/coach.h"
+
+namespace exercise {
+
+struct TileIndex {
+  int64_t m;
+  int64_t n;
+};
+TileIndex tile_of_block(int64_t block, int64_t tiles_m, int64_t tiles_n, int64_t group_m);
+void gemm(Matrix<const float> A, Matrix<const float> B, Matrix<float> C);
+
+namespace {
+
+struct Grid {
+  int64_t m, n, group_m;  // tiles, tiles, rows of a group
+
+  int64_t blocks() const { return m * n; }
+  TileIndex tile(int64_t block) const { return tile_of_block(block, m, n, group_m); }
+  bool has(const TileIndex& t) const { return t.m >= 0 && t.m < m && t.n >= 0 && t.n < n; }
+  std::string words() const {
+    return std::to_string(m) + " x " + std::to_string(n) + " tiles in groups of " + std::to_string(group_m);
+  }
+  // The number of the block that computes each tile, as a table.
+  std::string table() const {
+    std::ostringstream text;
+    text << "\n\nYour order; a point is a tile that no block computes:\n";
+    for (int64_t row = 0; row < m; ++row) {
+      for (int64_t col = 0; col < n; ++col) {
+        int64_t block = 0;
+        while (block < blocks() && (tile(block).m != row || tile(block).n != col)) ++block;
+        text << std::setw(4) << (block < blocks() ? std::to_string(block) : ".");
+      }
+      if (row + 1 < m) text << "\n";
+    }
+    return text.str();
+  }
+};
+
+std::string words(const TileIndex& t) { return "(" + std::to_string(t.m) + ", " + std::to_string(t.n) + ")"; }
+
+// Every tile has one block.
+void require_once(const Coach& coach, const Grid& grid) {
+  std::set<std::pair<int64_t, int64_t>> seen;
+  for (int64_t block = 0; block < grid.blocks(); ++block) {
+    const TileIndex tile = grid.tile(block);
+    const int64_t last = grid.m % grid.group_m;
+    const std::string which = grid.words() + ": block " + std::to_string(block) + " gets tile " + words(tile);
+    const std::string ragged = last ? " Rows in the last group: " + std::to_string(last) + "." : "";
+    if (!grid.has(tile)) coach.require(false, which + ", which does not exist." + ragged + grid.table());
+    if (!seen.emplace(tile.m, tile.n).second) coach.require(false, which + ", as a block before it did." + ragged + grid.table());
+  }
+}
+
+// The first blocks need few rows of A's tiles and few columns of B's.
+void require_shared(const Coach& coach, const Grid& grid, int64_t blocks, size_t enough) {
+  std::set<int64_t> rows, cols;
+  for (int64_t block = 0; block < blocks; ++block) rows.insert(grid.tile(block).m), cols.insert(grid.tile(block).n);
+  const size_t are = rows.size() + cols.size();
+  const auto loads = [&](size_t panels) { return std::to_string(panels * static_cast<size_t>(grid.n)); };
+  if (are > enough)
+    coach.require(false, grid.words() + ": the first " + std::to_string(blocks) + " blocks need, of A's rows of tiles, " +
+                             std::to_string(rows.size()) + ", and of B's columns of tiles " + std::to_string(cols.size()) +
+                             ".\nWith " + std::to_string(grid.n) + " tiles along k these are " + loads(are) + " tiles to load. " +
+                             loads(enough) + " are enough: which shape should these blocks have?" + grid.table());
+}
+
+// Group by group, and in each column by column. Up or down in a column is the same for what is shared.
+void require_groups(const Coach& coach, const Grid& grid, int64_t block) {
+  const TileIndex tile = grid.tile(block);
+  const int64_t group = block / (grid.group_m * grid.n), first = group * grid.group_m;
+  const int64_t rows = std::min(grid.group_m, grid.m - first), col = (block - first * grid.n) / rows;
+  const std::string which = grid.words() + ": block " + std::to_string(block) + " gets tile " + words(tile);
+  const std::string table = grid.blocks() < 100 ? grid.table() : "";
+  if (tile.m < first || tile.m >= first + rows)
+    coach.require(false, which + ", but it belongs to group " + std::to_string(group) + ", rows " + std::to_string(first) + " to " +
+                             std::to_string(first + rows - 1) + "." + table);
+  if (tile.n != col)
+    coach.require(false, which + ", but it belongs to column " + std::to_string(col) +
+                             ": the group's blocks complete a column before they begin the next one." + table);
+}
+
+}  // namespace
+
+void check(Coach& coach) {
+  coach.lesson("steps/05_l2_swizzle/README.md, \"Walk\"");
+  coach.multiply<float, float>({96, 80, 16}, gemm);  // two whole groups
+  coach.run("the order of the blocks, on the host", [&] {
+    require_once(coach, {5, 7, 2});  // as in the README
+    for (int64_t m = 1; m <= 9; ++m)
+      for (int64_t n = 1; n <= 7; ++n)
+        for (int64_t group_m = 1; group_m <= 5; ++group_m) require_once(coach, {m, n, group_m});
+    require_shared(coach, {9, 9, 3}, 9, 6);
+    require_shared(coach, {9, 9, 4}, 16, 8);
+    require_shared(coach, {8, 7, 6}, 36, 12);
+    for (int64_t m = 1; m <= 9; ++m)
+      for (int64_t n = 1; n <= 7; ++n)
+        for (int64_t group_m = 1; group_m <= 5; ++group_m)
+          for (int64_t block = 0; block < m * n; ++block) require_groups(coach, {m, n, group_m}, block);
+    for (const int64_t block : {int64_t{0}, int64_t{123'456'789}, int64_t{1'999'999'999}})
+      require_groups(coach, {40'003, 50'000, 16}, block);
+  });
+
+  for (const Case& c : {Case{144, 144, 9}, Case{128, 48, 8}, Case{37, 101, 23}, Case{1, 70, 150}, Case{70, 1, 9}})
+    coach.multiply<float, float>(c, gemm);
+  coach.multiply<float, float>({.m = 65, .n = 33, .k = 17, .padding = 3}, gemm);
+}
+
+}  // namespace exercise

@@ -1,0 +1,178 @@
+#include <algorithm>
+#include <vector>
+
+#include "common/exercise/coach.h"
+
+namespace exercise {
+
+// As in gemm.cuh.
+struct Tile {
+  int block_m, block_n, block_k, warp_m, warp_n, num_stages;
+};
+struct Gpu {
+  int sms, threads_per_sm, blocks_per_sm, registers_per_sm, shared_bytes_per_sm, shared_bytes_per_block;
+};
+struct Problem {
+  std::int64_t m, n, k;
+  std::string type, layout, gpu, when;
+};
+bool is_legal(const Tile& t, const Gpu& gpu);
+int blocks_per_sm(const Tile& t, const Gpu& gpu);
+std::int64_t blocks_of_busiest_sm(const Tile& t, std::int64_t m, std::int64_t n, const Gpu& gpu);
+std::string key(const Problem& p);
+Tile best_tile(std::int64_t m, std::int64_t n, std::int64_t k, const Gpu& gpu);
+void gemm(Matrix<const float> A, Matrix<const float> B, Matrix<float> C);
+
+namespace {
+
+struct Named {
+  std::string name;
+  Gpu gpu;
+};
+const std::vector<Named> kGpus = {
+    {"an H200", {132, 2048, 32, 65536, 233472, 232448}},
+    {"an RTX 4090", {128, 1536, 24, 65536, 102400, 101376}},
+    {"a GPU with 98,304 bytes of shared memory for a block, 196,608 an SM", {7, 2048, 16, 65536, 196608, 98304}},
+    {"a GPU with 1,024 threads and many registers an SM", {10, 1024, 32, 1 << 20, 1 << 20, 1 << 18}}};
+const std::vector<Tile> kLegal = {{256, 128, 64, 64, 64, 3}, {192, 128, 64, 48, 64, 3}, {160, 128, 64, 80, 32, 3},
+                                  {128, 128, 64, 64, 64, 3}, {128, 128, 64, 64, 32, 4}, {128, 64, 128, 64, 32, 3},
+                                  {64, 64, 128, 32, 32, 4},  {32, 32, 64, 16, 16, 6},   {128, 128, 32, 16, 32, 2},
+                                  {16, 16, 32, 16, 16, 1},   {96, 64, 32, 48, 32, 2},   {256, 256, 64, 64, 64, 3}};
+
+std::string text(const Tile& t) {
+  return std::to_string(t.block_m) + "x" + std::to_string(t.block_n) + "x" + std::to_string(t.block_k) + " warp " +
+         std::to_string(t.warp_m) + "x" + std::to_string(t.warp_n) + " s" + std::to_string(t.num_stages);
+}
+int threads(const Tile& t) { return 32 * (t.block_m / t.warp_m) * (t.block_n / t.warp_n); }
+int shared(const Tile& t) { return 2 * t.num_stages * t.block_k * (t.block_m + t.block_n); }
+int registers(const Tile& t) { return t.warp_m * t.warp_n / 32 + (t.warp_m + t.warp_n) / 2 + 24; }
+
+void check_legal(const Coach& coach) {
+  const auto ask = [&](const Tile& t, const Named& on, bool expected, const std::string& why) {
+    const bool got = is_legal(t, on.gpu);
+    coach.require(got == expected, "is_legal() of the tile " + text(t) + " on " + on.name + " is " + (got ? "true" : "false") +
+                                       ", expected " + (expected ? "true" : "false") + ": " + why + ".");
+  };
+  for (const Named& on : kGpus)
+    for (const Tile& t : kLegal) {
+      const bool fits = shared(t) <= on.gpu.shared_bytes_per_block;
+      ask(t, on, fits,
+          "a block needs " + std::to_string(shared(t)) + " bytes of shared memory, and may ask for " +
+              std::to_string(on.gpu.shared_bytes_per_block) + (fits ? "; the rest holds too" : ""));
+    }
+  const Named& h200 = kGpus[0];
+  ask({144, 128, 64, 144, 32, 3}, h200, false, "a thread needs 256 registers, and has at most 255");
+  ask({256, 128, 128, 64, 64, 3}, h200, false, "a block needs 294912 bytes of shared memory, and may ask for 232448");
+  ask({256, 256, 32, 32, 32, 2}, h200, false, "it has 2,048 threads, and a block has at most 1,024");
+  ask({128, 128, 64, 48, 64, 3}, h200, false, "parts of 48 rows do not tile 128 rows");
+  ask({128, 128, 64, 64, 48, 3}, h200, false, "parts of 48 columns do not tile 128 columns");
+  ask({128, 128, 64, 8, 64, 3}, h200, false, "a fragment has 16 rows, and a warp's part has 8");
+  ask({128, 128, 64, 64, 8, 3}, h200, false, "a fragment has 16 columns, and a warp's part has 8");
+  ask({128, 128, 48, 64, 64, 3}, h200, false, "two sets of fragments want 32, 64, 96 ... along k, not 48");
+}
+
+void check_blocks(const Coach& coach) {
+  for (const Named& on : kGpus)
+    for (const Tile& t : kLegal) {
+      if (shared(t) > on.gpu.shared_bytes_per_block) continue;
+      const int expected = std::min(
+          std::min(on.gpu.blocks_per_sm, on.gpu.threads_per_sm / threads(t)),
+          std::min(on.gpu.registers_per_sm / (threads(t) * registers(t)), on.gpu.shared_bytes_per_sm / (shared(t) + 1024)));
+      const int got = blocks_per_sm(t, on.gpu);
+      coach.require(got == expected, "blocks_per_sm() of the tile " + text(t) + " on " + on.name + " is " + std::to_string(got) +
+                                         ", expected " + std::to_string(expected) + ". A block has " + std::to_string(threads(t)) +
+                                         " threads, each of which takes " + std::to_string(registers(t)) + " registers,\nand " +
+                                         std::to_string(shared(t)) + " bytes of shared memory. An SM has " +
+                                         std::to_string(on.gpu.threads_per_sm) + " threads, " +
+                                         std::to_string(on.gpu.registers_per_sm) + " registers, " +
+                                         std::to_string(on.gpu.shared_bytes_per_sm) + " bytes\nand room for " +
+                                         std::to_string(on.gpu.blocks_per_sm) + " blocks.");
+    }
+}
+
+void check_busiest(const Coach& coach) {
+  const Gpu& h200 = kGpus[0].gpu;
+  const std::int64_t large = std::int64_t{1} << 22;
+  for (const Tile& t : kLegal)
+    for (const auto& [m, n] : {std::pair{std::int64_t{1536}, std::int64_t{1536}},
+                               {4096, 4096},
+                               {4097, 4096},
+                               {4096, 4097},
+                               {1, 1},
+                               {8, 4096},
+                               {2112, 1024},
+                               {large, large}}) {
+      const std::int64_t down = m / t.block_m + (m % t.block_m > 0), across = n / t.block_n + (n % t.block_n > 0);
+      const std::int64_t expected = down * across / h200.sms + (down * across % h200.sms > 0);
+      const std::int64_t got = blocks_of_busiest_sm(t, m, n, h200);
+      coach.require(got == expected,
+                    "blocks_of_busiest_sm() of the tile " + text(t) + " for a C of " + std::to_string(m) + " x " +
+                        std::to_string(n) + " on an H200 is " + std::to_string(got) + ", expected " + std::to_string(expected) +
+                        ".\nThere are " + std::to_string(down * across) +
+                        " blocks for 132 SMs. Blocks at the edge of C count too, and so does what is left in the end.");
+    }
+}
+
+void check_key(const Coach& coach) {
+  const Problem base = {1, 23, 4, "f16", "nn", "NVIDIA H200", "2026-11-22"};
+  std::vector<std::pair<std::string, Problem>> others;
+  const auto other = [&](const char* what, auto change) {
+    others.emplace_back(what, base);
+    change(others.back().second);
+  };
+  other("m", [](Problem& p) { p.m = 2; });
+  other("n", [](Problem& p) { p.n = 24; });
+  other("k", [](Problem& p) { p.k = 5; });
+  other("the type", [](Problem& p) { p.type = "bf16"; });
+  other("the layout", [](Problem& p) { p.layout = "nt"; });
+  other("the GPU", [](Problem& p) { p.gpu = "NVIDIA A100"; });
+  other("m and n, which are exchanged", [](Problem& p) { std::swap(p.m, p.n); });
+  other("n and k, which are exchanged", [](Problem& p) { std::swap(p.n, p.k); });
+  other("m and n: 12 x 3 is not 1 x 23", [](Problem& p) { p.m = 12, p.n = 3; });
+  other("n and k: 2 x 34 is not 23 x 4", [](Problem& p) { p.n = 2, p.k = 34; });
+  other("n and k: 24 x 3 has the same sum as 23 x 4", [](Problem& p) { p.n = 24, p.k = 3; });
+  other("n and k: 46 x 2 has as many products as 23 x 4", [](Problem& p) { p.n = 46, p.k = 2; });
+  for (const auto& [what, p] : others)
+    coach.require(key(p) != key(base), "Two problems have the same key, \"" + key(base) + "\". They differ in " + what +
+                                           ".\nThe best tile of the one may be slow for the other, or impossible.");
+  Problem later = base;
+  later.when = "2026-11-23";
+  coach.require(key(later) == key(base), "A day later the same problem has another key: \"" + key(base) + "\", then \"" +
+                                             key(later) + "\".\nSo what was found yesterday is never found again.");
+}
+
+void check_best(const Coach& coach) {
+  // What lesson 06 has measured on an H200, and the model agrees; but for 256³, which is what the model expects there.
+  const std::vector<std::pair<std::int64_t, Tile>> best = {{4096, {256, 128, 64, 64, 64, 3}}, {3072, {192, 128, 64, 48, 64, 3}},
+                                                           {2048, {256, 128, 64, 64, 64, 3}}, {1536, {160, 128, 64, 80, 32, 3}},
+                                                           {1024, {128, 64, 128, 64, 32, 3}}, {640, {64, 64, 128, 32, 32, 4}},
+                                                           {256, {32, 32, 64, 16, 16, 6}}};
+  for (const auto& [size, expected] : best) {
+    const Tile got = best_tile(size, size, size, kGpus[0].gpu);
+    coach.require(text(got) == text(expected), "best_tile() of " + std::to_string(size) + "³ on an H200 is " + text(got) +
+                                                   ", expected " + text(expected) + ", as the model says of the candidates.");
+  }
+}
+
+}  // namespace
+
+void check(Coach& coach) {
+  coach.lesson("steps/06_autotune/README.md, \"Walk\"");
+  check_legal(coach);
+  check_blocks(coach);
+  check_busiest(coach);
+  check_key(coach);
+  check_best(coach);
+
+  for (const Case& c : {Case{64, 64, 16}, Case{37, 70, 9}, Case{1, 40, 20}, Case{1, 1, 1}}) coach.multiply<float, float>(c, gemm);
+  coach.multiply<float, float>({.m = 35, .n = 45, .k = 10, .padding = 3}, gemm);
+  const Counts counts = coach.multiply<float, float>({96, 160, 8}, gemm);
+  for ([[maybe_unused]] const auto& launch : counts.launches(1, "One kernel computes C.")) {
+    const std::string blocks = std::to_string(launch.grid.x) + " blocks of " + std::to_string(launch.block.x) + " threads";
+    coach.require(blocks == "15 blocks of 128 threads",
+                  "For 96 x 160 x 8 gemm() starts " + blocks +
+                      ", expected 15 blocks of 128 threads: 3 x 5 tiles of 32 x 32, with 2 x 2 warps each.");
+  }
+}
+
+}  // namespace exercise

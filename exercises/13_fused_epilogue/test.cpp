@@ -1,0 +1,39 @@
+#include "common/exercise/coach.h"
+
+namespace exercise {
+
+void gemm(Matrix<const __half> A, Matrix<const __half> B, Matrix<__half> C, const __half* bias);
+
+void check(Coach& coach) {
+  coach.lesson("steps/07_fused_leaky_relu/README.md, \"Walk\"");
+  const harness::Epilogue epilogue = {harness::kActivation<gemm::LeakyRelu>, true};
+  const auto multiply = [&](Case c) {
+    c.epilogue = epilogue;
+    return coach.multiply(c, harness::kDType<__half>, harness::kDType<__half>,
+                          [](const Operands& o) { gemm(o.A<__half>(), o.B<__half>(), o.C<__half>(), o.bias<__half>()); });
+  };
+
+  const auto zero = [](std::int64_t, std::int64_t) { return 0; };
+  multiply({.m = 32,
+            .n = 32,
+            .k = 32,
+            .a = zero,
+            .what = "A is all zeros, so C is LeakyReLU(bias)",
+            .hint = "Each column has a bias of its own. Which bias does this element get? What does LeakyReLU make of it if it is "
+                    "below 0?"});
+  for (Case c : {Case{32, 32, 32}, Case{64, 96, 16}, Case{64, 32, 40}, Case{33, 31, 29}, Case{37, 70, 45}, Case{1, 40, 70},
+                 Case{40, 1, 7}, Case{1, 1, 1}}) {
+    c.hint = "C is LeakyReLU(A · B + bias): the bias comes first, and all of it is in float until one rounding in the end.";
+    multiply(c);
+  }
+  multiply({.m = 35, .n = 45, .k = 50, .padding = 3});
+
+  const Counts counts = multiply({.m = 64, .n = 64, .k = 64});
+  counts.launches(1, "A second kernel reads all of C again. The sums are still in registers here: finish them in this kernel.");
+  constexpr double kTiles = 2 * 64. * 64 * 64 * (1. / 32 + 1. / 32), kBias = 4 * 8 * 64;
+  counts.at_most(stored(2 * 64 * 64), 1, "Each element of C is stored once, when it is finished.")
+      .at_most(loaded(kTiles + kBias), 1,
+               "Beside the tiles a warp loads 32 elements of the bias, once. Who reads C, or loads a bias more than once?");
+}
+
+}  // namespace exercise

@@ -1,0 +1,100 @@
+#include <vector>
+
+#include "common/device/device.cuh"
+#include "common/exercise/coach.h"
+
+namespace exercise {
+
+void row_sums(Matrix<const float> A, float* sums);
+void gemm(Matrix<const float> A, Matrix<const float> B, Matrix<float> C);
+void column_sums(Matrix<const float> A, float* sums);
+
+namespace {
+
+// Whole numbers that nobody can guess: in whatever order they are added, the sum is the same.
+float element(std::int64_t row, std::int64_t col) { return static_cast<float>((row * 37 + col * 101 + row * col % 13) % 61 - 30); }
+
+// Calls `sums_of` with a matrix and `count` sums, which are `before` at first, and compares. `along_rows`: a sum for each row.
+Counts sums(const Coach& coach, const char* name, void (*sums_of)(Matrix<const float>, float*), std::int64_t rows,
+            std::int64_t cols, bool along_rows, std::int64_t padding = 0) {
+  const std::string what = std::string(name) + " of " + std::to_string(rows) + " x " + std::to_string(cols) + " in f32" +
+                           (padding ? ", rows " + std::to_string(padding) + " elements longer than what they hold" : "");
+  return coach.run(what, [&] {
+    const std::int64_t stride = cols + padding;
+    std::vector<float> values(static_cast<std::size_t>(rows * stride), 1e6f);
+    std::vector<float> expected(static_cast<std::size_t>(along_rows ? rows : cols), along_rows ? 0.0f : 5.0f);
+    const std::vector<float> before = expected;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t col = 0; col < cols; ++col) {
+        values[static_cast<std::size_t>(row * stride + col)] = element(row, col);
+        expected[static_cast<std::size_t>(along_rows ? row : col)] += element(row, col);
+      }
+    }
+    const device::Buffer<float> a(values, "A");
+    device::Buffer<float> result(expected.size(), "sums");
+    if (!along_rows) result.upload(before.data(), before.size());
+    sums_of({a.data(), rows, cols, stride, 1}, result.data());
+    device::synchronize();
+    const std::vector<float> got = result.download();
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      if (got[i] != expected[i])
+        throw NotYet{"The result is wrong: sums[" + std::to_string(i) + "] is " + std::to_string(got[i]) + ", expected " +
+                     std::to_string(expected[i]) + (along_rows ? "." : ". Before the call it was 5.")};
+    }
+  });
+}
+
+Figure atomics(double of) {
+  return {"atomic additions of a warp, as a multiple of what is needed",
+          [](const interpreter::Counters& c) { return static_cast<double>(c.global_atomic.requests + c.shared_atomic.requests); },
+          [of](const interpreter::Counters&) { return of; }};
+}
+Figure copies(double of) {
+  return {"copies by cp.async, as a multiple of what is needed",
+          [](const interpreter::Counters& c) { return static_cast<double>(c.copy_read.requests); },
+          [of](const interpreter::Counters&) { return of; }};
+}
+
+}  // namespace
+
+void check(Coach& coach) {
+  coach.lesson("steps/02_tiled/README.md, \"Walk\": two barriers, and docs/interpreter.md, \"The checks\": racecheck");
+  for (const auto& [rows, cols] : {std::pair{1, 256}, std::pair{3, 1000}, std::pair{5, 33}, std::pair{2, 1}})
+    sums(coach, "row_sums", row_sums, rows, cols, true);
+  sums(coach, "row_sums", row_sums, 4, 300, true, 5);
+  sums(coach, "row_sums", row_sums, 8, 1024, true)
+      .at_least(loaded(8 * 1024 * 4), 1, "The sums are sums of A's elements: a kernel has to read them.")
+      .at_most(global_loads(8 * 1024 / 32), 1, "The 256 threads load a row together, 32 neighbours a warp.")
+      .at_most(
+          shared_loads(8 * 32), 1.5,
+          "A round of the loop halves what is left: 128 additions in 4 warps, 64 in 2, 32 in one. Mend it without giving all of\n"
+          "the additions to one thread.")
+      .at_most(atomics(8), 1, "An atomic puts all threads in a row. The mistake can be mended without one.");
+
+  coach.lesson("steps/04_pipelined_num_stages/README.md, \"Walk\": one barrier per tile says two things");
+  for (const Case& c : {Case{16, 16, 16}, Case{16, 16, 32}, Case{16, 16, 96}, Case{33, 31, 60}, Case{1, 20, 70}, Case{20, 1, 7}})
+    coach.multiply<float, float>(c, gemm);
+  coach.multiply<float, float>({.m = 18, .n = 35, .k = 50, .padding = 3}, gemm);
+  constexpr double kLoads = 2 * 2 * 8 * 4 * 2;  // blocks, warps, tiles along k, A and B
+  coach.multiply<float, float>({32, 32, 64}, gemm)
+      .at_least(copies(kLoads), 1, "The tiles are copied in the background, by cp.async. Mend it without giving that up.")
+      .at_most(global_loads(kLoads), 1, "Each tile is copied once.")
+      .at_most(atomics(1), 0, "No atomic is needed: each thread has an element of C of its own.");
+
+  coach.lesson("docs/interpreter.md, \"The checks\": racecheck");
+  for (const auto& [rows, cols] : {std::pair{32, 64}, std::pair{64, 64}, std::pair{100, 70}, std::pair{33, 1}, std::pair{1, 65}})
+    sums(coach, "column_sums", column_sums, rows, cols, false);
+  sums(coach, "column_sums", column_sums, 70, 66, false, 3);
+  const Counts last = sums(coach, "column_sums", column_sums, 128, 128, false);
+  last.at_least(loaded(128 * 128 * 4), 1, "The sums are sums of A's elements: a kernel has to read them.")
+      .at_most(global_loads(128 * 128 / 32), 1.05, "Each element of A is loaded once, 32 neighbours of a row by a warp.")
+      .at_most(atomics(4 * 128 / 32), 1, "A strip has its sum in a register. How often must it add to sums[col]? Once.");
+#ifdef COURSE_ON_INTERPRETER
+  const dim3 grid = last.launches(1, "All strips are added up by one kernel.").front().grid;
+  coach.require(grid.x * grid.y * grid.z >= 8,
+                "column_sums of 128 x 128 are 4 strips of 32 rows and 2 of 64 columns, 8 blocks that work at the\n"
+                "same time. Your launch has fewer. Keep the strips: let them add to one place without a race.");
+#endif
+}
+
+}  // namespace exercise

@@ -1,0 +1,43 @@
+#include "common/exercise/coach.h"
+
+namespace exercise {
+
+void gemm(Matrix<const __half> A, Matrix<const __half> B, Matrix<float> C);
+
+void check(Coach& coach) {
+  coach.lesson("steps/06_autotune/README.md, \"Predict\", and docs/glossary.md, \"wave\"");
+  constexpr const char* kParts =
+      "A warp multiplies the slices of its warp_k alone. Are all kWarpsK parts of each element's sum added up?";
+  for (const Case& c :
+       {Case{8, 64, 256}, Case{8, 32, 128}, Case{16, 72, 136}, Case{1, 80, 64}, Case{20, 40, 200}, Case{8, 8, 16}}) {
+    Case hinted = c;
+    hinted.hint = kParts;
+    coach.multiply<__half, float>(hinted, gemm);
+  }
+  // Rows of A and of B begin at multiples of 8 elements: k and the padding together are one, and n and the padding.
+  coach.multiply<__half, float>({.m = 5, .n = 35, .k = 75, .padding = 5}, gemm);
+  coach.multiply<__half, float>({.m = 33, .n = 1, .k = 9, .padding = 7}, gemm);
+
+  // The same as (8 x 4096) · (4096 x 4096) on 132 SMs: about 31 columns for each SM.
+  constexpr double kN = 256, kK = 256;
+  coach.multiply<__half, float>({8, 256, 256}, gemm)
+      .at_least(mma(kN / 16 * kK / 16), 1, "The tensor core should multiply all of it.")
+      .at_most(mma(kN / 8 * kK / 16), 1,
+               "A has 8 rows, and mma.sync multiplies 16 at once. With how many rows of zeros does a block multiply besides?")
+      .at_least_blocks(
+          256 / 32,
+          "4096 columns for 132 SMs are 31 for each. How many blocks does a tile of kBlockN columns give at n = 4096?\n"
+          "The other SMs have nothing to do. This problem is a part of it: with 32 columns for a block it has 8 blocks.")
+      .at_least_warps(
+          4 * 256 / 32,
+          "With one block on an SM, its warps are all that the SM has. It has four schedulers, and a scheduler without a\n"
+          "warp does nothing. What can four warps share if a tile is as small as a fragment or two?")
+      .at_most(
+          loaded(2 * kK * kN), 1.5,
+          "Most of it is B, and each element of B is used for 8 rows only. Is every byte of B loaded once? A is loaded again by\n"
+          "each block: do its 8 rows stay few against the columns of B?");
+
+  coach.multiply_on_gpu<__half, float>({8, 4096, 4096}, gemm);
+}
+
+}  // namespace exercise

@@ -1,0 +1,159 @@
+#include <array>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/exercise/coach.h"
+
+namespace exercise {
+
+using TileSize = std::array<int, 2>;
+
+std::int64_t tile_count(std::int64_t m, std::int64_t n, TileSize tile);
+std::int64_t wave_count(std::int64_t tiles, int sms, int blocks_per_sm);
+double last_wave(std::int64_t tiles, int sms, int blocks_per_sm);
+std::int64_t busiest_sm(std::int64_t m, std::int64_t n, TileSize tile, int sms);
+int choose(std::int64_t m, std::int64_t n, int sms, const std::vector<TileSize>& candidates);
+void gemm(Matrix<const __half> A, Matrix<const __half> B, Matrix<float> C, int sms);
+
+namespace {
+
+struct Shape {
+  std::int64_t m, n;
+};
+using Sizes = std::vector<TileSize>;
+
+// What the functions have to find, by counting in place of dividing.
+std::int64_t counted_tiles(const Shape& c, TileSize tile) {
+  std::int64_t down = 0, across = 0;
+  for (std::int64_t m = 0; m < c.m; m += tile[0]) ++down;
+  for (std::int64_t n = 0; n < c.n; n += tile[1]) ++across;
+  return down * across;
+}
+struct Waves {
+  std::int64_t count = 0, in_last = 0;
+};
+Waves counted_waves(std::int64_t tiles, std::int64_t places) {
+  Waves waves;
+  for (; tiles > 0; tiles -= places) ++waves.count, waves.in_last = tiles;
+  return waves;
+}
+std::int64_t counted_elements(const Shape& c, TileSize tile, int sms) {
+  const std::int64_t tiles = counted_tiles(c, tile);
+  std::int64_t of_first_sm = 0;
+  for (std::int64_t i = 0; i < tiles; i += sms) of_first_sm += tile[0] * tile[1];
+  return of_first_sm;
+}
+int best_of(const Shape& c, int sms, const Sizes& candidates) {
+  std::size_t best = 0;
+  const auto rank = [&](std::size_t i) {
+    return std::pair(counted_elements(c, candidates[i], sms), -candidates[i][0] * candidates[i][1]);
+  };
+  for (std::size_t i = 1; i < candidates.size(); ++i)
+    if (rank(i) < rank(best)) best = i;
+  return static_cast<int>(best);
+}
+
+std::string words(std::int64_t x) { return std::to_string(x); }
+std::string words(double x) { return std::to_string(x); }
+std::string words(TileSize tile) { return "{" + words(std::int64_t{tile[0]}) + ", " + words(std::int64_t{tile[1]}) + "}"; }
+std::string words(const Sizes& candidates) {
+  std::string text = "{";
+  for (const TileSize& tile : candidates) text += (text.size() > 1 ? ", " : "") + words(tile);
+  return text + "}";
+}
+
+const Sizes kOffered = {{256, 128}, {128, 128}, {128, 64}, {64, 64}};
+
+void check_formulas(const Coach& coach) {
+  const auto expect = [&](const std::string& call, auto found, auto expected, const std::string& why) {
+    const auto difference = static_cast<double>(found) - static_cast<double>(expected);
+    coach.require(std::abs(difference) < 1e-9, call + " is " + words(found) + ", should be " + words(expected) + ".\n" + why);
+  };
+  const std::vector<Shape> shapes = {{2048, 3072}, {2048, 768}, {4096, 11008}, {4096, 4096}, {1000, 3000},
+                                     {1, 50257},   {300, 1},    {256, 129},    {1, 1},       {40000000, 3000000}};
+  for (const Shape& c : shapes)
+    for (const TileSize& tile : kOffered) {
+      const std::string of = "(" + words(c.m) + ", " + words(c.n) + ", " + words(tile);
+      expect("tile_count" + of + ")", tile_count(c.m, c.n, tile), counted_tiles(c, tile),
+             "Tiles lie beside each other and below each other. A tile that sticks out of C counts as well.");
+    }
+  for (const int sms : {132, 108, 128, 1, 7})
+    for (const int blocks_per_sm : {1, 2, 8})
+      for (const std::int64_t tiles : {384, 192, 264, 132, 265, 1, 1024, 100000}) {
+        const std::string of =
+            "(" + words(tiles) + ", " + words(std::int64_t{sms}) + ", " + words(std::int64_t{blocks_per_sm}) + ")";
+        const Waves waves = counted_waves(tiles, std::int64_t{sms} * blocks_per_sm);
+        expect("wave_count" + of, wave_count(tiles, sms, blocks_per_sm), waves.count,
+               "All SMs together hold sms * blocks_per_sm blocks at the same time. Blocks that are left over make one more wave.");
+        expect("last_wave" + of, last_wave(tiles, sms, blocks_per_sm), static_cast<double>(waves.in_last) / (sms * blocks_per_sm),
+               "How many blocks have the waves before the last one taken? The rest share the places of all SMs. A full wave is 1.");
+      }
+  for (const Shape& c : shapes)
+    for (const TileSize& tile : kOffered)
+      for (const int sms : {132, 108, 128, 1000})
+        if (c.m < 1000000)
+          expect(
+              "busiest_sm(" + words(c.m) + ", " + words(c.n) + ", " + words(tile) + ", " + words(std::int64_t{sms}) + ")",
+              busiest_sm(c.m, c.n, tile, sms), counted_elements(c, tile, sms),
+              "If tiles are dealt out like cards, how many does the SM get that gets most? Each tile has rows * columns elements.");
+}
+
+void check_choice(const Coach& coach) {
+  const std::vector<Sizes> offers = {
+      kOffered, {{64, 64}, {128, 64}, {128, 128}, {256, 128}}, {{128, 64}}, {{32, 32}, {16, 32}, {192, 128}}};
+  for (const Shape& c : {Shape{2048, 3072}, {2048, 2048}, {2048, 768}, {4096, 4096}, {1024, 1024}, {512, 30522}, {8, 4096}, {1, 1}})
+    for (const int sms : {132, 108, 128, 46})
+      for (const Sizes& offered : offers) {
+        const int found = choose(c.m, c.n, sms, offered), expected = best_of(c, sms, offered);
+        const std::string call =
+            "choose(" + words(c.m) + ", " + words(c.n) + ", " + words(std::int64_t{sms}) + ", " + words(offered) + ")";
+        coach.require(found >= 0 && found < static_cast<int>(offered.size()),
+                      call + " is " + words(std::int64_t{found}) + ": candidates have numbers from 0 to " +
+                          words(static_cast<std::int64_t>(offered.size()) - 1) + ".");
+        const auto at_most = [&](int i) {
+          const TileSize tile = offered[static_cast<std::size_t>(i)];
+          return words(tile) + " gives the busiest SM " + words(counted_elements(c, tile, sms)) + " elements";
+        };
+        coach.require(found == expected,
+                      call + " is " + words(std::int64_t{found}) + ", should be " + words(std::int64_t{expected}) + ".\n" +
+                          at_most(found) + ", " + at_most(expected) +
+                          ".\nThe fewest win. If several candidates have as few, the largest of these tiles wins.");
+      }
+}
+
+}  // namespace
+
+void check(Coach& coach) {
+  coach.lesson("steps/06_autotune/README.md, \"Picture\", and docs/glossary.md, \"wave\"");
+  check_formulas(coach);
+  check_choice(coach);
+
+  const auto multiply = [&](const Case& c, int sms) {
+    const Counts counts = coach.multiply(c, harness::DType::kF16, harness::DType::kF32,
+                                         [sms](const Operands& o) { gemm(o.A<__half>(), o.B<__half>(), o.C<float>(), sms); });
+    const TileSize tile = kOffered[static_cast<std::size_t>(best_of({c.m, c.n}, sms, kOffered))];
+    for (const auto& launch : counts.launches(1, "One launch computes all tiles.")) {
+      const std::int64_t blocks = std::int64_t{launch.grid.x} * launch.grid.y * launch.grid.z,
+                         tiles = counted_tiles({c.m, c.n}, tile);
+      coach.require(blocks == tiles, "The result is right, but the kernel has " + words(blocks) + " blocks. For C of " +
+                                         words(c.m) + " x " + words(c.n) + " on " + words(std::int64_t{sms}) +
+                                         " SMs the best tile is " + words(tile) + ", and that makes " + words(tiles) +
+                                         ".\nDoes gemm() ask choose(), for this shape and this GPU?");
+    }
+  };
+  multiply({1, 72, 40}, 132);
+  // 256 x 256 on GPUs so small that each candidate is the best for one of them.
+  for (const int sms : {2, 4, 3, 16}) multiply({256, 256, 40}, sms);
+  for (const int sms : {1, 5}) multiply({200, 136, 72}, sms);
+  // Rows of A and of B begin at multiples of 8 elements: k and the padding together are one, and n and the padding.
+  multiply({.m = 65, .n = 131, .k = 67, .padding = 5}, 6);
+  multiply({.m = 1, .n = 66, .k = 130, .padding = 6}, 132);
+  multiply({.m = 70, .n = 1, .k = 9, .padding = 7}, 132);
+
+  coach.multiply_on_gpu<__half, float>({2048, 3072, 768},
+                                       [](Matrix<const __half> A, Matrix<const __half> B, Matrix<float> C) { gemm(A, B, C, 132); });
+}
+
+}  // namespace exercise

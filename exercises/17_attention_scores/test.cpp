@@ -1,0 +1,61 @@
+#include <string>
+#include <utility>
+
+#include "common/exercise/coach.h"
+
+namespace exercise {
+
+void scores(Matrix<const __half> Q, Matrix<const __half> K, Matrix<__half> S);
+
+namespace {
+
+// Scores of so many heads, queries and keys.
+Heads heads(std::int64_t count, std::int64_t queries, std::int64_t keys, std::int64_t padding, std::string hint) {
+  Heads h;
+  h.each = {.m = queries, .n = keys, .k = 128, .layout = "nt", .padding = padding, .hint = std::move(hint)};
+  h.count = count;
+  h.c_beside = false;
+  h.factor = 0.08838834764831845;  // 1 / sqrt(128)
+  h.names = "QKS";
+  return h;
+}
+
+}  // namespace
+
+void check(Coach& coach) {
+  coach.lesson("steps/07_fused_leaky_relu/README.md, and common/gemm/matrix.h");
+  coach.multiply_heads<__half, __half>(
+      heads(1, 64, 64, 0,
+            "There is one head only. Is the sum divided by the square root of 128, about 11.3, before it is rounded to f16?"),
+      scores);
+  // The sums are 128 * 32 * 32, more than f16 can hold.
+  Heads large = heads(1, 16, 16, 0, "f16 ends at 65504. Is the sum divided before it is rounded to f16?");
+  large.each.a = large.each.b = [](std::int64_t, std::int64_t) { return 32; };
+  large.each.what = "Q and K are all 32";
+  coach.multiply_heads<__half, __half>(large, scores);
+
+  const std::string hint =
+      "Head h is columns 128 h to 128 h + 127 of Q and K, and rows h * queries to (h + 1) * queries - 1 of S. A row of Q is as "
+      "long "
+      "as\nall heads together, and longer with padding: Q.row_stride. The same goes for K.";
+  coach.multiply_heads<__half, __half>(heads(2, 64, 64, 0, hint), scores);
+  coach.multiply_heads<__half, __half>(heads(3, 37, 70, 8, hint), scores);
+  coach.multiply_heads<__half, __half>(heads(2, 1, 72, 0, hint), scores);
+  coach.multiply_heads<__half, __half>(heads(2, 80, 1, 16, hint), scores);
+
+  constexpr double kHeads = 2, kM = 128, kN = 64, kK = 128;
+  const Counts counts = coach.multiply_heads<__half, __half>(heads(2, 128, 64, 0, hint), scores);
+  counts.launches(1,
+                  "K need not be transposed first: in memory K row by row is K transposed column by column. And one launch has\n"
+                  "blocks enough for all heads, where a single head has too few.");
+  counts
+      .at_most(loaded(kHeads * (kM * kK * 2 * (kN / 64) + kN * kK * 2 * (kM / 64))), 1,
+               "A block of 64 x 64 scores loads 64 rows of the head's Q and 64 rows of its K, each once. Who loads more?")
+      .at_most(stored(kHeads * kM * kN * 2), 1, "A score is stored once, when it is scaled. S is most of what is moved here.")
+      .at_least(mma(kHeads * kM / 16 * kN / 8 * kK / 16), 1, "The tensor core should multiply all of it.")
+      .at_most(mma(kHeads * kM / 16 * kN / 8 * kK / 16), 1, "One mma.sync is enough for each piece of 16 x 8 x 16.");
+
+  coach.multiply_heads_on_gpu<__half, __half>(heads(4, 2048, 2048, 0, hint), scores);
+}
+
+}  // namespace exercise

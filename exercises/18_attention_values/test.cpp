@@ -1,0 +1,52 @@
+#include <string>
+#include <utility>
+
+#include "common/exercise/coach.h"
+
+namespace exercise {
+
+void values(Matrix<const __half> P, Matrix<const __half> V, Matrix<__half> O);
+
+namespace {
+
+// Values of so many heads, queries and keys.
+Heads heads(std::int64_t count, std::int64_t queries, std::int64_t keys, std::int64_t padding = 0) {
+  Heads h;
+  h.each = {
+      .m = queries,
+      .n = 128,
+      .k = keys,
+      .padding = padding,
+      .hint = "Head h is columns 128 h to 128 h + 127 of V and of O. Rows are O.row_stride apart in O, and V.row_stride in V."};
+  h.count = count;
+  h.a_beside = false;
+  h.names = "PVO";
+  return h;
+}
+
+}  // namespace
+
+void check(Coach& coach) {
+  coach.lesson("docs/roofline.md, \"Bytes\", and exercise 17");
+  // Rows of P begin at multiples of 8 elements: keys and the padding together are one, and the padding of V is the same.
+  for (const Heads& h : {heads(1, 64, 64), heads(2, 64, 64), heads(3, 37, 72, 8), heads(2, 1, 136), heads(2, 70, 8)})
+    coach.multiply_heads<__half, __half>(h, values);
+
+  // 16 rows are one tile, however many rows that has: what is loaded beyond P and V is P again.
+  constexpr double kHeads = 2, kM = 128, kN = 128, kK = 128;
+  const Counts few = coach.multiply_heads<__half, __half>(heads(2, 16, 128), values);
+  few.launches(1, "One launch has blocks enough for all heads, where a single head has too few.");
+  few.at_most(loaded(kHeads * (16 * kK * 2 + kN * kK * 2)), 1,
+              "The large operand is P: with 2048 tokens its rows have 2048 numbers, those of V and O have 128 for each head.\n"
+              "How many tiles lie beside each other in a head's O? Each of them reads the same rows of P.");
+  coach.multiply_heads<__half, __half>(heads(2, 128, 128), values)
+      .at_most(loaded(kHeads * (kM * kK * 2 + kN * kK * 2 * (kM / 64))), 1,
+               "Each block reads all of the head's V. With 64 rows of O for each block this would be 1. Who loads more?")
+      .at_least(mma(kHeads * kM / 16 * kN / 8 * kK / 16), 1, "The tensor core should multiply all of it.")
+      .at_most(mma(kHeads * kM / 16 * kN / 8 * kK / 16), 1, "One mma.sync is enough for each piece of 16 x 8 x 16.")
+      .at_most(stored(kHeads * kM * kN * 2), 1, "O is stored once, when its sums are complete. Who stores more?");
+
+  coach.multiply_heads_on_gpu<__half, __half>(heads(4, 2048, 2048), values);
+}
+
+}  // namespace exercise

@@ -1,0 +1,52 @@
+#include "common/exercise/coach.h"
+
+namespace exercise {
+
+void gemm(Matrix<const __half> A, Matrix<const __half> B, Matrix<__half> C);
+
+void check(Coach& coach) {
+  coach.lesson("steps/06_autotune/README.md, \"Picture\", and steps/03_tensor_core/README.md");
+  // Rows of A and columns of B begin at multiples of 8 elements: k and the padding together are one.
+  for (const Case& c : {Case{32, 64, 64, "nt"}, Case{40, 72, 328, "nt"}, Case{16, 33, 1000, "nt"}, Case{3, 5, 1544, "nt"},
+                        Case{1, 70, 777, "nt", 7}, Case{37, 1, 515, "nt", 5}, Case{3, 5, 9, "nt", 7}})
+    coach.multiply<__half, __half>(c, gemm);
+
+  // Each product occurs twice, the second time with the other sign, so C is 0. What parts lose is left.
+  constexpr int64_t kK = 1024, kHalf = kK / 2;
+  const auto number = [](int64_t k) { return k < kHalf ? k : (5 * k + 3) % kHalf; };
+  const auto sign = [](int64_t k) { return k < kHalf ? 1 : -1; };
+  const Case zero = {
+      .m = 32,
+      .n = 64,
+      .k = kK,
+      .layout = "nt",
+      .a = [=](int64_t row, int64_t k) { return 1 + static_cast<double>((number(k) * 37 + row * 101) % 1021) / 1024; },
+      .b = [=](int64_t k, int64_t col) { return sign(k) * (1 + static_cast<double>((number(k) * 53 + col * 97) % 1019) / 1024); },
+      .what = "512 products with plus, the same 512 with minus",
+      .hint =
+          "The sum grows to about 1000 on its way. A __half has 11 bits: near 1000 the next one is 0.5 away. A float is 0.00006\n"
+          "away. What is rounded to 16 bits before the sum is complete? And who says in which order parts are added?",
+      .same_bits = true};
+  constexpr int kParts = 4, kTiles = 1;
+  const Counts counts = coach.multiply<__half, __half>(zero, gemm);
+  const double operands = (32 + 64) * kK * 2, sums = kParts * 32 * 64 * 4;
+  counts
+      .at_most(loaded(operands + sums), 1,
+               "Together the blocks of a tile load its rows of A and its columns of B once, and each part of a sum is loaded once. "
+               "Which\n"
+               "part of k does each block need?")
+      .at_most(mma(32 / 16 * 64 / 8 * kK / 16), 1, "32 x 64 x 1024 are 2 x 8 x 64 pieces of 16 x 8 x 16. One mma.sync is enough.")
+      .at_least(mma(32 / 16 * 64 / 8 * kK / 16), 1, "32 x 64 x 1024 are 2 x 8 x 64 pieces of 16 x 8 x 16, one mma.sync each.");
+  for (const interpreter::KernelProfile& launch : counts.launches())
+    if (launch.total.mma > 0)
+      coach.require(
+          launch.grid.x * launch.grid.y * launch.grid.z >= kTiles * kParts,
+          "The kernel that multiplies has " + std::to_string(launch.grid.x * launch.grid.y * launch.grid.z) +
+              " blocks for 32 x 64 x 1024. C is one tile, but k is long enough for four parts:\nfour blocks, on four SMs, "
+              "at the same time.");
+
+  coach.multiply_on_gpu<__half, __half>({16, 4096, 11008, "nt"}, gemm);
+  coach.multiply_on_gpu<__half, __half>({4096, 4096, 11008, "nt"}, gemm);
+}
+
+}  // namespace exercise

@@ -1,0 +1,184 @@
+"""What each lesson has: its parts in their order, answers behind a fold, small tables, links to the glossary, instructions that exist.
+
+Usage: lessons_test.py [FIGURES_PROGRAM]   with it, also that the order of blocks drawn in lesson 05 is the code's
+"""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LESSONS = sorted((ROOT / "steps").glob("*/README.md"))
+PARTS = ("Question", "Picture", "What changed", "Walk", "Predict", "Count", "Measure", "Exercise", "What limits us now")
+# Lines as a reader sees them, with tables, before he opens an answer; words of a sentence.
+MOST_LINES, MOST_ROWS, MOST_COLUMNS, LONGEST_SENTENCE = 95, 8, 6, 30
+PROGRAM = None
+
+
+def text_of(lesson):
+    return lesson.read_text(encoding="utf-8")
+
+
+def without_code(text):
+    """Prose and links: fenced code and comments are left out, and so is code in a line."""
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.S | re.M)
+    return re.sub(r"`[^`\n]*`", "``", re.sub(r"<!--.*?-->", "", text, flags=re.S))
+
+
+def prose(text):
+    """What is left without tables and what is generated below them, pictures and headings."""
+    lines, in_table = [], False
+    for line in re.sub(r"^```.*?^```$", "", text, flags=re.S | re.M).split("\n"):
+        in_table = (in_table or line.startswith("<!-- table")) and not line.startswith("<!-- end of table")
+        if not (in_table or line.startswith(("|", "<", "#", "!["))):
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def tables(text):
+    """Rows without head and rule, and columns, of each."""
+    for found in re.finditer(r"^\|.*\n\|[ -|]*\n(?:\|.*\n?)*", re.sub(r"^```.*?^```$", "", text, flags=re.S | re.M), re.M):
+        lines = found[0].rstrip().split("\n")
+        yield len(lines) - 2, lines[1].count("---"), lines[0]
+
+
+def sentences(text):
+    for paragraph in re.split(r"\n\s*\n|\n(?=- |\d\. )", re.sub(r"\]\([^)]*\)", "]", prose(text))):
+        yield from re.split(r"(?<=[.:;!?])\s+", paragraph)
+
+
+def glossary():
+    """From each term to its anchor."""
+    text = text_of(ROOT / "docs/glossary.md")
+    return {title: title.lower().replace(" ", "-") for title in re.findall(r"^## (.*)$", text, re.M)}
+
+
+def first_use(term, text):
+    """Where TERM first occurs in TEXT, plurals and capitals included; None if it does not."""
+    word = re.escape(term)
+    if term.islower():
+        word = f"[{term[0].upper()}{term[0]}]{word[1:]}"
+    return re.search(rf"(?<![\w.*-]){word}(?:s|es|ed)?(?![\w-])", text)
+
+
+class Lessons(unittest.TestCase):
+    def test_there_are_seven(self):
+        self.assertEqual([lesson.parent.name[:2] for lesson in LESSONS], [f"0{number}" for number in range(1, 8)])
+
+    def test_parts(self):
+        for lesson in LESSONS:
+            found = re.findall(r"^\*\*(.*?)\.\*\*", text_of(lesson), re.M)
+            expected = [part for part in PARTS if part != "What changed" or not lesson.parent.name.startswith("01")]
+            self.assertEqual(found, expected, lesson)
+
+    def test_the_last_line_is_the_next_question(self):
+        for lesson, following in zip(LESSONS, LESSONS[1:]):
+            asked = re.search(r"\*([^*]*\?)\*\n*\Z", text_of(lesson))
+            question = re.search(r"\*\*Question\.\*\* (.*?)\n\n", text_of(following), re.S)
+            self.assertTrue(asked, lesson)
+            asked, question = (re.sub(r"\[([^\]]*)\]\([^)]*\)|\*", r"\1", each[1]).split() for each in (asked, question))
+            self.assertEqual(asked, question, lesson)
+
+    def test_length(self):
+        for lesson in LESSONS:
+            text = re.sub(r"^<details>.*?^</details>\n", "", text_of(lesson), flags=re.S | re.M)
+            seen = [line for line in text.split("\n") if not line.startswith("<!--")]
+            self.assertLessEqual(len(seen), MOST_LINES, lesson)
+
+    def test_tables_are_small(self):
+        for lesson in LESSONS:
+            for rows, columns, head in tables(text_of(lesson)):
+                self.assertLessEqual((rows <= MOST_ROWS, columns <= MOST_COLUMNS), (True, True), f"{lesson}: {head}")
+                self.assertTrue(rows <= MOST_ROWS and columns <= MOST_COLUMNS, f"{lesson}: {rows} rows, {columns} columns: {head}")
+
+    def test_sentences_are_short(self):
+        for lesson in LESSONS:
+            for sentence in sentences(text_of(lesson)):
+                self.assertLessEqual(len(sentence.split()), LONGEST_SENTENCE, f"{lesson}: {sentence}")
+
+    def test_answers_are_behind_a_fold(self):
+        for lesson in LESSONS:
+            for part in ("Predict", "Exercise"):
+                found = re.search(rf"^\*\*{part}\.\*\*(.*?)^\*\*", text_of(lesson), re.S | re.M)[1]
+                # GitHub and Doxygen read Markdown in it after a blank line only.
+                self.assertRegex(found, r"<details>\n<summary>[^<\n]+</summary>\n\n\S", f"{lesson}: {part}")
+            self.assertEqual(text_of(lesson).count("<details>"), text_of(lesson).count("\n\n</details>\n"), lesson)
+
+    def test_lessons_lead_to_exercises(self):
+        written = {path.parent.name for path in ROOT.glob("exercises/*/test.cpp")}
+        linked = [re.findall(r"\]\(../../exercises/(\w+)/README.md\)", text_of(lesson)) for lesson in LESSONS]
+        self.assertTrue(all(linked))
+        self.assertEqual(sorted(sum(linked, [])), sorted(written))
+        index = text_of(ROOT / "exercises/README.md")
+        self.assertEqual(sorted(re.findall(r"\]\((\w+)/README.md\)", index)), sorted(written))
+
+    def test_exercises_are_read_as_lessons_are(self):
+        anchors = set(glossary().values())
+        for readme in sorted(ROOT.glob("exercises/*/README.md")):
+            for sentence in sentences(without_code(text_of(readme))):
+                self.assertLessEqual(len(sentence.split()), LONGEST_SENTENCE, f"{readme}: {sentence}")
+            for anchor in re.findall(r"glossary\.md#([^)]*)", text_of(readme)):
+                self.assertIn(anchor, anchors, readme)
+
+    def test_a_roofline(self):
+        for lesson in LESSONS:
+            own = rf"!\[[^\]]+\]\(\S*roofline-\S+-{lesson.parent.name[:2]}\.svg\)"
+            self.assertRegex(text_of(lesson), own, lesson)
+
+    def test_every_word_is_linked_where_it_first_occurs(self):
+        texts = {lesson: without_code(prose(text_of(lesson))) for lesson in LESSONS}
+        numbers = {anchor: number for number, anchor in enumerate(glossary().values())}
+
+        def target(match):
+            anchor = re.fullmatch(r"\.\./\.\./docs/glossary\.md#(.*)", match[1])
+            return f"](@{numbers.get(anchor[1])}@)" if anchor else "](@)"
+
+        # The question at the end stands in the next lesson, too.
+        texts = {lesson: re.sub(r"\*[^*]*\*\n*\Z", "", text) for lesson, text in texts.items()}
+        texts = {lesson: " ".join(re.sub(r"\]\(([^)]*)\)", target, text).split()) for lesson, text in texts.items()}
+        for term, anchor in glossary().items():
+            uses = [(lesson, first_use(term, text)) for lesson, text in texts.items()]
+            lesson, found = next(((lesson, found) for lesson, found in uses if found), (None, None))
+            self.assertTrue(found, f"no lesson says '{term}'")
+            before, after = texts[lesson][: found.start()], texts[lesson][found.end() :]
+            closing = re.match(r"[^\[\]]*\]\(@(\w*)@?\)", after)
+            is_link = before.rfind("[") > before.rfind("]") and closing and closing[1] == str(numbers[anchor])
+            self.assertTrue(is_link, f"{lesson}: '{found[0]}' is not linked to #{anchor}: ...{before[-60:]}{found[0]}{after[:40]}")
+
+    def test_links_to_the_glossary_are_alive(self):
+        anchors = set(glossary().values())
+        for lesson in LESSONS:
+            for anchor in re.findall(r"glossary\.md#([^)]*)\)", text_of(lesson)):
+                self.assertIn(anchor, anchors, lesson)
+
+    def test_instructions_are_those_of_the_wrappers(self):
+        wrappers = text_of(ROOT / "common/device/ptx.cuh")
+        quoted = 0
+        for lesson in LESSONS:
+            for block in re.findall(r"^```ptx\n(.*?)^```$", text_of(lesson), re.S | re.M):
+                for line in block.splitlines():
+                    quoted += 1
+                    instruction = line.split("//")[0].split()[0].rstrip(";")
+                    self.assertIn(instruction, wrappers, lesson)
+                    wrapper = re.search(r"// (?:device::)?(\w+)", line)
+                    self.assertTrue(wrapper and re.search(rf"\b{wrapper[1]}\(", wrappers), f"{lesson}: {line}")
+        self.assertGreaterEqual(quoted, 5)
+
+    def test_the_order_that_lesson_05_draws(self):
+        if not PROGRAM:
+            self.skipTest("no program that knows the order")
+        order = json.loads(subprocess.run([PROGRAM], stdout=subprocess.PIPE, check=True).stdout)["exercise"]
+        drawn = [[None] * order["tiles_n"] for _ in range(order["tiles_m"])]
+        for block, (m, n) in enumerate(order["tiles"]):
+            drawn[m][n] = str(block)
+        lines = [line.split() for line in text_of(ROOT / "steps/05_l2_swizzle/README.md").split("\n")]
+        for row in drawn:
+            self.assertIn(row, lines)
+
+
+if __name__ == "__main__":
+    PROGRAM = sys.argv.pop(1) if len(sys.argv) > 1 and pathlib.Path(sys.argv[1]).is_file() else None
+    unittest.main()

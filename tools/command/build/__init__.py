@@ -1,0 +1,1 @@
+"""Configuring and building with CMake, and saying what is wrong with a kernel that does not compile."""

@@ -1,0 +1,1 @@
+"""What a learner may type, and what each word means."""

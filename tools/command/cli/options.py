@@ -1,0 +1,154 @@
+"""Every option of every subcommand, each described once. Where two of one name differ, it is in what the command says of its default.
+
+What a step's program is given has the same name there; test_options.py compares with the program's --help.
+"""
+
+import dataclasses
+from typing import Callable, Optional
+
+from . import values
+
+
+@dataclasses.dataclass(frozen=True)
+class Option:
+    """One without a metavar is a flag."""
+
+    name: str
+    help: str  # {choices} stands for those that the check has
+    metavar: str = ""
+    check: Optional[Callable] = None
+    default: str = ""  # in words
+    repeats: bool = False
+
+    @property
+    def key(self):
+        return self.name.lstrip("-").replace("-", "_")
+
+    def description(self):
+        text = self.help
+        if "{choices}" in text:
+            text = text.replace("{choices}", "{} or {}".format(", ".join(self.check.choices[:-1]), self.check.choices[-1]))
+        return text + (f" [{self.default}]" if self.default else "")
+
+    def but(self, **changes):
+        return dataclasses.replace(self, **changes)
+
+
+SHAPE = Option(
+    "--shape",
+    "MxNxK: A is MxK, B is KxN, C is MxN; zeros are allowed; several with commas between",
+    "LIST",
+    values.shapes,
+    "256x256x256 on the interpreter, 4096x4096x4096 on a GPU",
+)
+DTYPE = Option(
+    "--dtype",
+    "f32, f16 or bf16 (fp32 and fp16 mean the same)",
+    "TYPE",
+    values.dtype,
+    "f32 if all the steps have it, else f16",
+)
+LAYOUT = Option(
+    "--layout", "nn, nt, tn or tt: A, then B, as it is or transposed", "LAYOUT", values.one_of(*values.LAYOUTS), "nn"
+)
+ON = Option(
+    "--on",
+    "gpu or interpreter",
+    "WHERE",
+    values.one_of(*values.BACKENDS),
+    "gpu if there is one and nvcc, else interpreter",
+)
+MODE = Option(
+    "--mode",
+    "on a GPU: hot, with what fits in the L2 cache; cold, sets of matrices in turn, together more than 3 times the L2 cache;"
+    " single, cold and one launch at a time, without CUDA graphs",
+    "MODE",
+    values.one_of(*values.MODES),
+    "hot",
+)
+ACTIVATION = Option(
+    "--activation",
+    "fused into the epilogue, by steps that do so: {choices}",
+    "NAME",
+    values.activation,
+    "what the step is about",
+)
+BIAS = Option("--bias", "fused too: one number for each column of C, added before the activation")
+ALL_TILES = Option(
+    "--all-tiles",
+    "on the interpreter, with STEP: all of its tiles instead of the first; takes longer to build. Without STEP, on a GPU, and with"
+    " --activation or --bias, all of them are built anyway. With --as, a row for each in the table, which else has each step's best",
+)
+AS = Option(
+    "--as",
+    "on the interpreter: project the counters to an h200, a100, h100 or 4090",
+    "GPU",
+    values.one_of(*values.GPUS),
+)
+ORDER = Option(
+    "--order",
+    "the order in which the interpreter runs threads and blocks: forward, reverse, random or random:SEED",
+    "ORDER",
+    values.order,
+    "forward",
+)
+FORCE = Option("--force", "run even if the interpreter will take minutes")
+DEBUG = Option(
+    "--debug", "one step on the interpreter in gdb, compiled for it: breakpoints, threadIdx, the kernel's variables"
+)
+OUT = Option(
+    "--out",
+    "for the results: ladder.json of the whole run, NN_name.json of each step, plots",
+    "FOLDER",
+    values.folder,
+    "build/results",
+)
+JSON = Option("--json", "print the results as JSON instead of a table; docs/results/README.md describes them")
+
+VERBOSE = Option("--verbose", "say of each tile how fast it was, or why it was not timed")
+SHOW = Option("--show", "show what has been found so far")
+CLEAR = Option("--clear", "forget what has been found so far")
+CACHE = Option(
+    "--cache", "where times are kept", "FOLDER", values.folder, "COURSE_TUNING_CACHE, else build/tuning"
+)
+
+SUITE = Option(
+    "--suite",
+    "squares: M = N = K from 256 to 4096 in steps of 128; rows: M likewise, N = K = 4096; transformer: of a transformer's layers",
+    "LIST",
+    values.some_of(*values.SUITES),
+    "squares,rows,transformer",
+)
+NO_PEERS = Option("--no-peers", "the steps alone")
+FRESH = Option("--fresh", "measure everything, even what an earlier run has")
+PLAN = Option("--plan", "say what would run and about how long it takes, and run nothing; needs no GPU")
+
+FAIL_BEYOND = Option(
+    "--fail-beyond", "exit with 1 if something changed beyond the noise and by more than that", "PERCENT", values.percent
+)
+COMPILER = Option(
+    "--compiler",
+    "gcc or clang; clang is for the interpreter only",
+    "NAME",
+    values.one_of(*values.COMPILERS),
+    "gcc",
+)
+
+COUNT = Option("--count", "print ncu's counters of each kernel when the program has ended")
+KEEP = Option(
+    "--keep",
+    "keep what is compiled there: the C++ that the compiler is given, and the program",
+    "FOLDER",
+    values.folder,
+)
+INCLUDE = Option("-I", "look there for the program's headers, too", "FOLDER", values.text, repeats=True)
+DEFINE = Option("-D", "define a macro", "NAME[=VALUE]", values.text, repeats=True)
+
+ALL = Option("--all", "every exercise")
+EXERCISES_ON = ON.but(help="gpu or interpreter; only the interpreter checks memory, races and counters", default="interpreter")
+EXERCISES_JSON = Option("--json", "print the verdicts as JSON, for a program that grades")
+OF = Option(
+    "--of", "check what was handed in: a folder with NN_name/gemm.cuh in it; your own progress stays as it is", "FOLDER", values.text
+)
+GIVE_UP = Option("--give-up", "even if the exercise has not passed")
+SAMPLE = Option("--sample", "one wrong and one right answer of each exercise instead of all")

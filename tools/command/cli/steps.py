@@ -1,0 +1,128 @@
+"""The steps, and what their files say of themselves."""
+
+import functools
+import json
+import os
+import re
+
+from ..messages import Refused, say
+from ..places import ROOT
+
+INPUTS = {"f32": "float", "f16": "__half", "bf16": "__nv_bfloat16"}
+
+
+@functools.lru_cache(maxsize=None)
+def all_steps():
+    folder = os.path.join(ROOT, "steps")
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    return sorted(name for name in names if name[0].isdigit() and os.path.isdir(os.path.join(folder, name)))
+
+
+def select(words):
+    """The steps that WORDS name, each once."""
+    return list(dict.fromkeys(map(named, words)))
+
+
+def named(word):
+    """The one whose number is WORD or whose folder's name starts with it."""
+    # Tab completion gives steps/01_naive/.
+    text = word[len("steps/") :] if word.startswith("steps/") else word
+    text = text[:-1] if text.endswith("/") else text
+    number = re.fullmatch(r"0*([0-9]+)", text)
+    if number:
+        matches = [step for step in all_steps() if re.match(rf"0*{number[1]}_", step)]
+    else:
+        matches = [step for step in all_steps() if text and step.startswith(text)]
+    if not matches:
+        raise Refused(f"no step '{word}'. Give a number or the start of a name: {' '.join(all_steps())}.")
+    if len(matches) > 1:
+        raise Refused(f"step '{word}' could be any of: {' '.join(matches)}.")
+    return matches[0]
+
+
+def declaration(step, name):
+    """The line 'using NAME ...' of the step's gemm.cuh, or None."""
+    try:
+        with open(os.path.join(ROOT, "steps", step, "gemm.cuh"), encoding="utf-8", errors="replace") as file:
+            found = re.search(rf"^using {name}\b.*", file.read(), re.MULTILINE)
+    except OSError:
+        return None
+    return found and found[0]
+
+
+def has_type(step, dtype):
+    inputs = declaration(step, "Inputs")
+    return inputs is None or bool(re.search(rf"[< ]{INPUTS[dtype]}[,>]", inputs))
+
+
+def fuses(step):
+    return declaration(step, "Activations") is not None
+
+
+def tuned_steps():
+    """Those whose tiles are candidates."""
+    with open(os.path.join(ROOT, "steps", "CMakeLists.txt"), encoding="utf-8") as file:
+        return re.findall(r"^course_step\((\w+) TUNED\)$", file.read(), re.MULTILINE)
+
+
+def choose_dtype(steps, wanted, are_named):
+    """(type, steps): what was asked for, else f32 where all have it, else f16, which all have. Of all steps, those without the type
+    are left out; one that was named is refused."""
+    if wanted is None:
+        return ("f32" if all(has_type(step, "f32") for step in steps) else "f16"), steps
+    kept = []
+    for step in steps:
+        if has_type(step, wanted):
+            kept.append(step)
+        elif are_named:
+            others = " or ".join(dtype for dtype in INPUTS if has_type(step, dtype))
+            raise Refused(f"{step} has no kernels for {wanted}: choose another --dtype, {others}.")
+        else:
+            say(f"{step} has no kernels for {wanted}: left out.")
+    return wanted, kept
+
+
+def choose_fused(steps, are_named):
+    """Those that can follow --activation and --bias."""
+    kept = []
+    for step in steps:
+        if fuses(step):
+            kept.append(step)
+        elif are_named:
+            able = "".join(f", or run {other}" for other in all_steps() if fuses(other))
+            raise Refused(f"{step} fuses nothing: leave out --activation and --bias{able}.")
+        else:
+            say(f"{step} fuses nothing: left out.")
+    return kept
+
+
+# --- patience ---
+
+PATIENCE = 120  # seconds; longer runs are asked about first, as by the steps themselves
+MARGIN = 3  # other machines are faster than that which the committed results are from
+
+
+def expected_seconds(step, dtype, shapes):
+    """What the step's tiles take on the interpreter, from what a committed run took; None where there is none of this type."""
+    path = os.path.join(ROOT, "docs", "results", "interpreter", f"ladder-{'f32' if dtype == 'f32' else 'f16'}.json")
+    try:
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+        found = [each for each in document["results"] if each["step"] == step]
+        seconds, flops = sum(each["seconds"] for each in found), found[0]["flops"]
+        cores = max(1, len(os.sched_getaffinity(0))) / document["host"]["cores"]
+    except (OSError, ValueError, KeyError, IndexError, TypeError):
+        return None
+    # Small problems do not fill the machine, and take no time.
+    return sum(seconds / flops * 2 * m * n * k for m, n, k in shapes) / max(1.0, cores)
+
+
+def check_patience(steps, dtype, shapes):
+    """Refuses before a build what the steps would refuse after it; what is close to the limit is theirs to say."""
+    for step in steps:
+        seconds = expected_seconds(step, dtype, shapes)
+        if seconds and seconds > MARGIN * PATIENCE:
+            raise Refused(
+                f"{step} would take about {round(seconds / 60)} minutes on the interpreter; choose a smaller --shape, or add"
+                " --force."
+            )

@@ -1,0 +1,116 @@
+"""What a value may be. Each function takes the option and what was typed, and refuses with what to type instead."""
+
+import functools
+import os
+import re
+
+from ..messages import Refused
+from ..places import ROOT
+
+DTYPES = {"f32": "f32", "fp32": "f32", "f16": "f16", "fp16": "f16", "bf16": "bf16"}
+ELEMENT_BYTES = {"f32": 4, "f16": 2, "bf16": 2}
+LAYOUTS = ("nn", "nt", "tn", "tt")
+MODES = ("hot", "cold", "single")
+BACKENDS = ("gpu", "interpreter")
+GPUS = ("h200", "a100", "h100", "4090")
+SUITES = ("squares", "rows", "transformer")
+COMPILERS = ("gcc", "clang")
+
+
+def one_of(*choices):
+    def check(option, value):
+        if value not in choices:
+            raise Refused(f"{option} '{value}' is none of: {' '.join(choices)}.")
+        return value
+
+    check.choices = choices
+    return check
+
+
+class Activation:
+    """One of their names, as common/gemm lists them; the files are read when somebody wants to know."""
+
+    @functools.cached_property
+    def choices(self):
+        text = ""
+        for header in ("gemm.h", "activation.h"):
+            with open(os.path.join(ROOT, "common/gemm", header), encoding="utf-8") as stream:
+                text += stream.read()
+        names = dict(re.findall(r'struct (\w+) \{\n  static constexpr char kName\[\] = "(\w+)";', text))
+        return tuple(names[functor] for functor in re.search(r"AllActivations = TypeList<(.*)>;", text)[1].split(", "))
+
+    def __call__(self, option, value):
+        return one_of(*self.choices)(option, value)
+
+
+activation = Activation()
+
+
+def some_of(*choices):
+    """Several with commas between."""
+
+    def check(option, value):
+        return [one_of(*choices)(option, each) for each in value.split(",")]
+
+    check.choices = choices
+    return check
+
+
+def dtype(option, value):
+    if value not in DTYPES:
+        raise Refused(f"{option} '{value}' is none of: f32 f16 bf16 (fp32 and fp16 mean the same).")
+    return DTYPES[value]
+
+
+dtype.choices = tuple(DTYPES)
+
+
+class Shapes:
+    """As typed, for the steps, and as numbers."""
+
+    def __init__(self, text, option="--shape"):
+        if not re.fullmatch(r"[0-9]+x[0-9]+x[0-9]+(,[0-9]+x[0-9]+x[0-9]+)*", text):
+            raise Refused(
+                f"{option} '{text}' is not MxNxK: three whole numbers, for example {option} 256x128x512; several with"
+                " commas between."
+            )
+        self.text, self.shapes = text, []
+        for shape in text.split(","):
+            extents = [extent.lstrip("0") or "0" for extent in shape.split("x")]
+            if max(map(len, extents)) > 18:  # what the steps count in has 64 bits
+                raise Refused(f"{option} '{shape}' is too large: no machine has the memory for it. Try 256x256x256.")
+            self.shapes.append(tuple(map(int, extents)))
+
+    def __iter__(self):
+        return iter(self.shapes)
+
+
+def shapes(option, value):
+    return Shapes(value, option)
+
+
+def order(option, value):
+    if not re.fullmatch(r"forward|reverse|random|random:[0-9]{1,18}", value):
+        raise Refused(
+            f"{option} '{value}' is none of: forward reverse random random:SEED, with SEED a whole number of up to 18 digits."
+        )
+    return value
+
+
+def folder(option, value):
+    """As an absolute path."""
+    if not value:
+        raise Refused(f"{option} needs the name of a folder.")
+    return os.path.join(os.getcwd(), value)
+
+
+def percent(option, value):
+    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", value):
+        raise Refused(f"{option} '{value}' is not a number of percent, for example {option} 3.")
+    return value
+
+
+def text(option, value):
+    if not value:
+        raise Refused(f"{option} needs a value.")
+    return value

@@ -1,0 +1,58 @@
+"""Checking a learner's file, and what is said about it."""
+
+import os
+import textwrap
+
+from ..cli.arguments import width
+from ..messages import Refused
+from ..places import ROOT
+from . import progress
+from .exercise import all_exercises, named
+from .judging import NO_PROGRAM
+
+BAR = 20
+
+
+def to_check(words):
+    """The exercises that WORDS name; without any, the first that has not passed, or []."""
+    if not all_exercises():
+        raise Refused("there are no exercises here: is the folder exercises/ complete?")
+    if words:
+        return list(dict.fromkeys(map(named, words)))
+    following = progress.Progress().next()
+    return [following] if following else []
+
+
+def bar():
+    """"[####......] 3 of 18 passed"."""
+    count, total = progress.Progress().count(), len(all_exercises())
+    filled = -(-BAR * count // total)  # one is something to see
+    return f"[{'#' * filled}{'.' * (BAR - filled)}] {count} of {total} passed"
+
+
+def report(exercise, verdict):
+    """What the learner is told."""
+    if verdict.passed:
+        shown = [f"{exercise.title}: passed ({verdict.seconds:.1f} s).", *verdict.text.splitlines()]
+        return "\n".join([*shown, bar(), what_next()])
+    kind = "does not compile yet" if verdict.kind == NO_PROGRAM else "not yet"
+    shown = [f"{exercise.title}: {kind} ({verdict.seconds:.1f} s).", "", textwrap.indent(verdict.text, "  "), ""]
+    if exercise.is_untouched():
+        shown += [*textwrap.wrap(f"You have not changed it so far. Task: {exercise.task()}", width()), ""]
+    shown.append(f"Edit {exercise.shown_file}, then 'tools/course check' again. Stuck? 'tools/course hint'.")
+    return "\n".join(shown)
+
+
+def what_next():
+    following = progress.Progress().next()
+    if not following:
+        return "All exercises have passed."
+    return f"Next: {following.title}. Read {os.path.relpath(following.readme, ROOT)}, then 'tools/course check'."
+
+
+def check(workshop, exercise):
+    """Judges the learner's file; a pass is remembered. Returns the verdict."""
+    verdict = workshop.judge(exercise, exercise.file)
+    if verdict.passed:
+        progress.remember_pass(exercise)
+    return verdict

@@ -1,0 +1,106 @@
+"""The exercises' folders, and what their files say."""
+
+import dataclasses
+import functools
+import os
+import re
+
+from ..messages import Refused
+from ..places import ROOT
+
+# Tests and the recorded walk have a folder of their own.
+EXERCISES = os.environ.get("COURSE_TEST_EXERCISES") or os.path.join(ROOT, "exercises")
+SOLUTIONS = os.path.join(ROOT, "solutions")
+HOLE = re.compile(r"^ *// >>>.*?^ *// <<<.*?$", re.MULTILINE | re.DOTALL)
+HINT = re.compile(r"<details>\s*<summary>Hint \d+</summary>\n(.*?)</details>", re.DOTALL)
+PROMISE = re.compile(r"^\*\*Task\.\*\* (.*?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
+
+
+@dataclasses.dataclass(frozen=True)
+class Exercise:
+    """exercises/NN_name."""
+
+    name: str
+
+    @property
+    def title(self):
+        return self.name.replace("_", " ")
+
+    @property
+    def file(self):
+        """What the learner edits."""
+        return os.path.join(EXERCISES, self.name, "gemm.cuh")
+
+    @property
+    def shown_file(self):
+        return os.path.relpath(self.file, ROOT)
+
+    @property
+    def stub(self):
+        """What `file` is at the beginning."""
+        return os.path.join(SOLUTIONS, self.name, "stub.cuh")
+
+    @property
+    def solution(self):
+        return os.path.join(SOLUTIONS, self.name, "gemm.cuh")
+
+    @property
+    def readme(self):
+        return os.path.join(EXERCISES, self.name, "README.md")
+
+    def hints(self):
+        """From vague to plain."""
+        return [plain(text) for text in HINT.findall(read(self.readme))]
+
+    def task(self):
+        found = PROMISE.search(read(self.readme))
+        return plain(found[1]) if found else ""
+
+    def is_there(self):
+        return os.path.isfile(self.file)
+
+    def is_untouched(self):
+        return self.is_there() and read(self.file) == read(self.stub)
+
+
+def plain(markdown):
+    return LINK.sub(r"\1", markdown).strip()
+
+
+def read(path):
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError as error:
+        raise Refused(f"cannot read {os.path.relpath(path, ROOT)}: {error.strerror}.") from None
+
+
+def without_holes(text):
+    """What a stub and its solution have in common."""
+    return HOLE.sub("<hole>", text)
+
+
+@functools.lru_cache(maxsize=None)
+def all_exercises():
+    names = os.listdir(EXERCISES) if os.path.isdir(EXERCISES) else []
+    wanted = (name for name in names if re.match(r"\d\d_", name) and os.path.isfile(os.path.join(EXERCISES, name, "test.cpp")))
+    return tuple(map(Exercise, sorted(wanted)))
+
+
+def named(word):
+    """The one whose number is WORD, or whose name, with its number or without it, starts with it. A path to its folder or its file
+    will do, too."""
+    text = re.sub(r"^(?:.*/)?exercises/|/gemm\.cuh$|/$", "", word)
+    number = re.fullmatch(r"0*([0-9]+)", text)
+    if number:
+        matches = [each for each in all_exercises() if re.match(rf"0*{number[1]}_", each.name)]
+    else:
+        starts = (each for each in all_exercises() if text and (each.name.startswith(text) or each.name[3:].startswith(text)))
+        matches = list(starts)
+    names = " ".join(each.name for each in matches or all_exercises())
+    if not matches:
+        raise Refused(f"no exercise '{word}'. Give a number or the start of a name: {names}.")
+    if len(matches) > 1:
+        raise Refused(f"exercise '{word}' could be any of: {names}.")
+    return matches[0]

@@ -1,0 +1,1 @@
+"""The machine at hand: its processes, packages, compilers, GPU and memory."""

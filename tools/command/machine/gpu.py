@@ -1,0 +1,43 @@
+"""Where to run: on a GPU, or on the interpreter."""
+
+import glob
+
+from ..messages import Refused, say
+from ..places import MACHINE
+from . import processes
+from .toolchain import find_nvcc, find_toolkit_headers
+
+
+def has_gpu():
+    return bool(glob.glob(f"{glob.escape(MACHINE)}/dev/nvidia[0-9]*")) or processes.succeeds(["nvidia-smi", "-L"])
+
+
+def reason_against():
+    """Why nothing can be measured here; '' if it can."""
+    if not has_gpu():
+        return "this machine has no NVIDIA GPU that can be used"
+    nvcc = find_nvcc()
+    if not nvcc:
+        return "there is a GPU but no nvcc: install the CUDA toolkit, 12.8 or newer, or set CUDA_HOME"
+    if not find_toolkit_headers():
+        return f"there is a GPU but {nvcc} is older than CUDA 12.8: install a newer toolkit, or set CUDA_HOME"
+    return ""
+
+
+def choose_backend(wanted=None):
+    """'gpu' or 'interpreter'; if nobody wants one, the GPU if it can be used."""
+    if wanted == "interpreter" or (wanted is None and not has_gpu()):
+        return "interpreter"
+    reason = reason_against()
+    if not reason:
+        return "gpu"
+    if wanted == "gpu":
+        raise Refused(f"--on gpu: {reason}. Or run with --on interpreter.")
+    say(f"{reason}; using the interpreter.")
+    return "interpreter"
+
+
+def memory():
+    """Bytes that the largest GPU has, or None where nobody says; the program itself asks the one that it uses."""
+    said = processes.ask(["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"])[1]
+    return max((int(line) << 20 for line in said.split() if line.isdigit()), default=0) or None

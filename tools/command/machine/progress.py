@@ -1,0 +1,154 @@
+"""Long work: its output goes to a log, and the reader sees that it goes on."""
+
+import os
+import re
+import select
+import shutil
+import subprocess
+import sys
+import time
+
+from ..messages import Refused, Terminated, say
+from . import bar, processes
+
+PATIENCE = 10  # seconds without a word where every word stays on the screen
+# What says that there was nothing to do shows nothing.
+IDLE = re.compile(r"ninja: no work to do\.|.*Re-checking globbed directories\.\.\.")
+
+
+def is_live(stream):
+    """Whether a line there can be written again and again."""
+    return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def seconds_since(begin):
+    return int(time.monotonic() - begin)
+
+
+class Ticker:
+    """For work that says nothing itself: a line now and then, with the time that it takes."""
+
+    def __init__(self, title, patience=PATIENCE):
+        self.title, self.begin, self.patience = title, time.monotonic(), patience
+        self.last = self.begin
+
+    def heard(self):
+        """Somebody else has just said something."""
+        self.last = time.monotonic()
+
+    def tick(self, more=""):
+        if time.monotonic() - self.last >= self.patience:
+            say(f"{self.title}: {seconds_since(self.begin)} s ...{more}")
+            self.heard()
+
+
+class Progress:
+    """Runs commands; their output is one log. On a terminal shows the latest line, else the title, and how long it takes."""
+
+    def __init__(self, title, log):
+        self.title, self.log = title, log
+        self.begin = time.monotonic()
+        self.live = is_live(sys.stderr)
+        self.shown, self.latest = False, ""
+        self.ticker = Ticker(title)
+        self.bar = None
+
+    def __enter__(self):
+        try:
+            os.makedirs(os.path.dirname(self.log), exist_ok=True)
+            self.file = open(self.log, "wb", buffering=0)  # pylint: disable=consider-using-with
+        except OSError as error:
+            raise cannot_write(self.log, error) from None
+        return self
+
+    def __exit__(self, *_):
+        self.file.close()
+        if self.bar:
+            self.bar.stop()
+        if self.live and self.shown:
+            sys.stderr.write("\r\033[K")
+            say(f"{self.title}: {seconds_since(self.begin)} s")
+
+    def run(self, command, **options):
+        """The exit code of COMMAND. Ctrl-C reaches it too; what it says while it cleans up is in the log."""
+        child = processes.start(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options
+        )
+        interruption, rest = None, b""
+        while True:
+            try:
+                if not select.select([child.stdout], [], [], 1.0)[0]:
+                    self.draw()
+                    continue
+                piece = os.read(child.stdout.fileno(), 65536)
+                if not piece:
+                    break
+                self.write(piece)
+                *lines, rest = (rest + piece).split(b"\n")
+                self.follow(lines)
+            except KeyboardInterrupt as error:
+                interruption = error
+            except Terminated as error:
+                interruption = error
+                child.terminate()
+        if rest:
+            self.follow([rest])
+        child.stdout.close()
+        code = processes.wait(child)
+        if interruption:
+            raise interruption
+        return code
+
+    def write(self, piece):
+        try:
+            self.file.write(piece)
+        except OSError as error:
+            raise cannot_write(self.log, error) from None
+
+    def follow(self, lines):
+        for raw in lines:
+            line = raw.decode(errors="replace")
+            if IDLE.fullmatch(line):
+                continue
+            self.latest = "".join(c if c.isprintable() else " " for c in line)
+            if not self.shown and not self.live:
+                say(self.title)
+            self.shown = True
+            self.draw()
+
+    def draw(self):
+        """Where the work is now."""
+        if not self.shown:
+            return
+        done = re.match(r"\[(\d+)/(\d+)\] ?", self.latest)
+        if not self.live:
+            self.ticker.tick(f" {done[0].strip()}" if done else "")
+            return
+        if done and self.bar is None and seconds_since(self.begin) >= 1:  # loading Rich takes longer than a short build
+            sys.stderr.write("\r\033[K")
+            self.bar = bar.make(self.title) or False
+        if done and self.bar:
+            self.bar.update(int(done[1]), int(done[2]), self.latest)
+            return
+        text = f"{self.title}, {seconds_since(self.begin)} s: {self.latest}"
+        width = shutil.get_terminal_size(fallback=(80, 24)).columns
+        sys.stderr.write(f"\r\033[K{text[: max(1, width - 1)]}")
+        sys.stderr.flush()
+
+
+def cannot_write(path, error):
+    return Refused(f"cannot write to {path}: {error.strerror}. Make room on its disk, or make the folder yours.")
+
+
+def tail(log, count=25):
+    """The last lines of a log."""
+    return read(log)[-count:]
+
+
+def read(log):
+    """All lines of a log."""
+    try:
+        with open(log, encoding="utf-8", errors="replace") as file:
+            return file.read().splitlines()
+    except OSError:
+        return []

@@ -1,0 +1,263 @@
+"""Finds the compiler, CMake and CUDA's headers, and installs what is missing.
+
+Everything is looked for by command and file, not by package: what somebody installed by hand serves as well.
+"""
+
+import dataclasses
+import glob
+import json
+import os
+import re
+import shutil
+
+from ..messages import Failed, say, show
+from ..places import BUILD, LOGS, MACHINE, PYTHON, ROOT
+from . import packages, processes
+from .causes import cause_of
+from .progress import Progress, tail
+
+MIN_VERSION = {"g++": 12, "clang++": 14}
+MIN_CMAKE = (3, 25)
+MIN_CUDA = 12080  # CUDART_VERSION of 12.8, the first that knows sm_120
+
+# CUDA's headers without its toolkit. cuda_runtime.h needs crt/, cuda_fp16.h needs cccl's nv/target.
+CUDA_HEADER_WHEELS = ["nvidia-cuda-runtime==13.0.*", "nvidia-cuda-crt==13.0.*", "nvidia-cuda-cccl==13.0.*"]
+CMAKE_WHEEL = "cmake==3.31.*"
+
+# Each library: a header of its own, the Debian package that brings it, and what to link where it is not header-only.
+LIBRARIES = [
+    ("boost/context/fiber.hpp", "libboost-context-dev", "boost_context"),
+    ("doctest/doctest.h", "doctest-dev", ""),
+    ("CLI/CLI.hpp", "libcli11-dev", ""),
+    ("nlohmann/json.hpp", "nlohmann-json3-dev", ""),
+    ("elfutils/libdwfl.h", "libdw-dev", "dw"),
+]
+PACKAGE_OF = {"ninja": "ninja-build"}  # where a command's package has another name
+
+VENV = os.path.join(BUILD, "venv")
+
+
+@dataclasses.dataclass
+class Tools:
+    """What a build needs. nvcc is empty where there is none."""
+
+    cxx: str = ""
+    cmake: str = ""
+    cuda_include: str = ""
+    nvcc: str = ""
+
+    @property
+    def ctest(self):
+        return os.path.join(os.path.dirname(self.cmake), "ctest")
+
+
+# --- what there is ---
+
+
+def find_compiler(name):
+    """The first one that is new enough, or ''."""
+    for candidate in [name, *(f"{name}-{version}" for version in range(21, 11, -1))]:
+        path = shutil.which(candidate)
+        if path:
+            major = processes.ask([path, "-dumpversion"])[1].split(".")[0].strip()
+            if major.isdigit() and int(major) >= MIN_VERSION[name]:
+                return path
+    return ""
+
+
+def cmake_is_new_enough(path):
+    version = re.search(r"version (\d+)\.(\d+)", processes.ask([path, "--version"])[1])
+    return bool(version) and (int(version[1]), int(version[2])) >= MIN_CMAKE
+
+
+def find_cmake():
+    path = shutil.which("cmake") or ""
+    return path if path and cmake_is_new_enough(path) else ""
+
+
+def find_nvcc():
+    home = os.environ.get("CUDA_HOME")
+    candidates = [home and os.path.join(home, "bin/nvcc"), shutil.which("nvcc"), f"{MACHINE}/usr/local/cuda/bin/nvcc"]
+    return next((path for path in candidates if path and os.access(path, os.X_OK)), "")
+
+
+def cuda_is_new_enough(include):
+    if not os.path.isfile(os.path.join(include, "cuda_runtime.h")):
+        return False
+    try:
+        with open(os.path.join(include, "cuda_runtime_api.h"), encoding="utf-8", errors="replace") as file:
+            version = re.search(r"define +CUDART_VERSION +(\d+)", file.read())
+    except OSError:
+        return False
+    return bool(version) and int(version[1]) >= MIN_CUDA
+
+
+def find_toolkit_headers():
+    """The headers of an installed toolkit, or ''."""
+    folders = []
+    if os.environ.get("CUDA_HOME"):
+        folders.append(os.path.join(os.environ["CUDA_HOME"], "include"))
+    nvcc = find_nvcc()
+    if nvcc:
+        # nvcc may be a symlink into the toolkit, whose headers lie beside the real one.
+        toolkit = os.path.dirname(os.path.dirname(os.path.realpath(nvcc)))
+        folders += [os.path.join(toolkit, "include"), *sorted(glob.glob(os.path.join(glob.escape(toolkit), "targets/*/include")))]
+    folders.append(f"{MACHINE}/usr/local/cuda/include")
+    return next(filter(cuda_is_new_enough, folders), "")
+
+
+def has_library(cxx, header, link):
+    """The compiler is asked, which knows every folder that it searches."""
+    # Compiling some of these headers takes seconds; whether they exist does not.
+    source = f"#if !__has_include(<{header}>)\n#error\n#endif\n"
+    if not processes.succeeds([cxx, "-std=c++20", "-x", "c++", "-E", "-", "-o", "/dev/null"], source):
+        return False
+    return not link or processes.succeeds([cxx, "-x", "c++", "-", f"-l{link}", "-o", "/dev/null"], "int main() {}\n")
+
+
+# --- the Python environment, for what Debian does not have ---
+
+
+def find_wheels():
+    """Those that this machine needs."""
+    wheels = []
+    # No CMake at all is Debian's to bring, and may then turn out too old.
+    if shutil.which("cmake") and not find_cmake():
+        wheels.append(CMAKE_WHEEL)
+    return wheels if find_toolkit_headers() else wheels + CUDA_HEADER_WHEELS
+
+
+def can_make_venv():
+    return processes.succeeds([PYTHON, "-c", "import ensurepip, venv"])
+
+
+def make_venv(progress, folder, wheels):
+    """Downloads WHEELS into a fresh environment. Returns the exit code."""
+    shutil.rmtree(folder, ignore_errors=True)
+    pip = [os.path.join(folder, "bin/python"), "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+    return progress.run([PYTHON, "-m", "venv", folder]) or progress.run([*pip, "--only-binary", ":all:", *wheels])
+
+
+def ensure_venv(wheels):
+    log, stamp = os.path.join(LOGS, "venv.log"), os.path.join(VENV, ".wheels")
+    wanted = " ".join(wheels)
+    try:
+        with open(stamp, encoding="utf-8") as file:
+            if file.read().strip() == wanted:
+                return
+    except OSError:
+        pass
+    with Progress("downloading into build/venv", log) as progress:
+        code = make_venv(progress, VENV, wheels)
+    if code:
+        last = tail(log)
+        show(last)
+        say(f"the whole log: {log}")
+        raise Failed(f"could not download {wanted}. {cause_of(last) or 'Is there a network?'}")
+    with open(stamp, "w", encoding="utf-8") as file:  # last: an environment without it is half-made, and made again
+        file.write(wanted + "\n")
+
+
+# --- installing ---
+
+
+def compiler_package(name):
+    if name == "clang++":
+        return "clang"
+    # Ubuntu 22.04's g++ is version 11; version 12 is a package of its own.
+    return f"g++-{MIN_VERSION['g++']}" if shutil.which("g++") else "g++"
+
+
+def missing_packages(preset, compiler, commands):
+    """The Debian packages that are still needed."""
+    cxx = find_compiler(compiler)
+    if cxx:
+        # What is linked belongs to the interpreter.
+        needed = [library for library in LIBRARIES if not (preset == "gpu" and library[2])]
+        missing = [package for header, package, link in needed if not has_library(cxx, header, link)]
+    else:
+        # Without a compiler nobody can tell what it would find: name them all, apt-get skips those that are there.
+        missing = [compiler_package(compiler), *(package for _, package, _ in LIBRARIES)]
+    missing += missing_commands(["cmake", "ninja", *commands])
+    if find_wheels():
+        if not can_make_venv():
+            missing.append("python3-venv")
+        if not os.path.exists(f"{MACHINE}/etc/ssl/certs/ca-certificates.crt"):
+            missing.append("ca-certificates")
+    return missing
+
+
+def missing_commands(commands):
+    return [PACKAGE_OF.get(command, command) for command in commands if not shutil.which(command)]
+
+
+def install_missing(preset, compiler, commands):
+    """Twice may be needed: only the installed compiler and CMake tell that they are too old."""
+    before = None
+    while True:
+        missing = missing_packages(preset, compiler, commands)
+        if not missing:
+            return
+        if missing == before:
+            log = os.path.join(LOGS, "packages.log")
+            raise Failed(f"still missing after their installation: {' '.join(before)}. Log: {log}")
+        before = missing
+        packages.install(missing)
+        for stamp in glob.glob(os.path.join(glob.escape(BUILD), "*/.configured")):  # CMake remembers what it did not find
+            os.remove(stamp)
+
+
+def find_tools(compiler):
+    tools = Tools(find_compiler(compiler), find_cmake(), find_toolkit_headers(), find_nvcc())
+    wheels = find_wheels()
+    if wheels:
+        ensure_venv(wheels)
+        for site in sorted(glob.glob(os.path.join(glob.escape(VENV), "lib/python3*/site-packages"))):
+            # The wheel's program itself: the script in bin/ stops working when the checkout is moved.
+            tools.cmake = tools.cmake or os.path.join(site, "cmake/data/bin/cmake")
+            tools.cuda_include = tools.cuda_include or os.path.join(site, "nvidia/cu13/include")
+    return tools
+
+
+# --- the stamp: what was found, so that the next run need not look ---
+
+
+def stamp_of(preset):
+    return os.path.join(BUILD, "setup", preset)
+
+
+def stamp_key():
+    return [ROOT, *(os.environ.get(name, "") for name in ("PATH", "CUDA_HOME", "CPATH", "CPLUS_INCLUDE_PATH"))]
+
+
+def read_stamp(path):
+    """What an earlier command found, or None if that may not hold any more."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            stamp = json.load(file)
+        if os.stat(path).st_mtime_ns <= os.stat(__file__).st_mtime_ns or stamp["key"] != stamp_key():
+            return None
+        tools = Tools(**stamp["tools"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    programs = [tools.cxx, tools.cmake, *filter(None, [tools.nvcc])]
+    headers = os.path.isfile(os.path.join(tools.cuda_include, "cuda_runtime.h"))
+    return tools if headers and all(os.access(program, os.X_OK) for program in programs) else None
+
+
+def write_stamp(path, tools):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        json.dump({"key": stamp_key(), "tools": dataclasses.asdict(tools)}, file)
+    os.replace(path + ".new", path)
+
+
+def setup(preset, commands=()):
+    """Makes PRESET buildable here and COMMANDS runnable."""
+    compiler, stamp = ("clang++" if preset.endswith("-clang") else "g++"), stamp_of(preset)
+    tools = None if missing_commands(["ninja", *commands]) else read_stamp(stamp)
+    if not tools:
+        install_missing(preset, compiler, commands)
+        tools = find_tools(compiler)
+        write_stamp(stamp, tools)
+    return tools

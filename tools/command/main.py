@@ -1,0 +1,149 @@
+"""From the command line to an exit code: 0, 1 it went wrong, 2 refused, 130 interrupted, 141 nobody reads the output any more."""
+
+import contextlib
+import fcntl
+import importlib
+import os
+import signal
+import sys
+
+from .messages import Refused, Stop, Terminated, say
+from .places import ROOT, tuning_cache
+
+# Each is the module of its name (verify-all is verify_all.py) below subcommands/, loaded when it is asked for.
+COMMANDS = {
+    "run": "run steps: verify them, count or measure what they do",
+    "tune": "find the best tile for a problem, show or forget what was found",
+    "bench": "measure all steps in many sizes, and their peers",
+    "compare": "say what changed between two runs",
+    "test": "run every test that this machine can run",
+    "list": "show the exercises and what has passed",
+    "check": "check an exercise, the next one that has not passed",
+    "watch": "check an exercise whenever its file is saved",
+    "hint": "show a hint, one more each time",
+    "solution": "show how the course solves an exercise",
+    "reset": "begin an exercise anew; yours is kept",
+    "verify-all": "test the exercises themselves",
+    "interpret": "compile and run a CUDA program without a GPU, checks on",
+    "docs": "build the lessons and the pages of the API as HTML",
+}
+# What tools/plot, tools/sass, tools/registers, tools/figures and .ci/run call: scripts/ has these.
+SCRIPTS = ("plot", "sass", "registers", "figures", "walk", "build", "install", "where")
+
+HELP = """\
+Usage: tools/course COMMAND [ARGUMENT...]
+
+{commands}
+  help       show this, or what 'tools/course COMMAND --help' shows
+
+Each command installs what it needs by itself (Debian and Ubuntu). All that it writes lies in build/,
+but for what you have done in exercises/.
+"""
+
+
+def help_text():
+    return HELP.format(commands="\n".join(f"  {name:<10} {summary}" for name, summary in COMMANDS.items()))
+
+
+def module_of(name):
+    return f".subcommands.{name.replace('-', '_')}"
+
+
+def run_subcommand(name, words):
+    from .cli.arguments import HelpWanted, help_of  # pylint: disable=import-outside-toplevel
+
+    command = importlib.import_module(module_of(name), __package__).COMMAND
+    try:
+        arguments = command.parse(words)
+    except HelpWanted:
+        sys.stdout.write(help_of(command))
+        return 0
+    return command.run(arguments)
+
+
+def dispatch(words):
+    if not words:
+        sys.stderr.write(help_text())
+        return 2
+    name, *rest = words
+    if name == "help" and rest and rest[0]:
+        name, rest = rest[0], ["--help"]
+    if name in ("help", "-h", "--help"):
+        sys.stdout.write(help_text())
+        return 0
+    if name in SCRIPTS:
+        return importlib.import_module(f".scripts.{name}", __package__).main(rest)
+    if name not in COMMANDS:
+        raise Refused(f"unknown command '{name}'; 'tools/course help' lists them.")
+    return run_subcommand(name, rest)
+
+
+def check_place():
+    # CMake and Ninja have no way to write these.
+    if any(character in ROOT for character in ';#"[]\\'):
+        raise Refused(
+            f'the course lies in {ROOT}, and CMake cannot build below a folder with ; # [ ] " or \\ in its name: rename it,'
+            " or move the course."
+        )
+
+
+def check_streams():
+    """A stream that is closed would be the next file that is opened; bash may have had its script there already."""
+    for number in (0, 2):
+        try:
+            is_open = number == 0 or fcntl.fcntl(2, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
+            os.fstat(number)
+        except OSError:
+            is_open = False
+        if not is_open:
+            null = os.open(os.devnull, os.O_RDWR)
+            os.dup2(null, number)
+            if number == 2:
+                sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # pylint: disable=consider-using-with
+    if sys.stdout is None:
+        print("course: stdout is closed, and results go there: leave it open, or send it to /dev/null.", file=sys.stderr)
+        sys.exit(2)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="replace")  # a terminal without UTF-8
+
+
+def terminate(*_):
+    raise Terminated
+
+
+def end_by(number):
+    """As a program that knows nothing of the signal: so a shell sees what has happened."""
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+def cannot_write(error):
+    where = error.filename or "stdout"
+    with contextlib.suppress(OSError):  # not by say(): it would try to write the rest, too
+        print(f"course: cannot write to {where}: {error.strerror}.", file=sys.stderr, flush=True)
+    os._exit(2)  # Python would try to write the rest once more
+
+
+def main(words):
+    signal.signal(signal.SIGTERM, terminate)
+    check_streams()
+    code = 1
+    try:
+        check_place()
+        os.environ["COURSE_TUNING_CACHE"] = tuning_cache()
+        code = dispatch(words)
+        sys.stdout.flush()
+    except Stop as stop:
+        say(stop)
+        code = stop.code
+    except KeyboardInterrupt:
+        code = 130
+    except Terminated:
+        code = 143
+    except BrokenPipeError:
+        end_by(signal.SIGPIPE)
+    except OSError as error:
+        cannot_write(error)
+    if code == 128 + signal.SIGPIPE:
+        end_by(signal.SIGPIPE)
+    sys.exit(code)

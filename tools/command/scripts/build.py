@@ -1,0 +1,16 @@
+"""tools/course build PRESET [--with COMMAND,...] [TARGET...]: installs what is missing, configures, builds. For .ci/run."""
+
+from ..build import folder
+from ..messages import Refused
+
+
+def main(words):
+    commands = []
+    if "--with" in words[:-1]:
+        at = words.index("--with")
+        commands = words[at + 1].split(",")
+        words = words[:at] + words[at + 2 :]
+    if not words or words[0].startswith("-"):
+        raise Refused("build needs the name of a preset: tools/course build interpreter [TARGET...]")
+    folder.prepare(words[0], commands, words[1:])
+    return 0

@@ -1,0 +1,109 @@
+"""tools/sass: gates on the machine code that nvcc made of the steps. Installs a disassembler where there is none."""
+
+import glob
+import os
+import re
+import shutil
+import sys
+
+from ..build import folder
+from ..cli.arguments import wants_help
+from ..machine import packages, processes, toolchain
+from ..machine.progress import Progress, tail
+from ..messages import Failed, say, show
+from ..places import BUILD, LOGS, script
+
+NEEDS_DISASSEMBLER = 69  # as in tools/report/sass.py
+FIRST_WHEEL_MINOR = 2  # 13.2 is the first version of which PyPI has them; it reads what older compilers made
+
+HELP = """\
+Usage: tools/sass [STEP...] [--arch LIST] [--build FOLDER]
+       tools/sass --show STEP [--arch ARCH] [--kernel REGEX] [--build FOLDER]
+
+Disassembles the steps' kernels and checks what steps/*/sass.ini demands of them, for each architecture: instructions that
+must or must not be there, registers, shared memory, no local memory. Needs a build with nvcc, but no GPU. With --show,
+prints the table of one step, and the main loop of a kernel: the innermost loop with the most arithmetic.
+
+  --arch LIST      [sm_80,sm_89,sm_90a; with --show, one: sm_90a, or what there is]
+  --kernel REGEX   which kernel --show shows, by its name as printed there   [the first one]
+  --build FOLDER   with steps/libstep_*.a                                    [build/gpu]
+  --help           show this
+
+A sass.ini has a [section] for each kind of kernel; a # starts a comment:
+
+  kernels          regular expression, which finds kernels by their names. Namespaces and parameters are left out, and
+                   enumerators are numbers: gemm_kernel<Tile<128, 8>, Contiguous:0, float>. All kernels need a section.
+  architectures    where it holds   [all]
+  threads, blocks  of a block, and how many of them shall run on an SM at a time: gives limits for registers and shared memory
+  registers        a limit for a thread
+  shared           a limit for a block, in bytes, static and dynamic
+  dynamic_shared   what the launcher asks for: it is not in the machine code   [0]
+  stack            local memory allowed, bytes a thread   [none of its sections names one: 0, and no LDL or STL]
+  instructions     a line for each: LDS.128 == 32 in loop. With == >= or <=, and >= 1 if there is none; 'in loop' is about
+                   the main loop. Other modifiers do not matter: LDG.128 is LDG.E.128.CONSTANT too. LDG.32 is an LDG without
+                   a width.
+
+Exit code: 0 every demand holds, 1 one does not, or a failed installation, 2 refused input, a sass.ini that does not fit its
+step, or a missing build, 130 interrupted.
+"""
+
+
+def wheel_version():
+    """The toolkit's, or the first there is."""
+    nvcc = toolchain.find_nvcc()
+    release = re.search(r"release (\d+)\.(\d+)", processes.ask([nvcc, "--version"])[1]) if nvcc else None
+    version = (int(release[1]), int(release[2])) if release else (0, 0)
+    return "{}.{}".format(*max(version, (13, FIRST_WHEEL_MINOR)))
+
+
+def find_disassembler(venv):
+    """The folder that has cuobjdump and nvdisasm: the toolkit's, the wheels', or one in PATH; or ''."""
+    nvcc, in_path = toolchain.find_nvcc(), shutil.which("cuobjdump")
+    candidates = [os.path.dirname(os.path.realpath(nvcc))] if nvcc else []
+    candidates += sorted(glob.glob(f"{glob.escape(venv)}/lib/python3*/site-packages/nvidia/cu*/bin"))
+    candidates += [os.path.dirname(in_path)] if in_path else []
+    for place in candidates:
+        if all(os.access(os.path.join(place, name), os.X_OK) for name in ("cuobjdump", "nvdisasm")):
+            return place
+    return ""
+
+
+def install_disassembler(venv, version):
+    log = os.path.join(LOGS, "disassembler.log")
+    with folder.locked():
+        if not toolchain.can_make_venv():
+            packages.install(["python3-venv"])
+        wheels = [f"nvidia-cuda-cuobjdump=={version}.*", f"nvidia-cuda-nvdisasm=={version}.*"]
+        with Progress(f"downloading cuobjdump and nvdisasm {version} into build/", log) as progress:
+            code = toolchain.make_venv(progress, venv, wheels)
+        if code:
+            shutil.rmtree(venv, ignore_errors=True)
+            show(tail(log))
+            say(f"the whole log: {log}")
+            raise Failed("could not download cuobjdump and nvdisasm. Without a network, install those of the CUDA toolkit.")
+
+
+def check(words, disassembler):
+    environment = {name: value for name, value in os.environ.items() if name != "COURSE_DISASSEMBLER"}
+    if disassembler:
+        environment["COURSE_DISASSEMBLER"] = disassembler
+    return processes.run([*script("report", "sass.py"), *words], env=environment)
+
+
+def main(words):
+    if wants_help(words):
+        sys.stdout.write(HELP)
+        return 0
+    version = wheel_version()
+    venv = os.path.join(BUILD, f"disassembler-{version}")
+    disassembler = find_disassembler(venv)
+    if not disassembler:
+        # It looks at arguments and files first: nothing is installed for bad ones.
+        code = check(words, "")
+        if code != NEEDS_DISASSEMBLER:
+            return code
+        install_disassembler(venv, version)
+        disassembler = find_disassembler(venv)
+        if not disassembler:
+            raise Failed(f"cuobjdump is installed in {venv}, but not where it was expected.")
+    return check(words, disassembler)

@@ -1,0 +1,86 @@
+"""course bench: the steps and their peers in many shapes, on a GPU. What is measured how: tools/report/bench.py."""
+
+import os
+
+from ..build import folder
+from ..cli import options, steps
+from ..cli.arguments import Command
+from ..machine import gpu, processes
+from ..machine.processes import become
+from ..messages import Refused
+from ..places import BUILD, ROOT, script
+from .commit import export_commit
+from .run import require_writable
+
+
+def peers(cmake):
+    """Those that the build knows."""
+    said = processes.ask([cmake, "--build", os.path.join(BUILD, "gpu"), "--target", "help"])[1]
+    names = [line[: -len(": phony")] for line in said.splitlines() if line.endswith(": phony")]
+    return [name for name in names if name.startswith("peer_")]
+
+
+def run(given):
+    named = steps.select(given.everything)
+    out = given.out or os.path.join(BUILD, "results", "bench")
+    if not given.plan:
+        reason = gpu.reason_against()
+        if reason:
+            raise Refused(f"bench measures on a GPU: {reason}. Here, 'course bench --plan' says what it would do.")
+        require_writable(out)
+    programs = named or steps.all_steps()
+    lists = {
+        "--suite": given.suite or list(options.values.SUITES),
+        "--dtype": given.dtype or ["f16", "bf16"],
+        "--mode": given.mode or ["hot", "cold"],
+        "--tuned": steps.tuned_steps(),
+    }
+    words = ["--root", ROOT, "--build", BUILD, "--out", out]
+    for name, values in lists.items():
+        words += [name, ",".join(values)]
+    words += ["--named"] if named else []
+    words += ["--steps", ",".join(programs), *given.to_pass(options.NO_PEERS, options.FRESH, options.PLAN)]
+    if not given.plan:
+        tools = folder.prepare("gpu", ["python3"], programs)
+        found = [] if given.no_peers else peers(tools.cmake)
+        if found:
+            folder.prepare("gpu", targets=found)
+        export_commit()
+    become([*script("report", "bench.py"), *words])
+
+
+COMMAND = Command(
+    name="bench",
+    usage="[STEP...] [OPTION...]",
+    intro="""
+    Measures the tile that stands for each step in many shapes on this machine's GPU, cuBLAS beside it in every run, and the peers
+    that can run here: CUTLASS where its headers are, Triton where PyTorch and Triton are. Takes about an hour; --plan says what, and
+    how long. After an interruption the same command goes on: parts that this course measured on this GPU are kept. STEP is a number
+    (1 or 01) or the start of a folder's name below steps/ (02_t); without one, all of them.
+    """,
+    options=(
+        options.SUITE,
+        options.DTYPE.but(help="f16, bf16, f32", metavar="LIST", default="f16,bf16", check=options.values.some_of("f16", "bf16", "f32")),
+        options.MODE.but(
+            help="hot, cold, single; see 'course run --help'",
+            metavar="LIST",
+            default="hot,cold",
+            check=options.values.some_of(*options.values.MODES),
+        ),
+        options.NO_PEERS,
+        options.FRESH,
+        options.PLAN,
+        options.OUT.but(
+            help="for the results: bench-DTYPE-MODE.json of what this command asked for, and the parts, from which the next one"
+            " goes on",
+            default="build/results/bench",
+        ),
+    ),
+    outro="""
+    Compare two runs with 'tools/course compare', draw one with 'tools/plot'.
+
+    Exit code: 0 verified, 1 a wrong result, a failed check or a failed build, 2 refused input, 130 interrupted. A failed part does
+    not stop the ones after it, but the file of its type and mode then stays as it was; of several codes, 1 comes before 2.
+    """,
+    run=run,
+)

@@ -1,0 +1,91 @@
+"""course check: whether exercises are right."""
+
+import json
+import os
+import textwrap
+
+from ..cli import options
+from ..cli.arguments import Command
+from ..exercises import checking
+from ..exercises.exercise import all_exercises
+from ..exercises.judging import MISSING, Verdict, Workshop
+from ..machine.gpu import choose_backend
+from ..messages import Refused
+
+
+def files_of(given, exercises):
+    """The file of each exercise: the learner's, or that of a folder that was handed in."""
+    if not given.of:
+        return {each: each.file for each in exercises}
+    return {each: os.path.join(given.of, each.name, "gemm.cuh") for each in exercises}
+
+
+def judged(workshop, given, exercise, file):
+    if not given.of:
+        return checking.check(workshop, exercise)
+    if not os.path.isfile(file):
+        return Verdict(MISSING, f"there is no {file}", 0.0)
+    return workshop.judge(exercise, file)
+
+
+def run(given):
+    if given.all and given.everything:
+        raise Refused("--all checks every exercise: leave out their names, or --all.")
+    if given.of and not os.path.isdir(given.of):
+        raise Refused(f"--of {given.of}: there is no such folder. Name the one in which the folders NN_name lie.")
+    exercises = list(all_exercises()) if given.all else checking.to_check(given.everything)
+    if not exercises:
+        print(f"{checking.bar()}\n{checking.what_next()}")
+        return 0
+    files = files_of(given, exercises)
+    workshop = Workshop(choose_backend(given.on or "interpreter"))
+    workshop.prepare(exercises)
+    # One of the learner's own is talked about; several, or somebody else's, are listed.
+    is_list = len(files) > 1 or bool(given.of)
+    verdicts = {}
+    for exercise, file in files.items():
+        verdicts[exercise] = verdict = judged(workshop, given, exercise, file)
+        if not given.json:
+            print(line_of(exercise, verdict) if is_list else checking.report(exercise, verdict), flush=True)
+    passed = sum(verdict.passed for verdict in verdicts.values())
+    if given.json:
+        print(json.dumps(document(verdicts, passed), indent=1))
+    elif is_list:
+        print(f"{passed} of {len(verdicts)} passed.")
+    return 0 if passed == len(verdicts) else 1
+
+
+def line_of(exercise, verdict):
+    head = f"{exercise.title:<28} {verdict.kind:<17} {verdict.seconds:5.1f} s"
+    return head if verdict.passed else f"{head}\n{textwrap.indent(verdict.text, '    ')}"
+
+
+def document(verdicts, passed):
+    return {
+        "passed": passed,
+        "total": len(verdicts),
+        "exercises": [
+            {
+                "name": exercise.name,
+                "passed": verdict.passed,
+                "state": verdict.kind,
+                "message": verdict.text,
+                "seconds": round(verdict.seconds, 3),
+            }
+            for exercise, verdict in verdicts.items()
+        ],
+    }
+
+
+COMMAND = Command(
+    name="check",
+    usage="[EXERCISE...] [OPTION...]",
+    intro="""
+    Checks exercises: the result for many shapes, in three orders of threads, and the property that the exercise is about. Without
+    EXERCISE, which is a number or the start of a name, the first one that has not passed. What you write is exercises/NN_name/gemm.cuh;
+    exercises/NN_name/README.md says what to do.
+    """,
+    options=(options.ALL, options.EXERCISES_ON, options.EXERCISES_JSON, options.OF),
+    outro="Exit code: 0 all that was checked passed, 1 something did not, 2 refused input, 130 interrupted. docs/exercises.md says more.",
+    run=run,
+)

@@ -1,0 +1,129 @@
+"""course docs: API pages and lessons as a site of HTML pages."""
+
+import os
+import re
+import shutil
+
+from ..build import folder
+from ..cli import options
+from ..cli.arguments import Command
+from ..machine import packages, toolchain
+from ..machine.processes import ask
+from ..machine.progress import Progress, read, tail
+from ..messages import Failed, Refused, say, show
+from ..places import BUILD, LOGS, PYTHON, ROOT
+
+MATHJAX = "/usr/share/javascript/mathjax"
+# Of its 54 MB, what an SVG from TeX needs.
+OUTPUT = "jax/output/SVG/"
+MATHJAX_PARTS = ["MathJax.js", "extensions", "jax/input/TeX", "jax/element"]
+MATHJAX_PARTS += [OUTPUT + part for part in ("jax.js", "config.js", "autoload", "fonts/TeX")]
+
+SITE = os.path.join(BUILD, "docs")
+
+# Doxygen's warnings about what needs no words: fields of a documented struct, specialisations of a documented template, moves,
+# parameters beside one that has something to say, and what common/gemm/gemm.h says of all steps.
+NEEDS_NO_WORDS = re.compile(
+    r".*warning: Member .* \(variable\) of (struct|class) .* is not documented\."
+    r"|.*warning: Member [^ (]*< .* is not documented\."
+    r"|.*warning: Member .*&&other\) noexcept .* is not documented\."
+    r"|.*warning: Member (Inputs|Tiles|MoreTiles|gemm)[ (].* of namespace step_[a-z0-9_]+ is not documented\."
+    r"|.*warning: The following parameters? of .* (is|are) not documented:"
+    r"|  parameter '.*'"
+)
+
+
+def install_tools():
+    missing = toolchain.missing_commands(["doxygen"])
+    if not os.path.isfile(f"{MATHJAX}/MathJax.js"):
+        missing.append("libjs-mathjax")
+    if missing:
+        packages.install(missing)
+
+
+def state():
+    """What the site depends on: the course's files, where they lie, and Doxygen."""
+    lines = []
+    for place, folders, names in os.walk(ROOT):
+        hidden = {name for name in folders if name.startswith(".") or name == "__pycache__" or os.path.join(place, name) == BUILD}
+        folders[:] = [name for name in folders if name not in hidden]
+        for name in names:
+            path = os.path.join(place, name)
+            if not name.startswith(".") and os.path.isfile(path) and not os.path.islink(path):
+                status = os.stat(path)
+                lines.append(f"{os.path.relpath(path, ROOT)} {status.st_size} {status.st_mtime_ns}")
+    return "\n".join([ROOT, ask(["doxygen", "--version"])[1].strip(), *sorted(lines)]) + "\n"
+
+
+def copy_mathjax(html):
+    for part in MATHJAX_PARTS:
+        source, target = os.path.join(MATHJAX, part), os.path.join(html, "mathjax", part)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        if os.path.isdir(source):
+            shutil.copytree(source, target)
+        else:
+            shutil.copy(source, target)
+
+
+def run_doxygen(progress, site):
+    """Into the empty folder SITE. Returns whether it went well; the log says what is wrong."""
+    environment = dict(os.environ, DOCS_OUTPUT=site)
+    output = os.path.join(site, "doxygen.log")
+    with Progress(progress.title, output) as doxygen:
+        code = doxygen.run(["doxygen", "docs/Doxyfile"], cwd=ROOT, env=environment)
+    due = sorted({line for line in read(output) if line and not NEEDS_NO_WORDS.fullmatch(line)})
+    for line in due:
+        progress.write(line.replace(ROOT + os.sep, "").encode() + b"\n")
+    if code or due:
+        return False
+    html = os.path.join(site, "html")
+    copy_mathjax(html)
+    return progress.run([PYTHON, "-B", "docs/doxygen/site.py", "finish", html, os.path.join(site, "site.tag")], cwd=ROOT) == 0
+
+
+def build():
+    log, stamp, now = os.path.join(LOGS, "docs.log"), os.path.join(SITE, ".state"), state()
+    try:
+        with open(stamp, encoding="utf-8") as file:
+            if file.read() == now:
+                return
+    except OSError:
+        pass
+    new = SITE + ".new"
+    shutil.rmtree(new, ignore_errors=True)
+    os.makedirs(new)
+    with Progress("building the site", log) as progress:
+        good = run_doxygen(progress, new)
+    if not good:
+        show(tail(log))
+        say(f"the whole log: {log}")
+        raise Failed("the site has warnings or dead links, which count as errors.")
+    with open(os.path.join(new, ".state"), "w", encoding="utf-8") as file:
+        file.write(now)
+    shutil.rmtree(SITE, ignore_errors=True)
+    os.rename(new, SITE)
+
+
+def run(given):
+    if given.everything:
+        raise Refused(f"'{given.everything[0]}': docs takes no arguments but --force and --help.")
+    with folder.locked():
+        install_tools()
+        if given.force:
+            folder.forget(os.path.join(SITE, ".state"))
+        build()
+    print(os.path.join(SITE, "html", "index.html"))
+    return 0
+
+
+COMMAND = Command(
+    name="docs",
+    usage="[OPTION...]",
+    intro="""
+    Builds the lessons, the manual and the pages of the API into build/docs/html, with Doxygen, and says where they begin. Every
+    warning is an error, and so is a dead link. The pages need no network, formulas included.
+    """,
+    options=(options.FORCE.but(help="build again although nothing has changed"),),
+    outro="Exit code: 0 the site is there, 1 a warning, a dead link or a failed installation, 2 refused input, 130 interrupted.",
+    run=run,
+)

@@ -1,0 +1,331 @@
+"""Exercises: finding them, progress, limits, and what learners are told. Nothing is compiled."""
+
+import contextlib
+import io
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+from unittest import mock
+
+from command.exercises import answers, checking, exercise, judging, progress
+from command.messages import Failed, Refused
+from command.subcommands import check, hint, reset, solution
+
+STUB = "one\n// >>> Your turn\nhole\n// <<<\ntwo\n"
+SOLUTION = STUB.replace("hole", "filled")
+README = """# 01 First
+
+**Task.** Fill [the hole](gemm.cuh).
+
+## Hints
+
+""" + "".join(f"<details>\n<summary>Hint {n}</summary>\n\nHint number {n}.\n\n</details>\n\n" for n in (1, 2, 3))
+
+
+class Made(unittest.TestCase):
+    """Two exercises in folders of their own."""
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.root = scratch.name
+        for name in ("01_first", "02_second_one"):
+            self.write(f"exercises/{name}/gemm.cuh", STUB)
+            self.write(f"exercises/{name}/README.md", README)
+            self.write(f"exercises/{name}/test.cpp", "")
+            self.write(f"solutions/{name}/gemm.cuh", SOLUTION)
+            self.write(f"solutions/{name}/stub.cuh", STUB)
+        folder = os.path.join(self.root, "exercises")
+        for target, value in (
+            ("command.exercises.exercise.EXERCISES", folder),
+            ("command.exercises.exercise.SOLUTIONS", os.path.join(self.root, "solutions")),
+            ("command.exercises.answers.SOLUTIONS", os.path.join(self.root, "solutions")),
+            ("command.exercises.progress.EXERCISES", folder),
+            ("command.exercises.progress.FILE", os.path.join(folder, "progress.json")),
+        ):
+            patch = mock.patch(target, value)
+            patch.start()
+            self.addCleanup(patch.stop)
+        exercise.all_exercises.cache_clear()
+        self.addCleanup(exercise.all_exercises.cache_clear)
+        self.first, self.second = exercise.all_exercises()
+
+    def write(self, path, text):
+        path = os.path.join(self.root, path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def progress(self):
+        with open(progress.FILE, encoding="utf-8") as file:
+            return json.load(file)["exercises"]
+
+    def run_command(self, command, *words):
+        """(exit code, stdout)"""
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            code = command.COMMAND.run(command.COMMAND.parse(words))
+        return code, out.getvalue()
+
+
+class Finding(Made):
+    def test_names(self):
+        for word in ("1", "01", "01_first", "first", "exercises/01_first/", "exercises/01_first/gemm.cuh", "./exercises/01_first"):
+            self.assertEqual(exercise.named(word), self.first, word)
+        self.assertEqual(exercise.named("sec"), self.second)
+        for word in ("3", "third", "", "irst"):
+            with self.assertRaisesRegex(Refused, "no exercise"):
+                exercise.named(word)
+        self.write("exercises/03_second_two/test.cpp", "")
+        exercise.all_exercises.cache_clear()
+        with self.assertRaisesRegex(Refused, "could be any of: 02_second_one 03_second_two"):
+            exercise.named("second")
+
+    def test_what_files_say(self):
+        self.assertEqual(self.first.hints(), ["Hint number 1.", "Hint number 2.", "Hint number 3."])
+        self.assertEqual(self.first.task(), "Fill the hole.")
+        self.assertEqual(exercise.without_holes(STUB), exercise.without_holes(SOLUTION))
+        self.assertNotEqual(exercise.without_holes(STUB), exercise.without_holes(SOLUTION + "more"))
+
+
+class ProgressFile(Made):
+    def test_states(self):
+        self.assertEqual(progress.Progress().state(self.first), "not begun")
+        self.write("exercises/01_first/gemm.cuh", SOLUTION)
+        self.assertEqual(progress.Progress().state(self.first), "begun")
+        progress.remember_pass(self.first)
+        self.assertRegex(progress.Progress().state(self.first), r"^passed \d{4}-\d\d-\d\d$")
+        self.write("exercises/01_first/gemm.cuh", STUB)
+        self.assertEqual(progress.Progress().state(self.first), "passed, changed since")
+        self.assertEqual(progress.Progress().next(), self.second)
+        self.assertEqual(checking.bar(), "[##########..........] 1 of 2 passed")
+
+    def test_a_damaged_file_is_kept(self):
+        for damaged in ('{"exercises": {"01_first": {"passed"', '{"exercises": [3]}', "[]"):
+            self.write("exercises/progress.json", damaged)
+            self.assertEqual(progress.Progress().count(), 0)
+        kept = [name for name in os.listdir(os.path.join(self.root, "exercises")) if name.startswith("progress-")]
+        self.assertEqual(len(kept), 3)
+
+    def test_many_at_the_same_time(self):
+        def count_up(which):
+            for number in range(20):
+                progress.change(which, **{f"hints{number}": number})
+
+        threads = [threading.Thread(target=count_up, args=(each,)) for each in (self.first, self.second)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual([len(self.progress()[each]) for each in ("01_first", "02_second_one")], [20, 20])
+
+    def test_backups_have_names_of_their_own(self):
+        kept = {progress.back_up(self.first.file) for _ in range(3)}
+        self.assertEqual(len(kept), 3)
+        self.assertTrue(all(exercise.read(path) == STUB for path in kept))
+
+
+class Commands(Made):
+    def test_hints_come_one_by_one(self):
+        for shown in (1, 2, 3, 3):
+            code, text = self.run_command(hint)
+            self.assertEqual((code, text.count("Hint number")), (0, shown))
+        self.assertIn("solution 01 --give-up", text)
+
+    def test_solution(self):
+        with self.assertRaisesRegex(Refused, "has not passed yet"):
+            self.run_command(solution, "1")
+        self.assertEqual(self.run_command(solution, "1", "--give-up"), (0, SOLUTION))
+        self.assertEqual(self.progress()["01_first"], {"gave_up": True})
+        progress.remember_pass(self.first)
+        self.assertEqual(self.run_command(solution, "1"), (0, SOLUTION))
+
+    def test_reset_keeps_what_was_written(self):
+        self.write("exercises/01_first/gemm.cuh", "mine")
+        progress.remember_pass(self.first)
+        code, text = self.run_command(reset, "1")
+        self.assertEqual((code, exercise.read(self.first.file)), (0, STUB))
+        kept = [name for name in os.listdir(os.path.dirname(self.first.file)) if name.startswith("gemm-")]
+        self.assertEqual(len(kept), 1)
+        self.assertIn(kept[0], text)
+        self.assertEqual(exercise.read(os.path.join(os.path.dirname(self.first.file), kept[0])), "mine")
+        self.assertEqual(self.progress(), {})
+        self.run_command(reset, "1")  # nothing to keep
+        self.assertEqual(len([name for name in os.listdir(os.path.dirname(self.first.file)) if name.startswith("gemm-")]), 1)
+        os.remove(self.first.file)
+        self.run_command(reset, "1")
+        self.assertEqual(exercise.read(self.first.file), STUB)
+
+    def workshop(self, *kinds):
+        """One whose verdicts are these."""
+        made = mock.Mock()
+        made.judge.side_effect = [judging.Verdict(kind, "it is so", 1.5) for kind in kinds]
+        patch = mock.patch("command.subcommands.check.Workshop", return_value=made)
+        patch.start()
+        self.addCleanup(patch.stop)
+        return made
+
+    def test_check(self):
+        self.workshop(judging.NOT_YET, judging.PASSED, judging.PASSED)
+        code, text = self.run_command(check)
+        self.assertEqual(code, 1)
+        self.assertIn("01 first: not yet (1.5 s).\n\n  it is so\n\nYou have not changed it so far. Task: Fill the hole.", text)
+        code, text = self.run_command(check)
+        self.assertEqual(code, 0)
+        self.assertIn("01 first: passed", text)
+        self.assertIn("Next: 02 second one.", text)
+        self.assertEqual(self.run_command(check)[0], 0)  # the second
+        code, text = self.run_command(check)  # nothing is left
+        self.assertEqual((code, "All exercises have passed." in text), (0, True))
+
+    def test_check_for_a_program(self):
+        self.workshop(judging.PASSED, judging.STOPPED)
+        code, text = self.run_command(check, "--all", "--json")
+        self.assertEqual(code, 1)
+        document = json.loads(text)
+        self.assertEqual((document["passed"], document["total"]), (1, 2))
+        self.assertEqual([each["state"] for each in document["exercises"]], ["passed", "stopped"])
+        self.assertEqual(list(self.progress()), ["01_first"])
+
+    def test_check_of_what_was_handed_in(self):
+        self.write("handed in/01_first/gemm.cuh", SOLUTION)
+        made = self.workshop(judging.PASSED)
+        folder = os.path.join(self.root, "handed in")
+        code, text = self.run_command(check, "--all", "--json", "--of", folder)
+        self.assertEqual(code, 1)
+        self.assertEqual([each["state"] for each in json.loads(text)["exercises"]], ["passed", "missing"])
+        made.judge.assert_called_once_with(self.first, os.path.join(folder, "01_first", "gemm.cuh"))
+        self.assertFalse(os.path.exists(progress.FILE))
+        with self.assertRaisesRegex(Refused, "there is no such folder"):
+            self.run_command(check, "--all", "--of", os.path.join(self.root, "nobody"))
+        with self.assertRaisesRegex(Refused, "--all checks every exercise"):
+            self.run_command(check, "--all", "1")
+
+
+class Limits(unittest.TestCase):
+    def limited(self, script, seconds=20):
+        return judging.limited(["python3", "-c", script], "/", seconds)
+
+    def test_an_end(self):
+        done = self.limited("print('so'); raise SystemExit(7)")
+        self.assertEqual((done.code, done.output, done.reason), (7, "so\n", ""))
+
+    def test_time(self):
+        begin = time.monotonic()
+        done = self.limited("print('begun', flush=True)\nwhile True: pass", 1)
+        self.assertLess(time.monotonic() - begin, 5)
+        self.assertIn("had not ended after 1 s", done.reason)
+        self.assertEqual(done.output, "begun\n")
+
+    def test_memory(self):
+        with mock.patch.object(judging, "BYTES", 200 << 20):
+            done = self.limited("import time\nx = bytearray(400 << 20)\ntime.sleep(20)")
+        self.assertIn("of memory, and was stopped", done.reason)
+
+    def test_output(self):
+        with mock.patch.object(judging, "FILE_BYTES", 1 << 20):
+            self.assertIn("printed more than 1 MB", judging.limited(["yes"], "/", 20).reason)
+
+    def test_nothing_outlives_it(self):
+        done = self.limited("import subprocess\nprint(subprocess.Popen(['sleep', '60']).pid)")
+        time.sleep(0.1)
+        state = subprocess.run(["ps", "-o", "stat=", "-p", done.output.strip()], stdout=subprocess.PIPE, encoding="ascii", check=False)
+        self.assertIn(state.stdout.strip()[:1], ("", "Z"))
+
+    def test_interrupted(self):
+        with mock.patch.object(judging, "watch", side_effect=KeyboardInterrupt), mock.patch.object(judging, "kill") as kill:
+            with self.assertRaises(KeyboardInterrupt):
+                self.limited("pass")
+        kill.assert_called_once()
+
+
+class Telling(Made):
+    def verdict(self, code, output, reason=""):
+        return judging.verdict_of(judging.Done(code, output, reason), "secret")
+
+    def test_verdicts(self):
+        self.assertEqual(self.verdict(0, "passed secret\n"), (judging.PASSED, ""))
+        self.assertEqual(self.verdict(0, "passed\n")[0], judging.STOPPED)  # that could be anybody's
+        self.assertEqual(self.verdict(1, "C[0, 1] is nan\n"), (judging.NOT_YET, "C[0, 1] is nan"))
+        self.assertEqual(self.verdict(1, "interpreter: note: x\nC\n"), (judging.NOT_YET, "C"))
+        kind, text = self.verdict(0, "")
+        self.assertEqual(kind, judging.STOPPED)  # exit(0) is no pass
+        self.assertIn("before its check was over", text)
+        self.assertIn("SIGSEGV", self.verdict(128 + signal.SIGSEGV, "")[1])
+        self.assertEqual(self.verdict(137, "line\n", "too long")[1], "line\ntoo long")
+        self.assertEqual(self.verdict(1, "x\n" * 100)[1].count("x"), judging.MOST_LINES)
+
+    def test_compile_errors(self):
+        file = os.path.join(self.root, "handed", "gemm.cuh")
+        text = judging.compiler_says(f"/usr/include/x.h:1:2: error: not this\n{file}:7:3: error: expected ';'\n  7 | x\n", file)
+        self.assertIn(f"{file}:7: error: expected ';'", text)
+        self.assertNotIn("not this", text)
+        self.assertIn("1 more errors", text)
+
+    def test_link_errors(self):
+        text = judging.linker_says("test.cpp: undefined reference to `exercise::gemm(gemm::Matrix<float const>)'\n", self.first)
+        self.assertIn("  gemm(Matrix<float const>)\n", text)
+
+
+class Answers(Made):
+    PATCH = "what: nothing is filled\nsays: so it  is\n\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n one\n-filled\n+empty\n"
+
+    def answer(self, text, kind="wrong"):
+        self.write(f"solutions/01_first/{kind}/empty.patch", text)
+        return answers.answers(self.first)[0]
+
+    def test_patches(self):
+        text = self.PATCH.replace(" one\n", "")
+        self.assertEqual(self.answer(text).text(), SOLUTION.replace("filled", "empty"))
+        with self.assertRaisesRegex(Failed, "0 times"):
+            self.answer(text.replace("-filled", "-full")).text()
+        for bad in (text.replace("says: so it  is\n", ""), text.replace("what: nothing is filled\n", ""), "what: x\nsays: y\n"):
+            with self.assertRaisesRegex(Failed, "a patch has"):
+                self.answer(bad)
+        os.remove(os.path.join(self.root, "solutions/01_first/wrong/empty.patch"))
+        with self.assertRaisesRegex(Failed, "a patch has"):
+            self.answer(text, "right")  # it says something
+
+    def test_problems(self):
+        workshop = mock.Mock(folder=self.root)
+        wrong = self.answer(self.PATCH.replace(" one\n", ""))
+        for kind, text, problem in (
+            (judging.NOT_YET, "well, so\nit is", ""),
+            (judging.NOT_YET, "something else", "is rejected, but not with 'so it  is'"),
+            (judging.PASSED, "", "is wrong, and passes"),
+            (judging.NO_PROGRAM, "so it is", "does not compile"),
+        ):
+            workshop.judge.return_value = judging.Verdict(kind, text, 1)
+            found = answers.problem_of(workshop, wrong)
+            self.assertTrue(problem in found and bool(problem) == bool(found), found)
+
+    def test_files(self):
+        found = "\n".join(answers.problems_of_files(self.first))
+        self.assertEqual(found, "01_first: it has 0 wrong answers, not 5.\n01_first: it has 0 right answers, not 2.")
+        self.write("solutions/01_first/stub.cuh", STUB + "more\n")
+        self.write("exercises/01_first/README.md", README.replace("Hint 3", "No hint").replace("**Task.**", "Task."))
+        found = "\n".join(answers.problems_of_files(self.first))
+        for part in ("differ outside of the holes", "has 2 hints, not 3", "no paragraph '**Task.**'"):
+            self.assertIn(part, found)
+        self.write("solutions/01_first/stub.cuh", "no hole")
+        self.assertIn("its stub has no hole", "\n".join(answers.problems_of_files(self.first)))
+
+    def test_stub_and_solution(self):
+        workshop = mock.Mock()
+        for kind, stub, solved in (
+            (judging.PASSED, "the stub passes", ""),
+            (judging.NOT_YET, "", "the solution does not pass"),
+            (judging.NO_PROGRAM, "the stub does not compile", "the solution does not pass"),
+        ):
+            workshop.judge.return_value = judging.Verdict(kind, "", 1)
+            self.assertIn(stub, answers.stub_problem(workshop, self.first))
+            self.assertIn(solved, answers.solution_problem(workshop, self.first))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,143 @@
+"""Tests of the options: each is described once, and a step's program agrees. With --program PROGRAM, PROGRAM is asked."""
+
+import ast
+import glob
+import importlib
+import os
+import re
+import subprocess
+import sys
+import types
+import unittest
+from unittest import mock
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+from command import main  # noqa: E402
+from command.cli import arguments, options, values  # noqa: E402
+from command.messages import Refused  # noqa: E402
+
+PROGRAM = None
+if __name__ == "__main__" and "--program" in sys.argv:
+    AT = sys.argv.index("--program")
+    PROGRAM = sys.argv[AT + 1]
+    del sys.argv[AT : AT + 2]
+
+# What the command hands on, and what of a value the program's help has to name.
+HANDED_ON = [
+    (options.SHAPE, ["MxNxK"]),
+    (options.DTYPE, values.DTYPES),
+    (options.LAYOUT, values.LAYOUTS),
+    (options.ACTIVATION, values.activation.choices),
+    (options.BIAS, []),
+    (options.JSON.but(metavar="FILE"), []),
+    (options.VERBOSE, []),
+    (options.SHOW, []),
+    (options.CLEAR, []),
+    (options.CACHE, []),
+]
+ON_GPU = [(options.MODE, values.MODES)]
+ON_INTERPRETER = [
+    (options.AS, values.GPUS),
+    (options.ORDER, ["forward", "reverse", "random", "random:SEED"]),
+    (options.FORCE, []),
+]
+
+
+def commands():
+    return [importlib.import_module(main.module_of(name), "command").COMMAND for name in main.COMMANDS]
+
+
+class Descriptions(unittest.TestCase):
+    def test_every_command_is_described(self):
+        for command in commands():
+            text = arguments.help_of(command)
+            self.assertIn(f"Usage: tools/course {command.name}", text)
+            self.assertIn("Exit code: ", text)
+            for option in command.options:
+                self.assertIn(f"  {option.name}", text)
+            self.assertLessEqual(max(map(len, text.splitlines())), arguments.WIDEST + 2)
+
+    def test_choices_are_in_their_help(self):
+        for command in commands():
+            for option in command.options:
+                if (command.name, option.name) == ("tune", "--dtype"):
+                    continue  # f32 is refused by name, with the reason
+                for choice in getattr(option.check, "choices", ()):
+                    self.assertRegex(option.description(), rf"\b{choice}\b", f"{command.name} {option.name}")
+
+    def test_old_python_can_read_it(self):
+        for folder in ("command", "report"):
+            for path in glob.glob(os.path.join(os.path.dirname(main.__file__), "..", folder, "**", "*.py"), recursive=True):
+                with open(path, encoding="utf-8") as file:
+                    ast.parse(file.read(), path, feature_version=(3, 9))
+
+
+class Words(unittest.TestCase):
+    def setUp(self):
+        self.run = next(command for command in commands() if command.name == "run")
+
+    def test_values(self):
+        given = self.run.parse(["1", "--shape", "2x3x4,5x6x7", "--dtype=fp16", "02", "--bias"])
+        self.assertEqual(given.positional, ["1", "02"])
+        self.assertEqual(list(given.shape), [(2, 3, 4), (5, 6, 7)])
+        self.assertEqual((given.dtype, given.bias, given.order), ("f16", True, None))
+        self.assertEqual(given.to_pass(options.SHAPE, options.BIAS, options.ORDER), ["--shape", "2x3x4,5x6x7", "--bias"])
+
+    def test_bad_words(self):
+        for words, message in (
+            (["--bias=3"], "unknown option '--bias=3'"),
+            (["--shap", "1x1x1"], "unknown option '--shap'"),  # no abbreviations: tomorrow they may mean something else
+            (["--shape"], "--shape needs a value"),
+            (["--shape", "-1x2x3"], "is not MxNxK"),
+            (["-"], "unknown option '-'"),
+        ):
+            with self.assertRaisesRegex(Refused, re.escape(message)):
+                self.run.parse(words)
+
+    def test_help_wins_unless_it_is_no_option(self):
+        with self.assertRaises(arguments.HelpWanted):
+            self.run.parse(["1", "--help", "--nonsense"])
+        self.assertEqual(self.run.parse(["--", "--help"]).after_dashes, ["--help"])
+
+
+class Growing(unittest.TestCase):
+    def test_a_subcommand_is_a_module_and_a_line(self):
+        module = types.ModuleType("command.subcommands.greet")
+        loud = options.Option("--loud", "with an exclamation mark")
+        module.COMMAND = arguments.Command("greet", "NAME", "Greets.", (loud,), "", lambda given: 40 + given.loud)
+        with mock.patch.dict(sys.modules, {module.__name__: module}), mock.patch.dict(main.COMMANDS, greet="greet somebody"):
+            self.assertEqual(main.dispatch(["greet", "--loud"]), 41)
+            self.assertIn("  greet      greet somebody\n", main.help_text())
+            with self.assertRaisesRegex(Refused, "unknown option '--quiet'; 'course greet --help' lists them"):
+                main.dispatch(["greet", "--quiet"])
+
+
+@unittest.skipUnless(PROGRAM, "no --program")
+class Program(unittest.TestCase):
+    def test_the_program_agrees(self):
+        text = subprocess.run([PROGRAM, "--help"], stdout=subprocess.PIPE, encoding="utf-8", check=True).stdout
+        described = dict(re.findall(r"^ +(--[a-z-]+)((?: .*)?(?:\n {10,}.*)*)$", text, re.MULTILINE))
+        on_gpu = "--once" in described
+        for option, choices in HANDED_ON + (ON_GPU if on_gpu else ON_INTERPRETER):
+            self.assertIn(option.name, described)
+            takes_value = bool(re.match(r" (TEXT|FLOAT|INT)\b", described[option.name]))
+            self.assertEqual(takes_value, bool(option.metavar), option.name)
+            words = " ".join(described[option.name].split())
+            for choice in choices:
+                self.assertRegex(words, rf"\b{choice}\b", option.name)
+
+    def test_the_program_knows_what_the_command_knows_and_no_more(self):
+        """Each choice is accepted, and something else is not: by --check-memory, which runs nothing."""
+        for option in (options.DTYPE, options.LAYOUT):
+            for choice in option.check.choices:
+                self.assertEqual(self.code(option.name, choice), 0, f"{option.name} {choice}")
+            self.assertEqual(self.code(option.name, "nonesuch"), 2)
+
+    @staticmethod
+    def code(*words):
+        command = [PROGRAM, "--check-memory", "--shape", "1x1x1", *words]
+        return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode
+
+
+if __name__ == "__main__":
+    unittest.main()
