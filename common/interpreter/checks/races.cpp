@@ -58,6 +58,11 @@ void RaceCheck::check(unsigned w, const Request& request, std::uint32_t comparin
         if (lock) lock.unlock();
         lock = std::unique_lock(mutex);
       }
+      // Since the question above, another block may have learnt what this load is, and remembered its atomic here.
+      if (request.op == Op::kLoad && is_look_before_cas(request.pc)) {
+        comparing = request.lanes;
+        access.atomic = true;
+      }
       if (is_volatile) check_volatile(range, lanes, address);
       if ((comparing & lanes) && follows_unordered_atomic(range, clock_, w * 32 + lane, address))
         note_look_before_cas(access, address);
