@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "common/device/device.cuh"
+#include "common/exercise/profile.h"
 #include "common/harness/problem/reference.h"
 #include "common/harness/problem/test_matrix.h"
 
@@ -156,27 +157,30 @@ void require_own_kernels([[maybe_unused]] const std::vector<interpreter::KernelP
 }
 
 // All launches of `body`, in one order.
-std::vector<interpreter::KernelProfile> launches_of(const std::function<void()>& body) {
+std::vector<interpreter::KernelProfile> launches_of(const Subject& subject, const std::function<void()>& body) {
 #ifdef COURSE_ON_INTERPRETER
   interpreter::clear_profiles();
-  body();
+  call_in_sight(subject, body);
   return interpreter::profiles();
 #else
-  body();
+  call_in_sight(subject, body);
   device::synchronize();
   return {};
 #endif
 }
 
 // Calls `once` for each order; a failure says which order it was.
-Counts in_all_orders(const std::string& what, const std::function<std::vector<interpreter::KernelProfile>()>& once) {
+Counts in_all_orders(const Subject& subject, const std::function<std::vector<interpreter::KernelProfile>()>& once) {
+  const std::string& what = subject.words;
 #ifdef COURSE_ON_INTERPRETER
   std::optional<Counts> first;
   for (const OrderOfThreads& each : kOrders) {
     interpreter::options().order = each.order, interpreter::options().seed = each.seed;
     try {
       auto launches = once();
-      if (!first) first.emplace(what, std::move(launches));
+      if (first) continue;
+      add_to_profile(subject, launches);
+      first.emplace(what, std::move(launches));
     } catch (const NotYet& failure) {
       NotYet told = failure;
       told.text += "\n\nProblem: " + what + each.words + ".";
@@ -345,9 +349,10 @@ const Counts& Counts::enough([[maybe_unused]] std::string_view of, [[maybe_unuse
 Counts Coach::multiply(const Case& c, harness::DType in, harness::DType out,
                        const std::function<void(const Operands&)>& run) const {
   std::vector<double> before;
-  return in_all_orders(shape(c, in), [&] {
+  const Subject subject{shape(c, in), 1, c.m, c.n, c.k, in, out};
+  return in_all_orders(subject, [&] {
     Problem problem(c, in, out);
-    auto launches = launches_of([&] { run(problem.operands()); });
+    auto launches = launches_of(subject, [&] { run(problem.operands()); });
     require_kernels(launches);
     if (std::string wrong = problem.verify(); !wrong.empty()) throw about_c(c, "The result is wrong: " + wrong + ".");
     if (std::string other = c.same_bits ? problem.differs_from(before) : ""; !other.empty())
@@ -375,12 +380,14 @@ Counts Coach::multiply_heads(const Heads& h, harness::DType in, harness::DType o
                                harness::row_major(part.beside ? part.rows : h.count * part.rows,
                                                   part.beside ? h.count * part.cols : part.cols, c.padding));
   };
-  return in_all_orders(std::to_string(h.count) + (h.count == 1 ? " head of " : " heads of ") + shape(c, in), [&] {
+  const std::string words = std::to_string(h.count) + (h.count == 1 ? " head of " : " heads of ") + shape(c, in);
+  const Subject subject{words, h.count, c.m, c.n, c.k, in, out};
+  return in_all_orders(subject, [&] {
     harness::TestMatrix A = matrix(0, a, in), B = matrix(1, b, in), C = matrix(2, to, out);
     A.fill([&](std::int64_t row, std::int64_t col) { return c.scale * (c.a ? c.a(row, col) : element(1, row, col)); });
     B.fill([&](std::int64_t row, std::int64_t col) { return c.b ? c.b(row, col) : element(2, row, col); });
     C.poison();
-    auto launches = launches_of([&] { run({c.m, c.n, c.k, erased(A), erased(B), erased(C), nullptr}); });
+    auto launches = launches_of(subject, [&] { run({c.m, c.n, c.k, erased(A), erased(B), erased(C), nullptr}); });
     require_kernels(launches);
     const auto fail = [&](const std::string& wrong) { throw about_c(c, "The result is wrong: " + wrong + "."); };
     if (const std::string wrong = C.fetch(); !wrong.empty()) fail(wrong);
@@ -420,8 +427,9 @@ Counts Coach::multiply_heads(const Heads& h, harness::DType in, harness::DType o
 }
 
 Counts Coach::run(const std::string& what, const std::function<void()>& body) const {
-  return in_all_orders(what, [&] {
-    auto launches = launches_of(body);
+  const Subject subject{.words = what};
+  return in_all_orders(subject, [&] {
+    auto launches = launches_of(subject, body);
     require_own_kernels(launches);
     return launches;
   });
@@ -433,11 +441,11 @@ void Coach::require(bool holds, const std::string& text) const {
 
 }  // namespace exercise
 
-// Judges the file that it is linked with: judge FILE [WORD]. The last line of what it prints is "passed WORD" if that is right; so
-// a file that ends the program has not passed.
+// Judges the file that it is linked with: judge FILE [WORD [PROFILE]]. The last line of what it prints is "passed WORD" if that is
+// right; so a file that ends the program has not passed. PROFILE is what exercise::profile_to() takes.
 int main(int argc, char** argv) {
-  if (argc != 2 && argc != 3) {
-    std::fprintf(stderr, "usage: %s FILE [WORD]\n", argv[0]);
+  if (argc < 2 || argc > 4) {
+    std::fprintf(stderr, "usage: %s FILE [WORD [PROFILE]]\n", argv[0]);
     return 2;
   }
   const std::string file = argv[1];
@@ -450,8 +458,10 @@ int main(int argc, char** argv) {
   exercise::Coach coach;
   std::string text;
   try {
+    if (argc == 4) exercise::profile_to(argv[3]);
     exercise::check(coach);
-    std::printf("passed %s\n", argc == 3 ? argv[2] : "");
+    exercise::write_profile();
+    std::printf("passed %s\n", argc >= 3 ? argv[2] : "");
     return 0;
   } catch (const exercise::NotYet& failure) {
     text = failure.text;
@@ -461,6 +471,7 @@ int main(int argc, char** argv) {
     text = "The function throws something that is no std::exception.";
   }
   while (text.ends_with('\n')) text.pop_back();
+  exercise::write_profile();  // of what came before it, too
   std::printf("%s\n", text.c_str());
   if (!coach.lesson().empty()) std::printf("Reread: %s\n", coach.lesson().c_str());
   return 1;

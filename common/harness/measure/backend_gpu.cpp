@@ -1,5 +1,7 @@
 // A step's program on the GPU: verified, timed against cuBLAS and, where it fuses something, against separate kernels; verified
 // again.
+#include <cuda_profiler_api.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -314,8 +316,11 @@ std::string measure(const Variant& variant, Problem& problem, const Arguments& a
       device::synchronize();
       problem.C.poison();
     }
+    // 'ncu --profile-from-start off' sees what lies between these two.
+    DEVICE_CHECK(cudaProfilerStart());
     variant.run(epilogue, problem.A.view(), problem.B.view(), problem.C.view(), bias);
     device::synchronize();
+    DEVICE_CHECK(cudaProfilerStop());
     if (std::string wrong = problem.verify(sums_of(variant, problem.spec)); !wrong.empty()) return wrong;
     result.fallback_block = device::fallback_block(name_of(device::last_launch()));
     if (!arguments.once) time_against_baselines(variant, problem, arguments, result);

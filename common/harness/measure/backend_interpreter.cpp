@@ -10,6 +10,7 @@
 #include "common/harness/measure/backend.h"
 #include "common/harness/measure/projection.h"
 #include "common/harness/problem/activation_kernel.h"
+#include "common/interpreter/count/counters.h"
 #include "common/interpreter/count/gpus.h"
 
 namespace harness {
@@ -72,6 +73,7 @@ const interpreter::Gpu& modelled_gpu() { return interpreter::find_gpu(interprete
 
 void prepare(const Arguments& arguments) {
   set_order(arguments.order);
+  interpreter::options().l2_model = arguments.profile;
   if (!arguments.project_to.empty()) try {
       interpreter::options().gpu = interpreter::find_gpu(arguments.project_to).name;
     } catch (const std::invalid_argument& e) {
@@ -131,6 +133,8 @@ std::string measure(const Variant& variant, Problem& problem, const Arguments& a
     total += profile.total;
   }
   for (const auto& metric : interpreter::metrics(total)) result.counters[metric.name] = metric.value;
+  if (arguments.profile && !interpreter::profiles().empty())
+    for (const auto& metric : interpreter::metrics(interpreter::profiles().front())) result.counters[metric.name] = metric.value;
   // And what ncu has no single name for.
   constexpr double kSectorBytes = 32;
   const auto sum = [](auto... counts) { return (static_cast<double>(counts) + ...); };

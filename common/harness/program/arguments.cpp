@@ -42,6 +42,7 @@ void describe(CLI::App& app, Typed& typed, Arguments& arguments) {
                  "fused into the epilogue: " + names_of_activations() + "; without it, what the step is about");
   app.add_flag("--bias", arguments.bias, "fused too: a random bias for each column, added before the activation");
   app.add_flag("--first", arguments.first, "only the tile that stands for the step: its first, or the best that tuning finds");
+  app.add_option("--tile", arguments.tile, "only the tile with this name, or with these words in its name: g8, \"s3 g8\"");
   app.add_flag("--check-memory", arguments.check_memory, "say whether there is not enough memory for the problems, and end");
   app.add_option("--json", arguments.json, "write the results to this file, as docs/results/README.md describes");
 #ifdef COURSE_ON_GPU
@@ -56,6 +57,7 @@ void describe(CLI::App& app, Typed& typed, Arguments& arguments) {
 #else
   app.add_option("--order", arguments.order, "forward, reverse, random or random:SEED")->capture_default_str();
   app.add_flag("--force", arguments.force, "run even if it takes more than two minutes");
+  app.add_flag("--profile", arguments.profile, "count what 'course profile' shows: also the launch, and the L2 cache by a model; slower");
   app.add_option("--as", arguments.project_to, "project what was counted to a GPU: h200, h100, a100 or 4090");
 #endif
 }

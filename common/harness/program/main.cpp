@@ -74,7 +74,7 @@ class Run {
     Problem problem(spec);
     std::vector<const Variant*> variants = variants_for(spec);
     std::vector<TunedTile> tuning;
-    if (this_step().tuned && !arguments_.once && spec.flops() > 0) {
+    if (this_step().tuned && !arguments_.once && arguments_.tile.empty() && spec.flops() > 0) {
       const Tuning found = best_tile(spec, [&]() -> Problem& { return problem; });
       if (!found.best()) return;
       variants = worth_running(found), tuning = found.tiles();

@@ -1,6 +1,9 @@
 #include "common/harness/program/variants.h"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
+#include <sstream>
 
 #include "common/harness/measure/backend.h"
 
@@ -19,6 +22,27 @@ const std::vector<Variant>& unfused_variants() {
 }
 
 bool has_types_of(const Variant& v, const Spec& spec) { return v.in == spec.in && v.out == spec.out; }
+
+std::set<std::string> words_of(std::string text) {
+  std::replace(text.begin(), text.end(), ',', ' ');
+  std::istringstream stream(text);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+// The tile that is called so, or the only one that has all these words in its name. @throws BadInput
+const Variant& tile_named(const std::string& name, const std::vector<const Variant*>& variants) {
+  std::vector<const Variant*> found;
+  const std::set<std::string> wanted = words_of(name);
+  for (const Variant* v : variants) {
+    if (v->tile == name) return *v;
+    const std::set<std::string> words = words_of(v->tile);
+    if (std::includes(words.begin(), words.end(), wanted.begin(), wanted.end())) found.push_back(v);
+  }
+  if (found.size() == 1) return *found.front();
+  std::string names;
+  for (const Variant* v : found.empty() ? variants : found) names += (names.empty() ? "" : "; ") + v->tile;
+  throw BadInput("--tile '" + name + "' is " + (found.empty() ? "none of the tiles" : "more than one tile") + ": " + names);
+}
 
 // What --activation and --bias ask for; without them, what the step is about.
 Epilogue wanted_epilogue(const Arguments& arguments) {
@@ -71,6 +95,7 @@ std::vector<Spec> problems_with_epilogue(const Arguments& arguments) {
 }
 
 std::vector<const Variant*> to_measure(std::vector<const Variant*> variants, const Arguments& arguments) {
+  if (!arguments.tile.empty()) return {&tile_named(arguments.tile, variants)};
   if (arguments.first && variants.size() > 1) variants.resize(1);
   return variants;
 }

@@ -35,6 +35,8 @@ void add(Knowledge& to, const Knowledge& from) {
   }
 }
 
+}  // namespace
+
 KnowledgePtr merge(const KnowledgePtr& a, const KnowledgePtr& b) {
   if (!a || a == b) return b;
   if (!b) return a;
@@ -52,8 +54,6 @@ bool covers(const KnowledgePtr& knowledge, const Stamp& stamp) {
   return thread != block->second.threads.end() && stamp.time < thread->second;
 }
 
-}  // namespace
-
 void forget_published_knowledge() {
   std::lock_guard lock(published_mutex);
   published.clear();
@@ -69,6 +69,7 @@ void BlockClock::begin(std::uint64_t launch, std::uint64_t block, unsigned threa
   for (WarpClock& warp : warps_) warp.all_before = 0, warp.known.reset();
   threads_.clear();
   acquired_.reset(), fenced_in_block_.reset(), fenced_in_gpu_.reset();
+  merged_ = {};
   epoch_ = 0;
 }
 
@@ -191,6 +192,27 @@ void BlockClock::acquire_from(unsigned thread, const void* address) {
   if (in_block != at->second.in_block.end()) clock.pending_in_block = merge(clock.pending_in_block, in_block->second);
 }
 
+KnowledgePtr BlockClock::release(unsigned thread) {
+  KnowledgePtr known = everything_known_to(thread);
+  ++time_;
+  return known;
+}
+
+void BlockClock::acquire(unsigned thread, const KnowledgePtr& knowledge) {
+  ThreadClock& clock = clock_of(thread);
+  // Threads that wait for the same phases know the same: of all of them, one has the work.
+  if (merged_.a != clock.acquired || merged_.b != knowledge)
+    merged_ = {clock.acquired, knowledge, merge(clock.acquired, knowledge)};
+  clock.acquired = merged_.result;
+  clock.epoch = ++acquisitions;
+}
+
+KnowledgePtr BlockClock::land(unsigned mbarrier, const KnowledgePtr& knowledge) {
+  auto known = knowledge ? std::make_shared<Knowledge>(*knowledge) : std::make_shared<Knowledge>();
+  (*known)[block_of(engine(mbarrier))].threads[mbarrier] = ++time_;
+  return known;
+}
+
 bool BlockClock::knows(unsigned thread, const Stamp& stamp) const {
   if (launch_of(stamp.thread) != launch()) return true;  // an earlier launch
   if (block_of(stamp.thread) == block()) {
@@ -207,6 +229,23 @@ bool BlockClock::knows(unsigned thread, const Stamp& stamp) const {
   if (threads_.empty()) return false;
   const auto clock = threads_.find(thread);
   return clock != threads_.end() && covers(clock->second.acquired, stamp);
+}
+
+bool BlockClock::knows_of_warp(unsigned thread, unsigned warp, std::uint32_t time) const {
+  if (thread / 32 == warp) return true;
+  const auto in = [&](const KnowledgePtr& knowledge) {
+    if (!knowledge) return false;
+    const auto own = knowledge->find(block());
+    if (own == knowledge->end()) return false;
+    if (time < own->second.before) return true;
+    const auto& threads = own->second.threads;
+    for (auto i = threads.lower_bound(warp * 32); i != threads.end() && i->first / 32 == warp; ++i)
+      if (time < i->second) return true;
+    return false;
+  };
+  if (in(acquired_)) return true;
+  const auto clock = threads_.find(thread);
+  return clock != threads_.end() && in(clock->second.acquired);
 }
 
 std::uint32_t BlockClock::epoch_of(unsigned thread) const {
@@ -273,8 +312,11 @@ bool reads_known(const Cell& cell, const BlockClock& clock, unsigned thread) {
       return true;
     }
     case ReadLevel::kWarps:
-      if (same_block && read.time < clock.barrier_time()) return true;
-      [[fallthrough]];
+      if (!same_block) return clock.epoch_of(thread) > cell.state.epoch;
+      if (read.time < clock.barrier_time()) return true;
+      for (unsigned rest = cell.lanes; rest; rest &= rest - 1)
+        if (!clock.knows_of_warp(thread, static_cast<unsigned>(std::countr_zero(rest)), read.time)) return false;
+      return true;
     case ReadLevel::kBlocks: return clock.epoch_of(thread) > cell.state.epoch;
   }
   return true;
@@ -287,9 +329,14 @@ void note_read(Cell& cell, const BlockClock& clock, unsigned warp, unsigned lane
   Stamp& read = cell.read;
   Cell::State state = cell.state;
   const std::uint32_t epoch = acquisitions.load(std::memory_order_relaxed) & kEpochMask;
-  if (cell.read_level() >= ReadLevel::kWarps && state.epoch == epoch && read.time == clock.time() &&
+  if (cell.read_level() == ReadLevel::kBlocks && state.epoch == epoch && read.time == clock.time() &&
       block_of(read.thread) == clock.block())
     return;  // one more of many
+  if (cell.read_level() == ReadLevel::kWarps && state.epoch == epoch && block_of(read.thread) == clock.block() &&
+      read.time >= clock.barrier_time()) {
+    cell.lanes |= 1u << warp;
+    return;
+  }
   if (read.thread == 0 || launch_of(read.thread) != clock.launch() || reads_known(cell, clock, thread)) {
     read = {id, clock.time(), pc};
     cell.lanes = lanes;
@@ -298,7 +345,8 @@ void note_read(Cell& cell, const BlockClock& clock, unsigned warp, unsigned lane
     read.time = clock.time();
     state.level = static_cast<std::uint32_t>(ReadLevel::kBlocks);
   } else if (cell.read_level() == ReadLevel::kWarps || thread_of(read.thread) / 32 != warp) {
-    read.time = clock.time();
+    if (cell.read_level() != ReadLevel::kWarps) cell.lanes = 1u << thread_of(read.thread) / 32;
+    cell.lanes |= 1u << warp;
     state.level = static_cast<std::uint32_t>(ReadLevel::kWarps);
   } else {  // more lanes of the same warp; the earliest time stands for all (lenient, see ReadLevel)
     cell.lanes |= lanes;
@@ -513,6 +561,14 @@ Race begin_copy(ShadowedRange& range, const BlockClock& clock, const WarpAccess&
   return race;
 }
 
+void end_engine_copy(ShadowedRange& range, const Stamp& stamp, std::uintptr_t address, unsigned size) {
+  for_each_cell(range, address, size, [&](Cell& cell) {
+    cell.write = stamp;
+    cell.read.thread = 0;
+    cell.state.copying = cell.state.valued = 0;
+  });
+}
+
 void end_copy(ShadowedRange& range, const BlockClock& clock, unsigned thread, std::uint32_t pc, std::uintptr_t address,
               unsigned size) {
   for_each_cell(range, address, size, [&](Cell& cell) {
@@ -521,12 +577,21 @@ void end_copy(ShadowedRange& range, const BlockClock& clock, unsigned thread, st
   });
 }
 
+// A word may get cells for its bytes because somebody reads a part of it, so a word's cell counts as those of its bytes.
 std::uint64_t version_of(ShadowedRange& range, std::uintptr_t address, unsigned size) {
+  const auto version_of_cell = [](const Cell& cell) {
+    const std::uint64_t thread = cell.write.thread * 0x9e3779b97f4a7c15ull;
+    return (thread ^ (std::uint64_t(cell.write.time) << 32 | cell.write.pc)) * 0x9e3779b97f4a7c15ull;
+  };
   std::uint64_t version = 0;
-  for_each_cell(range, address, size, [&](const Cell& cell) {
-    version = (version ^ cell.write.thread) * 0x9e3779b97f4a7c15ull;
-    version = (version ^ (std::uint64_t(cell.write.time) << 32 | cell.write.pc)) * 0x9e3779b97f4a7c15ull;
-  });
+  for (std::uintptr_t at = address, end = address + size; at < end;) {
+    const std::uintptr_t word_end = std::min(end, (at | 3) + 1);
+    if (!range.word(at).state.split)
+      version += (word_end - at) * version_of_cell(range.word(at));
+    else
+      for (std::uintptr_t byte = at; byte < word_end; ++byte) version += version_of_cell(range.byte(byte));
+    at = word_end;
+  }
   return version;
 }
 

@@ -6,12 +6,14 @@
 ///   - program order;
 ///   - `__syncthreads`: everything in the block before it, before everything after it;
 ///   - `__syncwarp(mask)`: the same among the lanes of the mask, what their fences cover included;
+///   - an arrival at an mbarrier, before what follows a wait for that phase of it;
 ///   - a fence, then an atomic (or volatile) write, observed by an atomic (or volatile) read, then a fence. A barrier after the
 ///     observing atomic counts as its fence: CUDA's own "last block" reduction in the Programming Guide is written that way. A
 ///     fence of one thread, a barrier, then the atomic of another thread do as well: CUDA's fences are sequentially consistent.
 /// A cp.async writes some time between its issue and the end of its thread's wait for it: accesses before it must be ordered before
 /// the issue, accesses after it must be ordered after the wait, and between the two nobody may touch the bytes, the thread
-/// included. Shuffles, votes, ldmatrix and mma exchange registers and order nothing.
+/// included. A bulk copy does the same, but it is the copy engine that writes: its stamps belong to nobody of the block, and only
+/// who has waited at the copy's mbarrier knows them. Shuffles, votes, ldmatrix and mma exchange registers and order nothing.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +34,9 @@ constexpr std::uint64_t block_of(ThreadId id) { return id >> 10; }  ///< unique 
 constexpr std::uint64_t launch_of(ThreadId id) { return id >> 50; }
 constexpr unsigned thread_of(ThreadId id) { return static_cast<unsigned>(id) & 1023; }
 
+/// Of the copy engine, when it writes for the mbarrier number `thread` of a block.
+inline constexpr ThreadId kEngine = 1ull << 49;
+
 /// An access: who, when by the clock of his block, and from where.
 struct Stamp {
   ThreadId thread = 0;  ///< 0: no access
@@ -49,6 +54,10 @@ struct BlockKnowledge {
 };
 using Knowledge = std::map<std::uint64_t, BlockKnowledge>;
 using KnowledgePtr = std::shared_ptr<const Knowledge>;
+/// Whether what `stamp` stands for is among it.
+bool covers(const KnowledgePtr& knowledge, const Stamp& stamp);
+/// What is in one of the two.
+KnowledgePtr merge(const KnowledgePtr& a, const KnowledgePtr& b);
 
 /// The clock of one running block and what its threads know of each other and of other blocks.
 class BlockClock {
@@ -64,8 +73,19 @@ class BlockClock {
   /// After an atomic or volatile load: what was published there counts from the thread's next fence on.
   void acquire_from(unsigned thread, const void* address);
 
+  /// @return what `thread` has done and knows; what it does from now on is not among it
+  KnowledgePtr release(unsigned thread);
+  /// What is in `knowledge` happened before everything that `thread` does from now on.
+  void acquire(unsigned thread, const KnowledgePtr& knowledge);
+  /// The copy engine has written, with stamps engine(mbarrier) and time(), what the mbarrier's phase makes known.
+  /// @return `knowledge` with that in it
+  KnowledgePtr land(unsigned mbarrier, const KnowledgePtr& knowledge);
+  ThreadId engine(unsigned mbarrier) const { return first_ | kEngine | mbarrier; }
+
   /// Whether `stamp` happened before everything that `thread` does from now on.
   bool knows(unsigned thread, const Stamp& stamp) const;
+  /// Whether what some lane of a warp of this block did at `time` happened before everything that `thread` does from now on.
+  bool knows_of_warp(unsigned thread, unsigned warp, std::uint32_t time) const;
   /// Counts how often any thread of the launch learnt something through an atomic; see ReadLevel.
   std::uint32_t epoch_of(unsigned thread) const;
 
@@ -93,20 +113,24 @@ class BlockClock {
   std::uint32_t time_ = 1, barrier_time_ = 1;
   std::vector<WarpClock> warps_;
   std::map<unsigned, ThreadClock> threads_;
+  struct {
+    KnowledgePtr a, b, result;
+  } merged_;                                      // by acquire(), last
   KnowledgePtr acquired_;                         // by any thread of the block before the last barrier
   KnowledgePtr fenced_in_block_, fenced_in_gpu_;  // the same
   std::uint32_t epoch_ = 0;
 };
 
-/// How many readers the read stamp of a cell stands for. Exact sets of readers would cost memory without end, so from kWarps on
-/// only the fact is kept: such reads are ordered before a later write if a barrier lies between them, or if the writer has learnt
-/// something through an atomic after the last of them (too lenient when it learnt it from somebody else, never too strict).
+/// How many readers the read stamp of a cell stands for. Exact sets of readers would cost memory without end. At kWarps the warps are
+/// kept, with the time of the first read: the writer must know some lane of each to have passed it (never too strict). At kBlocks
+/// only the fact is kept: such reads are ordered before a later write if the writer has learnt something through an atomic after the
+/// last of them (too lenient when it learnt it from somebody else, never too strict).
 enum class ReadLevel : std::uint32_t { kThread, kLanes, kWarps, kBlocks };
 
 /// The last accesses of one 4-byte word, or of one byte once its word has been accessed in parts.
 struct Cell {
   Stamp write, read;        ///< of reads after the write; while read.thread is 0 there is none
-  std::uint32_t lanes = 0;  ///< of the read stamp's warp, at ReadLevel::kLanes
+  std::uint32_t lanes = 0;  ///< of the read stamp's warp, at ReadLevel::kLanes; the reading warps of its block at kWarps
   /// Changed as a whole where more than one part changes: a processor waits when it reads a word soon after a byte of it was
   /// written.
   struct State {
@@ -195,10 +219,13 @@ Race begin_copy(ShadowedRange& range, const BlockClock& clock, const WarpAccess&
 /// The thread has waited for the cp.async that `pc` issued: it writes the words now.
 void end_copy(ShadowedRange& range, const BlockClock& clock, unsigned thread, std::uint32_t pc, std::uintptr_t address,
               unsigned size);
-/// Changes when anybody writes the bytes.
+/// Changes when anybody writes the bytes, and only then.
 std::uint64_t version_of(ShadowedRange& range, std::uintptr_t address, unsigned size);
 /// The latest write in this launch to one of the bytes; thread == 0 if there is none.
 Stamp last_write(ShadowedRange& range, const BlockClock& clock, std::uintptr_t address, unsigned size);
+
+/// What a write by the copy engine leaves behind: `stamp` for all the bytes.
+void end_engine_copy(ShadowedRange& range, const Stamp& stamp, std::uintptr_t address, unsigned size);
 
 /// Whether a read of these bytes would change nothing in their cells: many blocks have read them, none has written them. The usual
 /// case for inputs, answered without a lock.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "common/interpreter/count/gpus.h"
+
 namespace interpreter {
 namespace {
 
@@ -282,6 +284,23 @@ std::vector<Metric> metrics(const Counters& c) {
       {"sm__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldsm.sum", d(matrix_conflicts)},
       {"sm__inst_executed_pipe_tensor_op_hmma.sum", d(c.mma)},
   };
+}
+
+std::vector<Metric> metrics(const KernelProfile& p) {
+  const auto volume = [](const dim3& d) { return double{1} * d.x * d.y * d.z; };
+  const Gpu& gpu = find_gpu(options().gpu);
+  const int threads = static_cast<int>(volume(p.block)), warps = (threads + 31) / 32;
+  const int resident = resident_blocks_per_sm(gpu, threads, p.dynamic_shared_bytes + p.static_shared_bytes);
+  std::vector<Metric> all = metrics(p.total);
+  all.push_back({"launch__grid_size", volume(p.grid)});
+  all.push_back({"launch__block_size", volume(p.block)});
+  all.push_back({"sm__maximum_warps_per_active_cycle_pct", 100.0 * resident * warps / (gpu.max_threads_per_sm / 32)});
+  if (!options().l2_model) return all;
+  all.push_back({"lts__t_sectors_srcunit_tex_op_read.sum", static_cast<double>(p.l2.reads)});
+  all.push_back({"lts__t_sectors_srcunit_tex_op_read_lookup_hit.sum", static_cast<double>(p.l2.read_hits)});
+  all.push_back({"dram__bytes_read.sum", static_cast<double>(p.l2.dram_read_bytes)});
+  all.push_back({"dram__bytes_write.sum", static_cast<double>(p.l2.dram_write_bytes)});
+  return all;
 }
 
 }  // namespace interpreter

@@ -123,21 +123,6 @@ void AsyncCopies::issue(Fiber& fiber, void* to, const void* from, int size, int 
   block_.record(fiber, copy, bytes, pc);
 }
 
-// Changes when anybody writes the bytes, and only then: a word may meanwhile get cells for its bytes, because somebody read a part
-// of it, so a word's cell counts as those of its bytes.
-std::uint64_t version_of_bytes(ShadowedRange& range, std::uintptr_t address, unsigned size) {
-  std::uint64_t version = 0;
-  for (std::uintptr_t at = address, end = address + size; at < end;) {
-    const std::uintptr_t word_end = std::min(end, (at | 3) + 1);
-    if (!range.word(at).state.split)
-      version += (word_end - at) * version_of(range, at, 1);
-    else
-      for (std::uintptr_t byte = at; byte < word_end; ++byte) version += version_of(range, byte, 1);
-    at = word_end;
-  }
-  return version;
-}
-
 // The copies that the lanes of a warp issue with one instruction.
 void AsyncCopies::on_request(unsigned w, const Request& request) {
   const Options& options = block_.work().options();
@@ -184,7 +169,7 @@ void AsyncCopies::on_request(unsigned w, const Request& request) {
       ShadowedRange& range = global.range_of(copy.from);
       std::unique_lock lock(global.lock_of(copy.from));
       const Race race = record_access(range, block_.clock, access, copy.from, rest & -rest);
-      copy.source_version = version_of_bytes(range, copy.from, copy.source_bytes);
+      copy.source_version = version_of(range, copy.from, copy.source_bytes);
       lock.unlock();
       if (race.earlier.thread) block_.races.report(race, w, access);
     }
@@ -217,7 +202,7 @@ void AsyncCopies::end(Fiber& fiber, const Copy& copy) {
       GlobalShadow& global = global_shadow();
       ShadowedRange& range = global.range_of(copy.from);
       std::unique_lock lock(global.lock_of(copy.from));
-      if (version_of_bytes(range, copy.from, copy.source_bytes) != copy.source_version) {
+      if (version_of(range, copy.from, copy.source_bytes) != copy.source_version) {
         const Stamp write = last_write(range, block_.clock, copy.from, copy.source_bytes);
         lock.unlock();
         const void* p = reinterpret_cast<const void*>(copy.from);

@@ -6,10 +6,13 @@
 
 #include <atomic>
 #include <cstddef>
+#include <string>
 
 #include "common/interpreter/observe/access_log.h"
 
 namespace interpreter {
+
+struct Fiber;
 
 /// A family's state of one block; Block::family() makes it.
 class Family {
@@ -19,7 +22,13 @@ class Family {
   virtual void begin(unsigned threads) = 0;
   /// The lanes of a warp have executed an instruction that they logged by Block::record(). Of all that the warp did, it is at its
   /// place. The request's addresses are those of records.
-  virtual void on_request(unsigned warp, const Request& request) = 0;
+  virtual void on_request(unsigned, const Request&) {}
+  /// The thread has come to its end. It is to leave nothing under way.
+  virtual void on_exit(Fiber&) {}
+  /// No thread of the block can go on. @return whether one can now
+  virtual bool wake_somebody() { return false; }
+  /// Of a thread that waits for the family, what it waits for; else empty.
+  virtual std::string what_is_awaited(const Fiber&) const { return ""; }
 
   /// What a lane logs of an instruction. It lives until on_request() has seen it.
   struct Record {

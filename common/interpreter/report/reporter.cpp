@@ -64,10 +64,12 @@ std::string Reporter::describe(const void* p, Pc pc, bool store, unsigned size) 
 }
 
 std::string Reporter::name_of(ThreadId thread, const BlockClock& clock) const {
-  constexpr std::uint64_t kNumber = (1ull << 40) - 1;  // in the launch
+  constexpr std::uint64_t kNumber = (1ull << 39) - 1;  // in the launch
   const Launch& launch = work_.launch->launch;
-  std::string text = "thread " + to_text(unflatten(thread_of(thread), launch.block));
-  if (block_of(thread) != clock.block()) text += " of block " + to_text(unflatten(block_of(thread) & kNumber, launch.grid));
+  const bool engine = thread & kEngine;
+  const std::uint64_t block = block_of(thread & ~kEngine);
+  std::string text = engine ? "the copy engine" : "thread " + to_text(unflatten(thread_of(thread), launch.block));
+  if (block != clock.block()) text += " of block " + to_text(unflatten(block & kNumber, launch.grid));
   return text;
 }
 

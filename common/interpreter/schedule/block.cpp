@@ -27,6 +27,7 @@ void Block::begin(LaunchState& launch, std::uint64_t index) {
   initialised.begin();
   updates.begin(threads);
   races.begin();
+  async_proxy.begin(threads);
   side_stack.begin();
   worlds.begin(threads);
   collective_worlds.begin();
@@ -46,6 +47,10 @@ void Block::run(LaunchState& launch, std::uint64_t index, Yield yield, void* yie
   Scheduler::Stop stop;
   while ((stop = scheduler.run()) == Scheduler::Stop::kNobodyReady) {
     // Barriers that can complete have completed; only polling threads could still bring something new.
+    if (wake_somebody()) {
+      if (launch.failed) return;
+      continue;
+    }
     if (!scheduler.anybody_polls()) return report_deadlock();
     waiting.look_at_the_time();
     // Who runs for long may wait in a way that does not show.
@@ -82,6 +87,8 @@ void Block::exit(Fiber& self) {
   recorder.log.read_stored(self.lane);  // at once: see Stored
   worlds.exit(self);
   before_waiting(self);
+  for (const auto& family : families_)
+    if (family) family->on_exit(self);
   scheduler.retire(self);
   meetings.leave(self);
   if (scheduler.live() == 0) {
@@ -94,17 +101,41 @@ void Block::exit(Fiber& self) {
   scheduler.leave_for_next(self);
 }
 
+void Block::wait_in_family(Fiber& fiber, const char* instruction, Pc pc) {
+  scheduler.warp(fiber).rounds = 0;
+  fiber.state = Fiber::State::kInFamily;
+  fiber.waits_in = instruction, fiber.waits_at_pc = pc;
+  scheduler.park(fiber);
+  scheduler.switch_away(fiber);
+}
+
+void Block::wake_in_family(Fiber& fiber) {
+  fiber.state = Fiber::State::kRunning;
+  scheduler.wake(fiber.warp, 1u << fiber.lane);
+}
+
+std::string Block::what_is_awaited(const Fiber& fiber) const {
+  for (const auto& family : families_)
+    if (family)
+      if (std::string what = family->what_is_awaited(fiber); !what.empty()) return what;
+  return "";
+}
+
+bool Block::wake_somebody() {
+  return std::any_of(families_.begin(), families_.end(), [](const auto& family) { return family && family->wake_somebody(); });
+}
+
 void Block::report_deadlock() {
   Diagnosis d;
   d.check = Check::kSynccheck;
   d.what = "deadlock: " + meetings.who_waits_where();
   d.expected = "every thread of a barrier, and every lane of a collective's mask, arrives";
   for (const Fiber& f : scheduler.fibers())
-    if (f.state == Fiber::State::kInCollective || f.state == Fiber::State::kAtBarrier) {
+    if (f.state != Fiber::State::kRunning && f.state != Fiber::State::kExited) {
       const Location where = Meetings::place_of(f);
       d.file = where.file, d.line = where.line;
       d.thread = f.thread, d.warp = static_cast<int>(f.warp), d.lane = static_cast<int>(f.lane);
-      if (f.state == Fiber::State::kInCollective) break;  // the narrower place is the more telling one
+      if (f.state != Fiber::State::kAtBarrier) break;  // the narrower place is the more telling one
     }
   d.kernel = work_.launch->kernel_name();
   d.block = work_.index;

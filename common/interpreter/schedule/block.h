@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/interpreter/checks/async_proxy.h"
 #include "common/interpreter/checks/bad_indices.h"
 #include "common/interpreter/checks/bounds.h"
 #include "common/interpreter/checks/collective_worlds.h"
@@ -80,6 +81,11 @@ class Block final : private RequestSink {
   /// The block's state of a family of instructions.
   template <class T>
   T& family();
+  /// The fiber waits in an instruction of a family, which wakes it; see Family::wake_somebody().
+  void wait_in_family(Fiber& fiber, const char* instruction, Pc pc);
+  void wake_in_family(Fiber& fiber);
+  /// Of a thread that waits in a family, what it waits for.
+  std::string what_is_awaited(const Fiber& fiber) const;
 
   // ---- called from signal handlers
   /// Whether `p` lies in the guard page below a fiber's stack.
@@ -117,6 +123,7 @@ class Block final : private RequestSink {
   InitCheck initialised{work_, shared, recorder.log, scheduler, reporter};
   VolatileUpdates updates{clock, scheduler, reporter};
   RaceCheck races{work_, clock, shadows, updates, scheduler, reporter};
+  AsyncProxy async_proxy{*this};
   RestrictCheck restricts{work_, clock, scheduler, reporter};
   CollectiveWorlds collective_worlds{*this};
   /// @}
@@ -132,6 +139,7 @@ class Block final : private RequestSink {
   void begin(LaunchState& launch, std::uint64_t index);
   static void run_fiber(Scheduler::Transfer from);
   [[noreturn]] void exit(Fiber& fiber);
+  bool wake_somebody();
   void report_deadlock();
   bool observe_special(Fiber& fiber, const void* p, unsigned size, Op op, bool strong, const void* return_address);
   void check_what_was_left(Fiber& fiber);

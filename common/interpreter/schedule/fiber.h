@@ -22,15 +22,15 @@ class Block;
 struct alignas(64) Fiber {
   boost::context::detail::fcontext_t context = nullptr;
   unsigned linear = 0, warp = 0, lane = 0;
-  enum class State : std::uint8_t { kRunning, kInCollective, kAtBarrier, kExited } state = State::kRunning;
+  enum class State : std::uint8_t { kRunning, kInCollective, kAtBarrier, kInFamily, kExited } state = State::kRunning;
   bool special = false;               ///< something needs a look at each of its accesses, see Block::observe_special()
   bool watched = false;               ///< its trail is kept, see Waiting
   const char* stack_limit = nullptr;  ///< below it, only the interpreter's own calls may go
   ControlFlow::Path* path = nullptr;  ///< way since the last access to memory
 
-  /// @name While it is in a collective or at a barrier
+  /// @name While it is in a collective, at a barrier, or waits for a family of instructions
   /// @{
-  const char* waits_in = nullptr;  ///< name of the collective
+  const char* waits_in = nullptr;  ///< name of what it waits in
   Site waits_at;
   Pc waits_at_pc = 0;      ///< instead of waits_at, where it is not 0
   Pc barrier_pc = 0;       ///< of a barrier: the call

@@ -208,6 +208,7 @@ std::string Meetings::who_waits_where() const {
     } else {
       verb = "wait";
       where = std::string(" in ") + fiber.waits_in + " at " + at(place_of(fiber));
+      if (fiber.state == Fiber::State::kInFamily) where += block_.what_is_awaited(fiber);
       if (fiber.state == Fiber::State::kInCollective)
         for (const Collective& c : warps_[fiber.warp].collectives)
           if (c.arrived >> fiber.lane & 1) {

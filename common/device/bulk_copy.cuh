@@ -1,0 +1,111 @@
+/// @file
+/// Copies by the copy engine, which one thread starts; compute capability 9.0. One function for each PTX instruction, named as the
+/// instruction. On the interpreter each does what the PTX ISA manual says, under its checks.
+#pragma once
+
+#include "common/device/mbarrier.cuh"
+#include "common/device/tensor_map.h"
+
+namespace device {
+
+/// @name Boxes of tensors (PTX ISA, "cp.async.bulk.tensor")
+/// `map` is the address of a kernel's parameter `const __grid_constant__ TensorMap`. The coordinates are those of the box's first
+/// element, in elements, x along a row. What lies outside of the tensor is read as zeros and never written. The box lies in shared
+/// memory row behind row, swizzled as the map says; aligned to 128 bytes, and to 8 rows of the swizzle's width where others are to
+/// know the pattern.
+/// @{
+
+/// From global to shared memory. It completes at `barrier`, as the bytes of the whole box, zeros among them.
+__device__ __forceinline__ void cp_async_bulk_tensor_2d(void* shared, const TensorMap* map, int x, int y, Mbarrier* barrier) {
+#ifdef __CUDACC__
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(
+          detail::shared_address(shared)),
+      "l"(map), "r"(x), "r"(y), "r"(detail::shared_address(barrier))
+      : "memory");
+#else
+  const int coordinates[] = {x, y};
+  interpreter::cp_async_bulk_tensor_load(shared, map, coordinates, barrier);
+#endif
+}
+/// From shared to global memory, as part of a group.
+__device__ __forceinline__ void cp_async_bulk_tensor_2d_store(const TensorMap* map, int x, int y, const void* shared) {
+#ifdef __CUDACC__
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map), "r"(x), "r"(y),
+               "r"(detail::shared_address(shared))
+               : "memory");
+#else
+  const int coordinates[] = {x, y};
+  interpreter::cp_async_bulk_tensor_store(map, coordinates, shared);
+#endif
+}
+/// Fetches the map itself, so that the first copy need not wait for it.
+__device__ __forceinline__ void prefetch_tensormap(const TensorMap* map) {
+#ifdef __CUDACC__
+  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+#else
+  static_cast<void>(map);
+#endif
+}
+/// @}
+
+/// @name Plain bytes (PTX ISA, "cp.async.bulk")
+/// `bytes` and both addresses are multiples of 16.
+/// @{
+
+/// From global to shared memory. It completes at `barrier`.
+__device__ __forceinline__ void cp_async_bulk(void* shared, const void* global, uint32_t bytes, Mbarrier* barrier) {
+#ifdef __CUDACC__
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                   detail::shared_address(shared)),
+               "l"(global), "r"(bytes), "r"(detail::shared_address(barrier))
+               : "memory");
+#else
+  interpreter::cp_async_bulk_load(shared, global, bytes, barrier);
+#endif
+}
+/// From shared to global memory, as part of a group.
+__device__ __forceinline__ void cp_async_bulk_store(void* global, const void* shared, uint32_t bytes) {
+#ifdef __CUDACC__
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(global), "r"(detail::shared_address(shared)),
+               "r"(bytes)
+               : "memory");
+#else
+  interpreter::cp_async_bulk_store(global, shared, bytes);
+#endif
+}
+/// @}
+
+/// @name Groups of stores (PTX ISA, "cp.async.bulk.commit_group", "cp.async.bulk.wait_group")
+/// Groups are each thread's own.
+/// @{
+
+/// Makes a group of the thread's stores since the last one.
+__device__ __forceinline__ void cp_async_bulk_commit_group() {
+#ifdef __CUDACC__
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+#else
+  interpreter::cp_async_bulk_commit_group();
+#endif
+}
+/// Waits until at most the thread's last `kGroups` groups are still under way.
+template <int kGroups>
+__device__ __forceinline__ void cp_async_bulk_wait_group() {
+#ifdef __CUDACC__
+  asm volatile("cp.async.bulk.wait_group %0;" ::"n"(kGroups) : "memory");
+#else
+  interpreter::cp_async_bulk_wait_group(kGroups, false);
+#endif
+}
+/// The same, but until they have been read: then shared memory may be written again.
+template <int kGroups>
+__device__ __forceinline__ void cp_async_bulk_wait_group_read() {
+#ifdef __CUDACC__
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kGroups) : "memory");
+#else
+  interpreter::cp_async_bulk_wait_group(kGroups, true);
+#endif
+}
+/// @}
+
+}  // namespace device

@@ -1,0 +1,67 @@
+#include "common/exercise/profile.h"
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#ifdef COURSE_ON_INTERPRETER
+#include "common/interpreter/count/counters.h"
+#else
+#include <cuda_profiler_api.h>
+
+#include "common/device/device.cuh"
+#endif
+
+namespace exercise {
+namespace {
+
+std::string asked_for;  // empty: nobody wants a profile
+nlohmann::ordered_json problems = nlohmann::ordered_json::array();
+
+}  // namespace
+
+void profile_to(const std::string& where) {
+  asked_for = where;
+#ifdef COURSE_ON_INTERPRETER
+  interpreter::options().l2_model = true;
+#endif
+}
+
+#ifdef COURSE_ON_INTERPRETER
+void add_to_profile(const Subject& s, const std::vector<interpreter::KernelProfile>& launches) {
+  if (asked_for.empty()) return;
+  nlohmann::ordered_json of_launches = nlohmann::ordered_json::array();
+  for (const interpreter::KernelProfile& launch : launches) {
+    nlohmann::ordered_json counters;
+    for (const interpreter::Metric& metric : interpreter::metrics(launch)) counters[metric.name] = metric.value;
+    of_launches.push_back({{"kernel", launch.kernel}, {"counters", counters}});
+  }
+  problems.push_back({{"words", s.words},
+                      {"heads", s.heads},
+                      {"m", s.m},
+                      {"n", s.n},
+                      {"k", s.k},
+                      {"in", harness::name(s.in)},
+                      {"out", harness::name(s.out)},
+                      {"launches", of_launches}});
+}
+
+void write_profile() {
+  if (asked_for.empty()) return;
+  std::ofstream(asked_for) << problems.dump(1) << '\n';
+}
+
+void call_in_sight(const Subject&, const std::function<void()>& body) { body(); }
+#else
+void add_to_profile(const Subject&, const std::vector<interpreter::KernelProfile>&) {}
+void write_profile() {}
+
+void call_in_sight(const Subject& subject, const std::function<void()>& body) {
+  if (subject.words != asked_for) return body();
+  DEVICE_CHECK(cudaProfilerStart());
+  body();
+  device::synchronize();
+  DEVICE_CHECK(cudaProfilerStop());
+}
+#endif
+
+}  // namespace exercise

@@ -1,0 +1,227 @@
+// cp.async.bulk and cp.async.bulk.tensor: copies by the copy engine (PTX ISA, "cp.async.bulk", "cp.async.bulk.tensor", "Tensors").
+//
+// A load lands when its mbarrier's phase needs its bytes, see Mbarriers; a store reads and writes at its thread's wait. Both are the
+// latest moments that PTX allows, as with cp.async.
+#include "common/interpreter/instructions/bulk_copies.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "common/interpreter/instructions/mbarrier_family.h"
+#include "common/interpreter/schedule/entered.h"
+
+namespace interpreter {
+namespace {
+
+// Bytes that lie side by side in global memory, and where the first of them lies in the box.
+struct Run {
+  std::uintptr_t global;
+  unsigned offset, bytes;
+  std::uint64_t version = 0;
+};
+
+// A box of a tensor, or a plain range of bytes.
+struct Box {
+  std::uintptr_t shared = 0;
+  unsigned bytes = 0, swizzle_bytes = 0;
+  std::vector<Run> runs;  // what of it exists; the rest is outside of the tensor
+
+  char* at(unsigned offset) const { return reinterpret_cast<char*>(swizzled(shared + offset, swizzle_bytes)); }
+  // Calls `visit(global, shared, bytes)` for pieces that lie side by side on both sides.
+  template <class Visit>
+  void for_each_piece(Visit&& visit) const {
+    for (const Run& run : runs)
+      for (unsigned done = 0, size = 0; done < run.bytes; done += size) {
+        const unsigned offset = run.offset + done;
+        size = swizzle_bytes ? std::min(run.bytes - done, 16 - offset % 16) : run.bytes;
+        visit(reinterpret_cast<char*>(run.global + done), at(offset), size);
+      }
+  }
+};
+
+class BulkCopies final : public Family {
+ public:
+  explicit BulkCopies(Block& block) : block_(block) {}
+  void begin(unsigned threads) override { threads_.assign(threads, {}); }
+  void on_exit(Fiber& fiber) override;
+
+  void load(const AsyncProxy::Instruction& by, Box box, std::uintptr_t barrier);
+  void store(const AsyncProxy::Instruction& by, Box box);
+  Box box_of(const AsyncProxy::Instruction& by, std::uintptr_t shared, const TensorMap& map, const int* coordinates);
+  Box range_of(const AsyncProxy::Instruction& by, std::uintptr_t shared, std::uintptr_t global, unsigned bytes);
+  void commit_group(const Fiber& fiber) { ++threads_[fiber.linear].groups; }
+  void wait(Fiber& fiber, unsigned groups_under_way, bool read);
+
+ private:
+  struct Store {
+    Box box;
+    const char* name;
+    Pc pc;
+    std::uint64_t group, version;
+    std::vector<char> data;  // once it has been read
+    bool was_read = false;
+  };
+  struct Thread {
+    std::deque<Store> stores;  // under way
+    std::uint64_t groups = 0;  // committed so far
+  };
+  void read(Fiber& fiber, Store& store);
+  void write(Fiber& fiber, const Store& store);
+
+  Block& block_;
+  std::vector<Thread> threads_;
+};
+
+// ------------------------------------------------------------------------------------------------------------ what is meant
+Box BulkCopies::box_of(const AsyncProxy::Instruction& by, std::uintptr_t shared, const TensorMap& map, const int* coordinates) {
+  if (reinterpret_cast<std::uintptr_t>(&map) % 64 || map.magic != TensorMap::kMagic)
+    block_.reporter.fail(Check::kMemcheck, std::string(by.name) + " with something that is no tensor map",
+                         "the map comes from the host as a `const __grid_constant__ TensorMap` parameter, by its address", &by.fiber,
+                         user_location(by.pc));
+  Box box{shared, map.box_bytes(), map.swizzle_bytes, {}};
+  block_.async_proxy.require_shared(by, shared, box.bytes, 128);
+  const unsigned row_bytes = map.box[0] * map.element_bytes;
+  const std::int64_t begin = std::max(0, coordinates[0]);
+  const std::int64_t end = std::min<std::int64_t>(std::int64_t(coordinates[0]) + map.box[0], map.size[0]);
+  const unsigned rows = box.bytes / row_bytes;
+  for (unsigned row = 0; row < rows && begin < end; ++row) {
+    std::uintptr_t global = reinterpret_cast<std::uintptr_t>(map.tensor) + static_cast<std::uint64_t>(begin) * map.element_bytes;
+    bool exists = true;
+    for (unsigned d = 1, rest = row; d < map.dimensions; rest /= map.box[d], ++d) {
+      const std::int64_t at = coordinates[d] + std::int64_t(rest % map.box[d]);
+      exists &= at >= 0 && at < map.size[d];
+      global += static_cast<std::uint64_t>(at) * map.stride[d];
+    }
+    if (!exists) continue;
+    const auto first = static_cast<unsigned>(begin - coordinates[0]) * map.element_bytes;
+    box.runs.push_back({global, row * row_bytes + first, static_cast<unsigned>(end - begin) * map.element_bytes});
+  }
+  return box;
+}
+
+Box BulkCopies::range_of(const AsyncProxy::Instruction& by, std::uintptr_t shared, std::uintptr_t global, unsigned bytes) {
+  const void* const p = reinterpret_cast<const void*>(global);
+  if (bytes % 16 || global % 16)
+    block_.reporter.fail(Check::kMemcheck,
+                         std::string(by.name) + " of " + std::to_string(bytes) + " bytes, global side " + block_.reporter.describe(p) +
+                             ", misaligned",
+                         "the number of bytes and both addresses are multiples of 16", &by.fiber, user_location(by.pc),
+                         block_.reporter.variable_at(p));
+  block_.async_proxy.require_shared(by, shared, bytes, 16);
+  return {shared, bytes, 0, {{global, 0, bytes}}};
+}
+
+// ----------------------------------------------------------------------------------------------------------------- loads
+void BulkCopies::load(const AsyncProxy::Instruction& by, Box box, std::uintptr_t barrier) {
+  block_.async_proxy.begin_write(by, box.shared, box.bytes);
+  for (Run& run : box.runs) run.version = block_.async_proxy.begin_global_read(by, run.global, run.bytes);
+  const unsigned bytes = box.bytes;
+  const auto land = [this, box = std::move(box), &fiber = by.fiber, name = by.name, pc = by.pc](const Stamp& stamp) {
+    const AsyncProxy::Instruction again{fiber, name, pc};
+    for (const Run& run : box.runs) block_.async_proxy.end_global_read(again, run.global, run.bytes, run.version);
+    std::memset(reinterpret_cast<void*>(box.shared), 0, box.bytes);
+    box.for_each_piece([](const char* global, char* shared, unsigned size) { std::memcpy(shared, global, size); });
+    block_.async_proxy.end_write(stamp, box.shared, box.bytes);
+  };
+  block_.family<Mbarriers>().add_copy(by, barrier, bytes, land);
+}
+
+// ---------------------------------------------------------------------------------------------------------------- stores
+void BulkCopies::store(const AsyncProxy::Instruction& by, Box box) {
+  const std::uint64_t version = block_.async_proxy.begin_read(by, box.shared, box.bytes);
+  for (const Run& run : box.runs) block_.async_proxy.begin_global_write(by, run.global, run.bytes);
+  Thread& thread = threads_[by.fiber.linear];
+  thread.stores.push_back({std::move(box), by.name, by.pc, thread.groups, version, {}, false});
+}
+
+void BulkCopies::read(Fiber& fiber, Store& store) {
+  if (store.was_read) return;
+  store.was_read = true;
+  block_.async_proxy.end_read({fiber, store.name, store.pc}, store.box.shared, store.box.bytes, store.version);
+  store.box.for_each_piece([&](const char*, const char* shared, unsigned size) { store.data.insert(store.data.end(), shared, shared + size); });
+}
+
+void BulkCopies::write(Fiber& fiber, const Store& store) {
+  const char* from = store.data.data();
+  store.box.for_each_piece([&](char* global, const char*, unsigned size) {
+    std::memcpy(global, from, size);
+    from += size;
+  });
+  for (const Run& run : store.box.runs) block_.async_proxy.end_global_write({fiber, store.name, store.pc}, run.global, run.bytes);
+}
+
+void BulkCopies::wait(Fiber& fiber, unsigned groups_under_way, bool reading) {
+  block_.activity.note_progress();
+  Thread& thread = threads_[fiber.linear];
+  const auto is_over = [&](const Store& store) { return store.group + groups_under_way < thread.groups; };
+  if (thread.stores.empty() || !is_over(thread.stores.front())) return;
+  block_.scheduler.rendezvous(fiber);  // what the thread did before belongs to the time before
+  for (Store& store : thread.stores)
+    if (is_over(store)) read(fiber, store);
+  while (!reading && !thread.stores.empty() && is_over(thread.stores.front())) {
+    write(fiber, thread.stores.front());
+    thread.stores.pop_front();
+  }
+  block_.activity.note_change();
+}
+
+// The end of a kernel waits for what is written, but not for what is read: by then shared memory may be another block's.
+void BulkCopies::on_exit(Fiber& fiber) {
+  for (Store& store : threads_[fiber.linear].stores) {
+    if (!store.was_read)
+      block_.reporter.fail(Check::kRacecheck,
+                           std::string("the thread ends while its ") + store.name + " from " +
+                               block_.reporter.describe(reinterpret_cast<const void*>(store.box.shared)) + " is under way",
+                           "cp.async.bulk.commit_group, then cp.async.bulk.wait_group.read 0, before the thread ends", &fiber,
+                           user_location(store.pc), block_.reporter.variable_at(reinterpret_cast<const void*>(store.box.shared)));
+    write(fiber, store);
+  }
+  threads_[fiber.linear].stores.clear();
+}
+
+std::uintptr_t number(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
+
+}  // namespace
+
+// ------------------------------------------------------------------------------------------------------ what a kernel calls
+void cp_async_bulk_tensor_load(void* shared, const TensorMap* map, const int* coordinates, std::uint64_t* barrier) {
+  const Entered in;
+  const AsyncProxy::Instruction by{in.fiber, "cp.async.bulk.tensor", to_pc(__builtin_return_address(0))};
+  in.block.scheduler.rendezvous(in.fiber);
+  auto& copies = in.block.family<BulkCopies>();
+  copies.load(by, copies.box_of(by, number(shared), *map, coordinates), number(barrier));
+}
+void cp_async_bulk_tensor_store(const TensorMap* map, const int* coordinates, const void* shared) {
+  const Entered in;
+  const AsyncProxy::Instruction by{in.fiber, "cp.async.bulk.tensor", to_pc(__builtin_return_address(0))};
+  in.block.scheduler.rendezvous(in.fiber);
+  auto& copies = in.block.family<BulkCopies>();
+  copies.store(by, copies.box_of(by, number(shared), *map, coordinates));
+}
+void cp_async_bulk_load(void* shared, const void* global, unsigned bytes, std::uint64_t* barrier) {
+  const Entered in;
+  const AsyncProxy::Instruction by{in.fiber, "cp.async.bulk", to_pc(__builtin_return_address(0))};
+  in.block.scheduler.rendezvous(in.fiber);
+  auto& copies = in.block.family<BulkCopies>();
+  copies.load(by, copies.range_of(by, number(shared), number(global), bytes), number(barrier));
+}
+void cp_async_bulk_store(void* global, const void* shared, unsigned bytes) {
+  const Entered in;
+  const AsyncProxy::Instruction by{in.fiber, "cp.async.bulk", to_pc(__builtin_return_address(0))};
+  in.block.scheduler.rendezvous(in.fiber);
+  auto& copies = in.block.family<BulkCopies>();
+  copies.store(by, copies.range_of(by, number(shared), number(global), bytes));
+}
+void cp_async_bulk_commit_group() {
+  const Entered in;
+  in.block.family<BulkCopies>().commit_group(in.fiber);
+}
+void cp_async_bulk_wait_group(unsigned groups, bool read) {
+  const Entered in;
+  in.block.family<BulkCopies>().wait(in.fiber, groups, read);
+}
+
+}  // namespace interpreter

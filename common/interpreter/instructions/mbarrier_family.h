@@ -1,0 +1,78 @@
+/// @file
+/// The mbarriers of a block, for the instructions that complete on one: see bulk_copies.cpp.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/interpreter/checks/async_proxy.h"
+#include "common/interpreter/instructions/family.h"
+
+namespace interpreter {
+
+class Block;
+
+/// The mbarriers of a block (PTX ISA, "mbarrier"). A phase is complete when as many threads have arrived as init said, and as many
+/// bytes have come as expect_tx said.
+///
+/// Bytes come as late as PTX allows: when all threads have arrived and somebody waits. Until then a copy's destination is NaN.
+class Mbarriers final : public Family {
+ public:
+  explicit Mbarriers(Block& block) : block_(block) {}
+  void begin(unsigned threads) override;
+  void on_exit(Fiber& fiber) override;
+  bool wake_somebody() override;
+  std::string what_is_awaited(const Fiber& fiber) const override;
+
+  void init(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned arrivals);
+  void invalidate(const AsyncProxy::Instruction& by, std::uintptr_t address);
+  void arrive(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned count, unsigned bytes);
+  void expect(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned bytes);
+  /// @param blocking try_wait, else test_wait. @return whether the phase with that parity is complete
+  bool wait(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned parity, bool blocking);
+
+  /// A copy has been issued that says `bytes` to the mbarrier when it lands. @param land does the copy; it leaves the stamp behind
+  void add_copy(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned bytes, std::function<void(const Stamp&)> land);
+
+ private:
+  struct Copy {
+    unsigned bytes;
+    Pc pc;
+    unsigned thread;
+    std::function<void(const Stamp&)> land;
+  };
+  struct Mbarrier {
+    unsigned number = 0;  // in the block
+    unsigned arrivals = 0, pending = 0;
+    std::int64_t bytes = 0;  // that are still to come in this phase
+    std::uint64_t phase = 0;
+    Stamp initialised;
+    KnowledgePtr arrived, completed;  // what this phase makes known so far, and what the last one did
+    std::deque<Copy> copies;          // under way
+  };
+  struct Waiter {
+    unsigned thread;
+    std::uintptr_t address;
+    std::uint64_t phase;
+    bool completed;
+  };
+  Mbarrier& require(const AsyncProxy::Instruction& by, std::uintptr_t address);
+  [[noreturn]] void fail(const AsyncProxy::Instruction& by, std::uintptr_t address, const std::string& what,
+                         const std::string& expected);
+  void require_tx_in_range(const AsyncProxy::Instruction& by, std::uintptr_t address, const Mbarrier& barrier);
+  bool somebody_waits_at(std::uintptr_t address) const;
+  void advance(std::uintptr_t address, Mbarrier& barrier);
+  void acquire(const Fiber& fiber, const Mbarrier& barrier);
+
+  Block& block_;
+  std::map<std::uintptr_t, Mbarrier> barriers_;
+  unsigned made_ = 0;             // so far, in this block
+  std::vector<Waiter*> waiters_;  // on the waiting threads' stacks
+  std::uint64_t seen_ = 0;        // Activity::changes() when waiters were last told to look again
+};
+
+}  // namespace interpreter

@@ -1,0 +1,264 @@
+// mbarriers: barriers in shared memory that count arrivals and bytes (PTX ISA, "Parallel Synchronization and Communication
+// Instructions: mbarrier").
+#include "common/interpreter/instructions/mbarriers.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "common/interpreter/instructions/mbarrier_family.h"
+#include "common/interpreter/schedule/entered.h"
+
+namespace interpreter {
+namespace {
+
+constexpr std::int64_t kMostBytes = (1 << 20) - 1;  // of tx-count
+constexpr unsigned kMostArrivals = (1 << 20) - 1;
+
+}  // namespace
+
+void Mbarriers::begin(unsigned) {
+  barriers_.clear();
+  waiters_.clear();
+  made_ = 0, seen_ = 0;
+}
+
+void Mbarriers::fail(const AsyncProxy::Instruction& by, std::uintptr_t address, const std::string& what,
+                     const std::string& expected) {
+  const void* const p = reinterpret_cast<const void*>(address);
+  block_.reporter.fail(Check::kSynccheck, std::string(by.name) + " on " + block_.reporter.describe(p) + what, expected, &by.fiber,
+                       user_location(by.pc), block_.reporter.variable_at(p));
+}
+
+// ----------------------------------------------------------------------------------------------------------- init, inval
+void Mbarriers::init(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned arrivals) {
+  block_.scheduler.rendezvous(by.fiber);
+  block_.async_proxy.require_shared(by, address, 8, 8);
+  if (arrivals == 0 || arrivals > kMostArrivals)
+    fail(by, address, " for " + std::to_string(arrivals) + " arrivals", "a phase has between 1 and 2^20 - 1 arrivals");
+  if (const auto old = barriers_.find(address); old != barriers_.end() && (somebody_waits_at(address) || !old->second.copies.empty()))
+    fail(by, address, ", which is in use: somebody waits there, or a copy is to complete there",
+         "an mbarrier is initialised once, before its use");
+  if (block_.work().options().racecheck) {
+    const WarpAccess access{by.fiber.warp, by.pc, 8, true, false};
+    const Race race = record_access(block_.shadows.of_shared(address), block_.clock, access, address, 1u << by.fiber.lane);
+    if (race.earlier.thread) block_.races.report(race, by.fiber.warp, access);
+  }
+  block_.shared.part_of(address).set_initialised(address, 8, true);
+  Mbarrier& barrier = barriers_[address] = {};
+  barrier.number = made_++ & 1023;
+  barrier.arrivals = barrier.pending = arrivals;
+  barrier.initialised = {block_.clock.id(by.fiber.linear), block_.clock.time(), by.pc};
+  block_.waiting.note_change(by.fiber);
+}
+
+void Mbarriers::invalidate(const AsyncProxy::Instruction& by, std::uintptr_t address) {
+  block_.scheduler.rendezvous(by.fiber);
+  require(by, address);
+  if (somebody_waits_at(address) || !barriers_[address].copies.empty())
+    fail(by, address, ", which is in use: somebody waits there, or a copy is to complete there", "nobody uses it any more");
+  barriers_.erase(address);
+  block_.shared.part_of(address).set_initialised(address, 8, false);
+}
+
+Mbarriers::Mbarrier& Mbarriers::require(const AsyncProxy::Instruction& by, std::uintptr_t address) {
+  const auto found = barriers_.find(address);
+  if (found == barriers_.end()) {
+    block_.async_proxy.require_shared(by, address, 8, 8);
+    fail(by, address, ", where no mbarrier has been initialised", "mbarrier.init by one thread, then __syncthreads(), comes first");
+  }
+  const Stamp& init = found->second.initialised;
+  if (block_.work().options().racecheck && !block_.clock.knows(by.fiber.linear, init)) {
+    const void* const p = reinterpret_cast<const void*>(address);
+    block_.reporter.fail(Check::kRacecheck,
+                         "race on " + block_.reporter.describe(p) + ": initialised by " +
+                             block_.reporter.name_of(init.thread, block_.clock) + " at " + at(user_location(init.pc)) +
+                             ", then used by " + by.name + " of this thread, with no order between them",
+                         "__syncthreads() between mbarrier.init and the first use", &by.fiber, user_location(by.pc),
+                         block_.reporter.variable_at(p));
+  }
+  return found->second;
+}
+
+// ---------------------------------------------------------------------------------------------------------- arrive, expect
+void Mbarriers::require_tx_in_range(const AsyncProxy::Instruction& by, std::uintptr_t address, const Mbarrier& barrier) {
+  if (barrier.bytes <= kMostBytes && barrier.bytes >= -kMostBytes) return;
+  fail(by, address, ": " + std::to_string(barrier.bytes) + " bytes are to come in one phase", "a phase has up to 2^20 - 1 bytes");
+}
+
+void Mbarriers::expect(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned bytes) {
+  block_.scheduler.rendezvous(by.fiber);
+  Mbarrier& barrier = require(by, address);
+  barrier.bytes += bytes;
+  require_tx_in_range(by, address, barrier);
+  block_.waiting.note_change(by.fiber);
+}
+
+void Mbarriers::arrive(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned count, unsigned bytes) {
+  block_.scheduler.rendezvous(by.fiber);
+  Mbarrier& barrier = require(by, address);
+  if (count > barrier.pending)
+    fail(by, address,
+         ": " + std::string(count == 1 ? "one arrival" : std::to_string(count) + " arrivals") + " more, but " +
+             (barrier.pending ? "only " + std::to_string(barrier.pending) + " of the phase's " : "all of the phase's ") +
+             std::to_string(barrier.arrivals) + (barrier.pending ? " are still to come" : " have come"),
+         "as many arrivals in each phase as mbarrier.init says; who arrives for the next one has waited for this one");
+  barrier.bytes += bytes;
+  require_tx_in_range(by, address, barrier);
+  barrier.pending -= count;
+  if (block_.work().options().racecheck) barrier.arrived = merge(barrier.arrived, block_.clock.release(by.fiber.linear));
+  block_.waiting.note_change(by.fiber);
+  if (somebody_waits_at(address) || barrier.bytes == 0) advance(address, barrier);
+}
+
+void Mbarriers::add_copy(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned bytes,
+                         std::function<void(const Stamp&)> land) {
+  Mbarrier& barrier = require(by, address);
+  barrier.copies.push_back({bytes, by.pc, by.fiber.linear, std::move(land)});
+  block_.waiting.note_change(by.fiber);
+  if (somebody_waits_at(address)) advance(address, barrier);
+}
+
+// Lets bytes come, as far as the phase needs them, and completes it if nothing is missing.
+void Mbarriers::advance(std::uintptr_t address, Mbarrier& barrier) {
+  if (barrier.pending) return;
+  while (barrier.bytes != 0 && !barrier.copies.empty()) {
+    const Copy copy = std::move(barrier.copies.front());
+    barrier.copies.pop_front();
+    barrier.bytes -= copy.bytes;
+    copy.land({block_.clock.engine(barrier.number), block_.clock.time(), copy.pc});
+    if (block_.work().options().racecheck) barrier.arrived = block_.clock.land(barrier.number, barrier.arrived);
+  }
+  if (barrier.bytes != 0) return;
+  ++barrier.phase;
+  barrier.pending = barrier.arrivals;
+  barrier.completed = std::move(barrier.arrived);
+  barrier.arrived = nullptr;
+  block_.activity.note_change();
+  for (std::size_t i = 0; i < waiters_.size();) {
+    Waiter& waiter = *waiters_[i];
+    if (waiter.address != address) {
+      ++i;
+      continue;
+    }
+    waiter.completed = true;
+    waiters_.erase(waiters_.begin() + static_cast<std::ptrdiff_t>(i));
+    block_.wake_in_family(block_.scheduler.fibers()[waiter.thread]);
+  }
+}
+
+// ------------------------------------------------------------------------------------------------------------------- wait
+bool Mbarriers::somebody_waits_at(std::uintptr_t address) const {
+  return std::any_of(waiters_.begin(), waiters_.end(), [&](const Waiter* waiter) { return waiter->address == address; });
+}
+
+void Mbarriers::acquire(const Fiber& fiber, const Mbarrier& barrier) {
+  if (barrier.completed && block_.work().options().racecheck) block_.clock.acquire(fiber.linear, barrier.completed);
+}
+
+bool Mbarriers::wait(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned parity, bool blocking) {
+  block_.activity.note_progress();
+  block_.scheduler.rendezvous(by.fiber);
+  Mbarrier* barrier = &require(by, address);
+  if (parity > 1) fail(by, address, " for parity " + std::to_string(parity), "parity is that of the phase's number: 0 or 1");
+  if ((barrier->phase & 1) == parity) advance(address, *barrier);
+  if ((barrier->phase & 1) == parity && !blocking) {
+    block_.waiting.poll(by.fiber, reinterpret_cast<const void*>(address), by.pc);
+    return false;
+  }
+  if ((barrier->phase & 1) == parity) {
+    Waiter waiter{by.fiber.linear, address, barrier->phase, false};
+    waiters_.push_back(&waiter);
+    block_.wait_in_family(by.fiber, by.name, by.pc);
+    if (!waiter.completed) return false;
+    barrier = &barriers_.at(address);
+  }
+  acquire(by.fiber, *barrier);
+  return true;
+}
+
+// try_wait gives up after a time, and its thread may do something else. But if nothing has changed since the last time, it will not
+// find anything new either.
+bool Mbarriers::wake_somebody() {
+  if (waiters_.empty() || block_.activity.changes() == seen_) return false;
+  seen_ = block_.activity.changes();
+  for (const Waiter* waiter : std::exchange(waiters_, {})) block_.wake_in_family(block_.scheduler.fibers()[waiter->thread]);
+  return true;
+}
+
+std::string Mbarriers::what_is_awaited(const Fiber& fiber) const {
+  for (const Waiter* waiter : waiters_) {
+    if (waiter->thread != fiber.linear) continue;
+    const Mbarrier& barrier = barriers_.at(waiter->address);
+    return " for phase " + std::to_string(barrier.phase) + " of " +
+           block_.reporter.describe(reinterpret_cast<const void*>(waiter->address)) + ", which lacks " +
+           std::to_string(barrier.pending) + " of " + std::to_string(barrier.arrivals) + " arrivals and " +
+           std::to_string(barrier.bytes) + " bytes";
+  }
+  return "";
+}
+
+// Shared memory is somebody else's after the last thread.
+void Mbarriers::on_exit(Fiber& fiber) {
+  if (block_.scheduler.live() > 1) return;
+  for (const auto& [address, barrier] : barriers_) {
+    if (barrier.copies.empty()) continue;
+    const Copy& copy = barrier.copies.front();
+    block_.reporter.fail(Check::kRacecheck,
+                         "the block ends while a bulk copy to its shared memory is under way: it was issued by thread " +
+                             to_text(block_.scheduler.fibers()[copy.thread].thread) + ", and nobody has waited for it",
+                         "somebody waits at the copy's mbarrier before the block ends", &fiber, user_location(copy.pc),
+                         block_.reporter.variable_at(reinterpret_cast<const void*>(address)));
+  }
+}
+
+// ------------------------------------------------------------------------------------------------------ what a kernel calls
+namespace {
+
+std::uintptr_t address_of(const std::uint64_t* barrier) { return reinterpret_cast<std::uintptr_t>(barrier); }
+
+}  // namespace
+
+void mbarrier_init(std::uint64_t* barrier, unsigned arrivals) {
+  const Entered in;
+  const Pc pc = to_pc(__builtin_return_address(0));
+  in.block.family<Mbarriers>().init({in.fiber, "mbarrier.init", pc}, address_of(barrier), arrivals);
+}
+void mbarrier_inval(std::uint64_t* barrier) {
+  const Entered in;
+  const Pc pc = to_pc(__builtin_return_address(0));
+  in.block.family<Mbarriers>().invalidate({in.fiber, "mbarrier.inval", pc}, address_of(barrier));
+}
+void mbarrier_arrive(std::uint64_t* barrier, unsigned count) {
+  const Entered in;
+  const Pc pc = to_pc(__builtin_return_address(0));
+  in.block.family<Mbarriers>().arrive({in.fiber, "mbarrier.arrive", pc}, address_of(barrier), count, 0);
+}
+void mbarrier_expect_tx(std::uint64_t* barrier, unsigned bytes) {
+  const Entered in;
+  const Pc pc = to_pc(__builtin_return_address(0));
+  in.block.family<Mbarriers>().expect({in.fiber, "mbarrier.expect_tx", pc}, address_of(barrier), bytes);
+}
+void mbarrier_arrive_expect_tx(std::uint64_t* barrier, unsigned bytes) {
+  const Entered in;
+  const Pc pc = to_pc(__builtin_return_address(0));
+  in.block.family<Mbarriers>().arrive({in.fiber, "mbarrier.arrive.expect_tx", pc}, address_of(barrier), 1, bytes);
+}
+bool mbarrier_test_wait_parity(std::uint64_t* barrier, unsigned parity) {
+  const Entered in;
+  const Pc pc = to_pc(__builtin_return_address(0));
+  return in.block.family<Mbarriers>().wait({in.fiber, "mbarrier.test_wait", pc}, address_of(barrier), parity, false);
+}
+bool mbarrier_try_wait_parity(std::uint64_t* barrier, unsigned parity) {
+  const Entered in;
+  const Pc pc = to_pc(__builtin_return_address(0));
+  return in.block.family<Mbarriers>().wait({in.fiber, "mbarrier.try_wait", pc}, address_of(barrier), parity, true);
+}
+void fence_proxy_async() {
+  const Entered in;
+  in.block.scheduler.rendezvous(in.fiber);
+  if (in.block.work().options().racecheck) in.block.async_proxy.fence(in.fiber);
+}
+void fence_mbarrier_init() { fence_proxy_async(); }
+
+}  // namespace interpreter

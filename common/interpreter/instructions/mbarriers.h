@@ -1,0 +1,19 @@
+/// @file
+/// mbarriers, for common/device/mbarrier.cuh. Not inline, so that the return address names the place in the kernel.
+#pragma once
+
+#include <cstdint>
+
+namespace interpreter {
+
+void mbarrier_init(std::uint64_t* barrier, unsigned arrivals);
+void mbarrier_inval(std::uint64_t* barrier);
+void mbarrier_arrive(std::uint64_t* barrier, unsigned count);
+void mbarrier_expect_tx(std::uint64_t* barrier, unsigned bytes);
+void mbarrier_arrive_expect_tx(std::uint64_t* barrier, unsigned bytes);
+bool mbarrier_test_wait_parity(std::uint64_t* barrier, unsigned parity);
+bool mbarrier_try_wait_parity(std::uint64_t* barrier, unsigned parity);
+void fence_mbarrier_init();
+void fence_proxy_async();
+
+}  // namespace interpreter
