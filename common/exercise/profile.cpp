@@ -5,6 +5,7 @@
 
 #ifdef COURSE_ON_INTERPRETER
 #include "common/interpreter/count/counters.h"
+#include "common/interpreter/count/gpus.h"
 #else
 #include <cuda_profiler_api.h>
 
@@ -47,7 +48,16 @@ void add_to_profile(const Subject& s, const std::vector<interpreter::KernelProfi
 
 void write_profile() {
   if (asked_for.empty()) return;
-  std::ofstream(asked_for) << problems.dump(1) << '\n';
+  const interpreter::Gpu& gpu = interpreter::find_gpu(interpreter::options().gpu);
+  const nlohmann::ordered_json document = {
+      {"gpu", {{"name", gpu.title}, {"multiprocessors", gpu.multiprocessors}, {"l2_bytes", gpu.l2_bytes}}},
+      {"ceilings",
+       {{"copy_bytes_per_second", gpu.dram_bytes_per_second},
+        {"fma_f32_flops", gpu.fma_flops()},
+        {"mma_f16_flops", gpu.tensor_flops},
+        {"mma_bf16_flops", gpu.tensor_flops}}},
+      {"problems", problems}};
+  std::ofstream(asked_for) << document.dump(1) << '\n';
 }
 
 void call_in_sight(const Subject&, const std::function<void()>& body) { body(); }

@@ -14,6 +14,7 @@ from .places import ROOT, tuning_cache
 COMMANDS = {
     "run": "run steps: verify them, count or measure what they do",
     "tune": "find the best tile for a problem, show or forget what was found",
+    "profile": "show what is predicted, counted and measured of one launch",
     "bench": "measure all steps in many sizes, and their peers",
     "compare": "say what changed between two runs",
     "test": "run every test that this machine can run",

@@ -44,7 +44,7 @@ class Run {
   // What a short program does not run is said, wherever its output goes.
   void say_what_is_left_out() const {
     const Step& step = this_step();
-    if (step.left_out == 0) return;
+    if (step.left_out == 0 || arguments_.first) return;  // of what was asked for
     std::fflush(stdout);
     std::fprintf(stderr, "%s: 1 of %zu tiles; --all-tiles for the rest\n", step.name.c_str(), step.left_out + 1);
   }

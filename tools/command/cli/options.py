@@ -105,6 +105,13 @@ OUT = Option(
 )
 JSON = Option("--json", "print the results as JSON instead of a table; docs/results/README.md describes them")
 
+TILE = Option(
+    "--tile",
+    "another of the step's tiles: its name, or words of it that no other tile has, such as g8 or swapped",
+    "TILE",
+    values.text,
+    "the step's first",
+)
 VERBOSE = Option("--verbose", "say of each tile how fast it was, or why it was not timed")
 SHOW = Option("--show", "show what has been found so far")
 CLEAR = Option("--clear", "forget what has been found so far")

@@ -102,13 +102,14 @@ PATIENCE = 120  # seconds; longer runs are asked about first, as by the steps th
 MARGIN = 3  # other machines are faster than that which the committed results are from
 
 
-def expected_seconds(step, dtype, shapes):
-    """What the step's tiles take on the interpreter, from what a committed run took; None where there is none of this type."""
+def expected_seconds(step, dtype, shapes, first=False):
+    """What the step's tiles, or its FIRST one, take on the interpreter, from what a committed run took; None where there is none of this
+    type."""
     path = os.path.join(ROOT, "docs", "results", "interpreter", f"ladder-{'f32' if dtype == 'f32' else 'f16'}.json")
     try:
         with open(path, encoding="utf-8") as file:
             document = json.load(file)
-        found = [each for each in document["results"] if each["step"] == step]
+        found = [each for each in document["results"] if each["step"] == step and (each["first"] or not first)]
         seconds, flops = sum(each["seconds"] for each in found), found[0]["flops"]
         cores = max(1, len(os.sched_getaffinity(0))) / document["host"]["cores"]
     except (OSError, ValueError, KeyError, IndexError, TypeError):

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from typing import Sequence
 
 from ..build import errors, folder
 from ..machine import processes
@@ -36,6 +37,13 @@ class Verdict:
     @property
     def passed(self):
         return self.kind == PASSED
+
+
+@dataclasses.dataclass(frozen=True)
+class Built:
+    path: str  # of the program
+    refused: str  # by the compiler or the linker, in a learner's words; empty where there is a program
+    warnings: Sequence[str] = ()
 
 
 class Workshop:
@@ -65,14 +73,37 @@ class Workshop:
     def judge(self, exercise, file):
         """A Verdict on FILE."""
         begin = time.monotonic()
-        file = os.path.abspath(file)
-        if not os.path.isfile(file):
-            raise Refused(f"there is no {os.path.relpath(file, ROOT)}; 'tools/course reset {exercise.name}' makes it anew.")
-        with tempfile.TemporaryDirectory(prefix="exercise-", dir=self.folder) as scratch:
-            kind, text = self.outcome(exercise, file, scratch)
+        file = existing(exercise, file)
+        with self.program(exercise, file) as built:
+            kind, text = self.outcome(built, file)
         return Verdict(kind, text.replace(ROOT + os.sep, ""), time.monotonic() - begin)
 
-    def outcome(self, exercise, file, scratch):
+    @staticmethod
+    def outcome(built, file):
+        if built.refused:
+            return NO_PROGRAM, built.refused
+        word = secrets.token_hex(8)  # what a file cannot print by itself
+        kind, text = verdict_of(limited([built.path, file, word], ROOT, SECONDS), word)
+        if kind != PASSED and built.warnings:
+            text += "\n\nThe compiler has a question, too:\n" + "\n".join(built.warnings)
+        return kind, text
+
+    def profile(self, exercise, file, path):
+        """Runs the test as judge() does; the file PATH says afterwards what was counted, whether or not the answer is right. Returns why
+        there is no program, or ''."""
+        file = existing(exercise, file)
+        with self.program(exercise, file) as built:
+            if not built.refused:
+                limited([built.path, file, "word", path], ROOT, SECONDS)
+        return built.refused
+
+    @contextlib.contextmanager
+    def program(self, exercise, file):
+        """FILE linked with the exercise's test."""
+        with tempfile.TemporaryDirectory(prefix="exercise-", dir=self.folder) as scratch:
+            yield self.built(exercise, file, scratch)
+
+    def built(self, exercise, file, scratch):
         compiling, linking = self.commands[exercise.name]
         compiled, program = os.path.join(scratch, "answer.o"), os.path.join(scratch, "judge")
         theirs = compiling[compiling.index("-o") + 1]
@@ -82,18 +113,22 @@ class Workshop:
             compiling[compiling.index("-MF") + 1] = os.path.join(scratch, "answer.d")
         done = limited(compiling, self.folder, COMPILER_SECONDS)
         if done.reason or done.code:
-            return NO_PROGRAM, done.reason and f"The compiler was stopped: {done.reason}" or compiler_says(done.output, file)
+            return Built("", done.reason and f"The compiler was stopped: {done.reason}" or compiler_says(done.output, file))
         warnings = errors.warnings_of(done.output.splitlines(), own=file)
         linking = [compiled if word == theirs else word for word in linking]
         linking[linking.index("-o") + 1] = program
         done = limited(linking, self.folder, COMPILER_SECONDS)
         if done.reason or done.code:
-            return NO_PROGRAM, done.reason or linker_says(done.output, exercise)
-        word = secrets.token_hex(8)  # what a file cannot print by itself
-        kind, text = verdict_of(limited([program, file, word], ROOT, SECONDS), word)
-        if kind != PASSED and warnings:
-            text += "\n\nThe compiler has a question, too:\n" + "\n".join(warnings)
-        return kind, text
+            return Built("", done.reason or linker_says(done.output, exercise))
+        return Built(program, "", warnings)
+
+
+def existing(exercise, file):
+    """The absolute path of FILE."""
+    file = os.path.abspath(file)
+    if not os.path.isfile(file):
+        raise Refused(f"there is no {os.path.relpath(file, ROOT)}; 'tools/course reset {exercise.name}' makes it anew.")
+    return file
 
 
 # --- what is told ---

@@ -8,6 +8,9 @@ from . import processes
 from .toolchain import find_nvcc, find_toolkit_headers
 
 
+NONE = "this machine has no NVIDIA GPU that can be used"
+
+
 def has_gpu():
     return bool(glob.glob(f"{glob.escape(MACHINE)}/dev/nvidia[0-9]*")) or processes.succeeds(["nvidia-smi", "-L"])
 
@@ -15,7 +18,7 @@ def has_gpu():
 def reason_against():
     """Why nothing can be measured here; '' if it can."""
     if not has_gpu():
-        return "this machine has no NVIDIA GPU that can be used"
+        return NONE
     nvcc = find_nvcc()
     if not nvcc:
         return "there is a GPU but no nvcc: install the CUDA toolkit, 12.8 or newer, or set CUDA_HOME"
@@ -35,6 +38,10 @@ def choose_backend(wanted=None):
         raise Refused(f"--on gpu: {reason}. Or run with --on interpreter.")
     say(f"{reason}; using the interpreter.")
     return "interpreter"
+
+
+def name():
+    return processes.ask(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"])[1].split("\n")[0] or "a GPU"
 
 
 def memory():

@@ -1,0 +1,332 @@
+"""The table of 'course profile': what is predicted of one launch, what the interpreter counts, what ncu measured; and why they differ.
+
+FILE is a profile as tools/command/profiling/ writes it.
+"""
+
+import dataclasses
+import json
+import re
+import sys
+import textwrap
+from typing import Callable
+
+import results
+import tables
+from prediction import ELEMENT_BYTES, Problem, predict, tile_named
+from terminal import NOTHING, Arguments, Style, align, count, rounded, run_command, size, wants_colours, width
+
+COLUMNS = ("predicted", "interpreted", "measured")
+
+# ncu's names, besides those of results.py.
+STORE_WAVEFRONTS = "sm__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_st.sum"
+COPY_WAVEFRONTS = "sm__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum"
+CONFLICTS = (
+    results.SHARED_LOAD_CONFLICTS,
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
+    "sm__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum",
+)
+L2_READS = "lts__t_sectors_srcunit_tex_op_read.sum"
+L2_HITS = "lts__t_sectors_srcunit_tex_op_read_lookup_hit.sum"
+STALLS = {
+    **tables.STALLS,
+    "lg_throttle": "the queue of global memory",
+    "mio_throttle": "the queue of shared memory",
+    "not_selected": "their turn",
+    "no_instruction": "instructions",
+}
+MOST_STALLS = 3
+
+
+def scaled(value, factor):
+    return None if value is None else factor * value
+
+
+def figures(counters):
+    """What the rows show, from counters by ncu's names; None for what was not counted."""
+    of = counters.get
+    conflicts = [of(name) for name in CONFLICTS]
+    return {
+        "load_sectors": results.quotient(of(results.GLOBAL_LOAD_SECTORS), of(results.GLOBAL_LOAD_REQUESTS)),
+        "store_sectors": results.quotient(of(results.GLOBAL_STORE_SECTORS), of(results.GLOBAL_STORE_REQUESTS)),
+        "asked": scaled(of(results.GLOBAL_LOAD_SECTORS), results.BYTES_PER_SECTOR),
+        "shared_loads": of(results.SHARED_LOAD_WAVEFRONTS),
+        "shared_stores": of(STORE_WAVEFRONTS),
+        "copies": of(COPY_WAVEFRONTS),
+        "conflicts": None if conflicts[0] is None else sum(each or 0 for each in conflicts),
+        "mma": of("sm__inst_executed_pipe_tensor_op_hmma.sum"),
+        "tensor_busy": of("sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active"),
+        "hit_rate": scaled(results.quotient(of(L2_HITS), of(L2_READS)), 100),
+        "dram_read": of("dram__bytes_read.sum"),
+        "dram_written": of("dram__bytes_write.sum"),
+        "registers": of("launch__registers_per_thread"),
+        "possible_warps": of("sm__maximum_warps_per_active_cycle_pct"),
+        "warps": of("sm__warps_active.avg.pct_of_peak_sustained_active"),
+        "seconds": scaled(of("gpu__time_duration.sum"), 1e-9),
+    }
+
+
+# --- why columns differ: from a Profile and a row's three values to a sentence ---
+
+
+def differ(a, b, tolerance):
+    return a is not None and b is not None and abs(a - b) > tolerance * max(abs(a), abs(b))
+
+
+def found(predicted, interpreted, measured):
+    """What was counted instead of what was predicted: by the interpreter, whose counters are exact, unless it has nothing else to say."""
+    return measured if interpreted is None or interpreted == predicted else interpreted
+
+
+def whole_sectors(_, *values):
+    if found(*values) > values[0]:
+        return "The lanes of a warp want parts of sectors, and a sector comes whole, 32 bytes."
+    return "Lanes beyond the edge of a matrix ask for nothing."
+
+
+def asked(profile, *values):
+    if found(*values) < values[0] and profile.tile.mapping:
+        return "A warp asks once for what several of its lanes want, not once for each lane."
+    return whole_sectors(profile, *values)
+
+
+def shared_loads(profile, *values):
+    if values[0] is None or found(*values) < values[0]:
+        return "ncu counts loads that found their banks busy once more."
+    if profile.has("conflicts"):
+        return "Bank conflicts come on top: see their row."
+    if re.search(r" s\d", profile.document["tile"]):
+        return "After its last tile the loop loads fragments for nothing: a branch around that would cost more (lesson 04)."
+    return "ncu counts loads that found their banks busy once more."
+
+
+def shared_stores(*_):
+    return "Bank conflicts come on top, or the edges of the matrices: see the row of the conflicts, and the shape."
+
+
+def copies(*_):
+    return "Copies that begin past the end of k fill their stage with zeros: the pipeline is longer than what is left of k."
+
+
+def conflicts(profile, *_):
+    if profile.has("conflicts", "interpreted"):
+        return "Lanes of a warp want different words of one bank, and wait for each other."
+    return "Loads, stores and copies of different warps meet now and then, and the hardware counts that too; no warp has a conflict of its own."
+
+
+def mma(*_):
+    return "The prediction multiplies whole tiles, with zeros beyond the edges; the kernel leaves some of that out."
+
+
+def hit_rate(*_):
+    return (
+        "The prediction lets every read but the first hit. On this GPU neighbouring SMs' reads are merged before they reach L2, so"
+        " fewer hits are left, and what one half of L2 fetches from the other counts as a miss."
+    )
+
+
+def dram_read(profile, *values):
+    least, l2 = profile.problem.input_bytes + profile.problem.output_bytes, profile.document["gpu"]["l2_bytes"]
+    if not differ(values[0], found(*values), profile.tolerance("dram_read")):
+        return "The L2 model is a model: docs/interpreter.md says how well it fits."
+    if found(*values) < values[0]:
+        return "The kernel does not read all of A and B."
+    if least > l2 / 2:
+        return f"A, B and C have {size(least)}, L2 {size(l2)}, half of it for what all SMs read: what it drops is read again."
+    return "The kernel's instructions and what the driver needs come from DRAM too; that counts where the matrices are small."
+
+
+def dram_written(_, *values):
+    if found(*values) < values[0]:
+        return "What of C is in L2 when the kernel ends is written later, and not counted."
+    return "Sectors of C leave L2 before all of their elements are there, and are written more than once."
+
+
+def registers(*_):
+    return "Predicted are the sums alone; operands, addresses and indices need registers too."
+
+
+def possible_warps(*_):
+    return "The interpreter does not know registers: they leave room for fewer warps than threads and shared memory do."
+
+
+def seconds(profile, predicted, interpreted, measured):
+    if measured is None:
+        return "Predicted is the roofline; the projection adds up arithmetic and what moves data, for problems that fill the GPU."
+    blocks, sms = profile.blocks(), profile.document["gpu"]["multiprocessors"]
+    if blocks and blocks < sms:
+        return f"Predicted is the roofline of all {sms} SMs, and there are only {count(blocks)} blocks to run on them."
+    if measured < min(each for each in (predicted, interpreted) if each is not None):
+        return "The GPU that was measured is faster than the one that the prediction is for."
+    return "Predicted is the roofline, when nothing waits. Warps do wait: the stall reasons say for what."
+
+
+# --- the rows ---
+
+
+def percent(value):
+    return NOTHING if value is None else f"{rounded(value)} %"
+
+
+def duration(value):
+    if value is None:
+        return NOTHING
+    return f"{rounded(value * 1e6)} µs" if value < 1e-3 else f"{rounded(value * 1e3)} ms"
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    key: str
+    label: str
+    show: Callable
+    why: Callable = None
+    tolerance: float = 0.01  # relative; columns that differ by more are explained
+    is_optional: bool = False  # left out where all columns are zero: the kernel has no such instruction
+
+
+ROWS = (
+    Row("load_sectors", "global loads: sectors per request", rounded, whole_sectors),
+    Row("asked", "global loads: asked of L1", size, asked),
+    Row("store_sectors", "global stores: sectors per request", rounded, whole_sectors),
+    Row("shared_loads", "shared loads: wavefronts", count, shared_loads, is_optional=True),
+    Row("shared_stores", "shared stores: wavefronts", count, shared_stores, is_optional=True),
+    Row("copies", "cp.async: wavefronts", count, copies, is_optional=True),
+    Row("conflicts", "bank conflicts", count, conflicts, 0),
+    Row("mma", "tensor cores: mma instructions", count, mma, is_optional=True),
+    Row("tensor_busy", "tensor cores: busy", percent, is_optional=True),
+    Row("hit_rate", "L2: hit rate", percent, hit_rate, 0.05),
+    Row("dram_read", "DRAM: read", size, dram_read, 0.1),
+    Row("dram_written", "DRAM: written", size, dram_written, 0.1),
+    Row("registers", "registers of a thread", count, registers),
+    Row("possible_warps", "occupancy: possible", percent, possible_warps),
+    Row("warps", "occupancy: reached", percent),
+    Row("seconds", "duration", duration, seconds, 0.1),
+)
+
+
+class Profile:
+    """A document, and the figures of its columns by the keys of the rows."""
+
+    def __init__(self, document):
+        self.document = document
+        of = document["problem"]
+        element = (ELEMENT_BYTES[of["in"]], ELEMENT_BYTES[of["out"]])
+        self.problem = Problem(of["m"], of["n"], of["k"], *element, of["heads"])
+        self.tile = tile_named(document["tile"])
+        self.columns = {"predicted": predict(self.problem, self.tile, document["ceilings"], of["in"])}
+        if document["interpreted"]:
+            of = document["interpreted"]
+            rate = of["flops_per_second"]
+            self.columns["interpreted"] = {**figures(of["counters"]), "seconds": rate and self.problem.flops / rate}
+        if document["measured"]:
+            self.columns["measured"] = figures(document["measured"]["counters"])
+
+    def values(self, key):
+        return [self.columns.get(column, {}).get(key) for column in COLUMNS]
+
+    def has(self, key, *columns):
+        return any(self.columns.get(column, {}).get(key) for column in columns or ("interpreted", "measured"))
+
+    @staticmethod
+    def tolerance(key):
+        return next(row.tolerance for row in ROWS if row.key == key)
+
+    def blocks(self):
+        return self.counter("launch__grid_size")
+
+    def counter(self, name):
+        return next((of["counters"][name] for of in self.counted() if name in of["counters"]), None)
+
+    def counted(self):
+        return [self.document[column] for column in COLUMNS[1:] if self.document[column]]
+
+    def rows(self):
+        """Those that have something to show. Predicted alone is none, but for what a GPU is needed for."""
+        for row in ROWS:
+            predicted, *counted = self.values(row.key)
+            if any(counted) or (any(each is not None for each in counted) and not row.is_optional):
+                yield row, [predicted, *counted]
+
+    def why(self, row, values):
+        """A sentence, or ''."""
+        predicted, interpreted, measured = values
+        pairs = ((predicted, interpreted), (predicted, measured), (interpreted, measured))
+        is_one = row.why and any(differ(*pair, row.tolerance) for pair in pairs)
+        return row.why(self, *values) if is_one else ""
+
+    def stalls(self):
+        """What the launch's warps waited for most: (words, warps for each instruction that was issued)."""
+        counters = (self.document["measured"] or {}).get("counters", {})
+        waiting = [(words, counters.get(tables.STALL.format(name))) for name, words in STALLS.items()]
+        waiting = [each for each in waiting if each[1]]
+        return sorted(waiting, key=lambda each: -each[1])[:MOST_STALLS]
+
+
+# --- the page ---
+
+
+def heading(document):
+    of = document["problem"]
+    shape = f"{of['heads']} x " * (of["heads"] > 1) + f"{of['m']}x{of['n']}x{of['k']}"
+    dtype = of["in"] if of["in"] == of["out"] else f"{of['in']} to {of['out']}"
+    return ", ".join(filter(None, (document["title"], document["tile"], shape, dtype)))
+
+
+def sources(document):
+    """What each column is."""
+    of_gpu = f"of {document['gpu']['name']}"
+    lines = [f"predicted: arithmetic on the shape and the tile; the duration is the roofline {of_gpu}, by its datasheet."]
+    if document["interpreted"]:
+        lines.append(f"interpreted: counted on the CPU; L2, DRAM and duration by models {of_gpu}.")
+    if document["measured"]:
+        of = document["measured"]
+        lines.append(f"measured: by ncu, {of['gpu']}, {'recorded' if of['is_recorded'] else 'now'}: {', '.join(of['files'])}.")
+    return lines
+
+
+def page(profile, style):
+    shown = [column for column in COLUMNS if column in profile.columns]
+    rows, reasons = [], []
+    for row, values in profile.rows():
+        rows.append([row.label, *(row.show(value) for column, value in zip(COLUMNS, values) if column in shown)])
+        if why := profile.why(row, values):
+            reasons.append(f"{row.label}: {why}")
+    for words, warps in profile.stalls():
+        blank = [NOTHING] * (len(shown) - 1)
+        rows.append([f"warps waiting for {words}", *blank, rounded(warps)])
+    head, body = align(["", *shown], rows, width())
+    lines = [style.bold(heading(profile.document)), "", *head, *body]
+    if reasons:
+        lines += ["", style.bold("Why they differ")]
+    for reason in reasons:
+        lines += textwrap.wrap(reason, width(), initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
+    lines.append("")
+    for line in sources(profile.document):
+        lines += map(style.dim, textwrap.wrap(line, width(), subsequent_indent="  ", break_on_hyphens=False, break_long_words=False))
+    return "\n".join(lines) + "\n"
+
+
+def as_json(profile):
+    document = profile.document
+    rows = [
+        {"name": row.label, **dict(zip(COLUMNS, values)), "why": profile.why(row, values) or None} for row, values in profile.rows()
+    ]
+    stalls = [{"waiting_for": words, "warps": warps} for words, warps in profile.stalls()]
+    of = document["measured"]
+    measured = of and {name: of[name] for name in ("gpu", "is_recorded", "files", "kernel")}
+    fields = {name: document[name] for name in ("name", "title", "tile", "problem")}
+    return json.dumps({**fields, "measured": measured, "rows": rows, "stalls": stalls}, indent=1, ensure_ascii=False) + "\n"
+
+
+def main():
+    arguments = Arguments(prog="tools/report/profile_table.py", description=__doc__)
+    arguments.add_argument("file", metavar="FILE")
+    arguments.add_argument("--json", action="store_true", help="print the rows as JSON instead of the table")
+    given = arguments.parse_args()
+    with open(given.file, encoding="utf-8") as file:
+        profile = Profile(json.load(file))
+    sys.stdout.write(as_json(profile) if given.json else page(profile, Style(wants_colours(sys.stdout))))
+    return 0
+
+
+if __name__ == "__main__":
+    run_command(main)
