@@ -700,6 +700,156 @@ END
   unset CUDA_HOME
 }
 
+# A step's program that counts, without a GPU's caches; and ncu, which says what the file ncu-says holds, or writes a report that is
+# imported as real ones are: what the program prints, a header, units, a launch with commas in its numbers.
+make_profiler() {
+  : >"$scratch/reports"
+  stand_in a_step <<END
+exec '$python' -SE "\$SCRATCH/a_step.py" "\${0##*/}" "\$@"
+END
+  cat >"$scratch/a_step.py" <<'END'
+import json, sys
+name, *given = sys.argv[1:]
+def option(name): return given[given.index(name) + 1]
+if "--tile" in given and option("--tile") != "swapped":
+    sys.exit(2)
+m, n, k = map(int, option("--shape").split("x"))
+sectors = {"ld": m * n * k // 32 * 5, "st": m * n // 8}
+counters = {f"l1tex__t_sectors_pipe_lsu_mem_global_op_{way}.sum": each for way, each in sectors.items()}
+counters.update({f"l1tex__t_requests_pipe_lsu_mem_global_op_{way}.sum": each for way, each in (("ld", m * n * k // 16), ("st", m * n // 32))})
+result = {"tile": "swapped" if "--tile" in given else "coalesced", "in": "f32", "out": "f32", "counters": counters,
+    "projection": {"flops_per_second": 6e12}}
+with open(option("--json"), "w") as file:
+    json.dump({"gpu": {"name": "a model", "multiprocessors": 132, "l2_bytes": 6e7}, "results": [result],
+        "ceilings": {"copy_bytes_per_second": 4e12, "fma_f32_flops": 6e13}}, file)
+END
+  PYTHONPATH=$repository/tools "$python" -B - >"$scratch/raw.csv" <<'END'
+from command.profiling.ncu import METRICS
+def row(*cells): print(",".join(f'"{cell}"' for cell in cells))
+columns = ("Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size", "Grid Size", "Device", "CC")
+print("01_naive  m=256 n=256 k=256 f32\n==PROF== Connected to process 7 (01_naive)")
+row("ID", *columns, *METRICS)
+row("", *["" for _ in columns], *["byte" for _ in METRICS])
+row("0", "7", "01_naive", "127.0.0.1", "void gemm_kernel<Tile<0>, float>(Matrix<const T2>)", "1", "7", "(256, 1, 1)", "(256, 1, 1)",
+    "0", "9.0", *[{"op_ld.sum": "2,621,440"}.get(name[-9:], "1,048,576") for name in METRICS])
+END
+  stand_in ncu <<'END'
+[[ $* != *--import* ]] || exec cat "$SCRATCH/raw.csv"
+[[ ! -f $SCRATCH/ncu-says ]] || { cat "$SCRATCH/ncu-says"; exit 1; }
+while [[ $1 != --export ]]; do shift; done
+: >"$2"
+END
+}
+
+test_profile_refusals() {
+  local word
+  mkdir -p "$scratch/course/exercises/01_first"
+  : >"$scratch/course/exercises/01_first/test.cpp"
+  refused 'profile needs one step, exercise or solution' profile
+  refused 'profile needs one step, exercise or solution' profile 1 2
+  refused "no step '7'" profile 7
+  refused "no exercise 'exercises/7'" profile exercises/7
+  refused "no exercise 'exercises/x'" profile solutions/x
+  refused 'name one --shape' profile 1 --shape 1x1x1,2x2x2
+  refused 'has nothing to multiply' profile 1 --shape 1x0x1
+  refused 'is not MxNxK' profile 1 --shape 4x4
+  refused 'take a smaller --shape' profile 10 --shape 1000000x1000000x1
+  refused 'needs 8589934591 GiB' profile 1 --shape 999999999999999999x999999999999999999x999999999999999999
+  refused '--tile needs a value' profile 1 --tile=
+  refused 'none of: f32 f16 bf16' profile 1 --dtype int3
+  refused 'none of: gpu interpreter' profile 1 --on tpu
+  refused '--on gpu: this machine has no NVIDIA GPU that can be used: measuring needs one' profile 1 --on gpu
+  refused "unknown option '--mode'; 'course profile --help' lists them" profile 1 --mode hot
+  for word in exercises/1 solutions/01_first; do
+    refused '--tile is for steps' profile "$word" --tile g8
+    refused '--dtype is for steps' profile "$word" --dtype f16
+  done
+}
+
+test_profile_without_a_gpu() {
+  local tables=$scratch/course/docs/results/h200/ncu
+  make_profiler
+  course profile 1
+  check 'nothing recorded' equal "$code" 0
+  check 'why' contains "$errors" 'no NVIDIA GPU that can be used: measuring needs one, with the CUDA toolkit, 12.8 or newer, and its ncu;'
+  check 'nothing recorded' contains "$errors" 'nothing was recorded of 01_naive-256x256x256-f32'
+  check 'the short program' called 'cmake --build --preset interpreter --target 01_naive_first_f32$'
+  check 'the program' called '^a_step --shape 256x256x256 --dtype f32 --as h200 --first --profile --force --json '
+  check 'ncu is not asked' not_called '^ncu'
+  check 'two columns' contains "$output" 'predicted  interpreted'
+  check 'two columns' lacks "$output" 'measured'
+  check 'a row' contains "$output" 'asked of L1              134 MB      83.9 MB'
+  check 'a sentence' contains "$output" '- global loads: asked of L1: A warp asks once for what several of its lanes'
+  mkdir -p "$tables"
+  cp "$repository"/docs/results/h200/ncu/01_naive-256x256x256-f32.csv "$tables"
+  course profile 01_n
+  check 'recorded' contains "$errors" 'and its ncu; measured is what was recorded on NVIDIA H200.'
+  check 'three columns' contains "$output" 'predicted  interpreted  measured'
+  check 'three columns' contains "$output" 'sectors per request        2.50         2.50      2.50'
+  check 'where from' contains "$output" 'docs/results/h200/ncu/01_naive-256x256x256-f32.csv'
+  course profile 1 --tile swapped
+  check 'another tile: the long program' called 'cmake --build --preset interpreter --target 01_naive$'
+  check 'another tile: the program' called '^a_step --shape 256x256x256 --dtype f32 --as h200 --tile swapped --profile '
+  check 'another tile: its row of the table' contains "$output" 'sectors per request        16.5         2.50      16.5'
+  course profile 1 --tile none
+  check 'a tile that does not exist' equal "$code" 2
+  course profile 1 --shape 512x512x512
+  check 'another shape' contains "$errors" 'recorded were: --shape 256x256x256.'
+  course profile 1 --json --out "$scratch/profiles"
+  check '--json' equal "$("$python" -c 'import json, sys; print(json.load(sys.stdin)["measured"]["gpu"])' <<<"$output")" 'NVIDIA H200'
+  check '--out' test -f "$scratch/profiles/01_naive-256x256x256-f32.json"
+}
+
+test_profile_on_a_gpu() {
+  local out=$scratch/course/build/profiles name=01_naive-256x256x256-f32
+  make_profiler
+  make_gpu
+  rm "$scratch/bin/ncu"
+  course profile 1
+  check 'no ncu' contains "$errors" 'there is a GPU but no ncu: it comes with the CUDA toolkit'
+  check 'no ncu: the rest is shown' contains "$output" 'predicted  interpreted'
+  rm -r "$scratch/course/build"
+  refused '--on gpu: there is a GPU but no ncu' profile 1 --on gpu
+  make_profiler
+  course profile 1
+  check 'measured' equal "$code" 0
+  check 'one launch' called "^ncu --export $out/$name.ncu-rep --force-overwrite --metrics .* --profile-from-start off $(
+  )--kernel-name regex:(gemm|fallback)_kernel --launch-count 1 --clock-control none $(
+  )$scratch/course/build/gpu/bin/01_naive --once --first --shape 256x256x256 --dtype f32\$"
+  check 'its report' called "^ncu --import $out/$name.ncu-rep --csv --page raw --print-units base\$"
+  check 'kept' test -f "$out/$name.ncu-rep"
+  check 'kept' equal "$(cut -d , -f 1 "$out/$name.csv" | tr '\n' ' ')" 'ID 0 '
+  check 'three columns' contains "$output" 'asked of L1                    134 MB      83.9 MB      83.9 MB'
+  check 'where from' contains "$output" 'now: build/profiles/01_naive-256x256x256-f32.csv'
+  check 'what it waits for' contains "$output" 'warps waiting for'
+  cat >"$scratch/ncu-says" <<'END'
+==PROF== Connected to process 7 (01_naive)
+
+==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters on the target device 0. For instructions on enabling permissions and to get more information see https://developer.nvidia.com/ERR_NVGPUCTRPERM
+
+==WARNING== No kernels were profiled.
+END
+  course profile 1
+  check 'not allowed' equal "$code" 0
+  check 'not allowed' contains "$errors" "may not read this GPU's counters (ERR_NVGPUCTRPERM): run this command as root"
+  check 'not allowed: the rest is shown' contains "$output" 'predicted  interpreted'
+  check 'not allowed: no measured column' lacks "$output" 'measured'
+  course profile 1 --on gpu
+  check 'not allowed, with --on gpu' equal "$code" 2
+  echo '==ERROR== The application returned an error code (1).' >"$scratch/ncu-says"
+  course profile 1
+  check 'ncu fails' equal "$code" 1
+  check 'ncu fails' contains "$errors" 'The application returned an error code (1).'
+  rm "$scratch/ncu-says"
+  echo '==WARNING== nothing' >"$scratch/raw.csv"
+  course profile 1
+  check 'no table' equal "$code" 1
+  check 'no table' contains "$errors" "look at it with 'ncu --import"
+  course profile 1 --on interpreter
+  check '--on interpreter' not_called '^ncu'
+  unset CUDA_HOME
+}
+
 test_plots() {
   local results=$scratch/course/build/results
   cat >"$scratch/course/tools/plot" <<'END'

@@ -237,11 +237,12 @@ void require_work([[maybe_unused]] const std::vector<interpreter::KernelProfile>
 // ------------------------------------------------------------------------------------------------------------ figures
 
 Figure sectors_per_load() {
-  return {"sectors per request of global loads", [](const Counters& c) { return loaded_bytes(c) / 32; }, load_requests};
+  return {"sectors per request of global loads", [](const Counters& c) { return loaded_bytes(c) / 32; }, load_requests,
+          "load_sectors"};
 }
 Figure sectors_per_store() {
   return {"sectors per request of global stores", [](const Counters& c) { return static_cast<double>(c.global_store.sectors); },
-          [](const Counters& c) { return static_cast<double>(c.global_store.requests); }};
+          [](const Counters& c) { return static_cast<double>(c.global_store.requests); }, "store_sectors"};
 }
 Figure wavefronts_of_ideal() {
   return {"wavefronts of shared memory, where 1 is the fewest possible",
@@ -259,14 +260,16 @@ std::function<double(const Counters&)> constant(double value) {
   return [value](const Counters&) { return value; };
 }
 }  // namespace
-Figure loaded(double bytes) { return {"bytes that are loaded, as a multiple of what is needed", loaded_bytes, constant(bytes)}; }
+Figure loaded(double bytes) {
+  return {"bytes that are loaded, as a multiple of what is needed", loaded_bytes, constant(bytes), "asked"};
+}
 Figure stored(double bytes) {
   return {"bytes that are stored, as a multiple of what is needed",
           [](const Counters& c) { return 32.0 * static_cast<double>(c.global_store.sectors); }, constant(bytes)};
 }
 Figure mma(double count) {
   return {"mma instructions, as a multiple of what is needed", [](const Counters& c) { return static_cast<double>(c.mma); },
-          constant(count)};
+          constant(count), "mma"};
 }
 Figure shared_loads(double of) {
   return {"loads from shared memory, as a multiple of what is needed",
@@ -304,6 +307,8 @@ const Counts& Counts::bounded([[maybe_unused]] const Figure& figure, [[maybe_unu
                               [[maybe_unused]] bool from_above, [[maybe_unused]] std::string_view why) const {
 #ifdef COURSE_ON_INTERPRETER
   const Counters sum = total();
+  const double fixed = figure.unit(Counters());  // 0 where the unit is counted, too
+  if (from_above) add_to_profile(what_, figure.row, fixed > 0 ? bound * fixed : bound);
   const double unit = figure.unit(sum), value = unit > 0 ? figure.amount(sum) / unit : 0;
   if (from_above ? value <= bound * (1 + 1e-9) : value >= bound * (1 - 1e-9)) return *this;
   std::string text = "The result is right, the way to it is not yet: " + figure.name + ": " + number(value) + ", where " +
@@ -311,7 +316,7 @@ const Counts& Counts::bounded([[maybe_unused]] const Figure& figure, [[maybe_unu
   // The line that is farthest from the bound.
   const interpreter::LineProfile* worst = nullptr;
   double most = 0;
-  const bool is_ratio = figure.unit(Counters()) == 0;
+  const bool is_ratio = fixed == 0;
   for (const auto& launch : launches_)
     for (const auto& line : launch.lines) {
       const double excess = figure.amount(line.counters) - (is_ratio ? bound * figure.unit(line.counters) : 0);

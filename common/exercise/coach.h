@@ -85,6 +85,7 @@ struct Figure {
   std::string name;  ///< "sectors per request of global loads"
   std::function<double(const interpreter::Counters&)> amount;
   std::function<double(const interpreter::Counters&)> unit;
+  std::string row = {};  ///< of 'course profile', which shows bounds from above as its prediction; empty: none
 };
 /// @name Figures
 /// @{

@@ -43,7 +43,13 @@ void add_to_profile(const Subject& s, const std::vector<interpreter::KernelProfi
                       {"k", s.k},
                       {"in", harness::name(s.in)},
                       {"out", harness::name(s.out)},
+                      {"allowed", nlohmann::ordered_json::object()},
                       {"launches", of_launches}});
+}
+
+void add_to_profile(const std::string& words, const std::string& row, double bound) {
+  for (nlohmann::ordered_json& problem : problems)
+    if (problem["words"] == words && !row.empty()) problem["allowed"][row] = bound;
 }
 
 void write_profile() {
@@ -63,6 +69,7 @@ void write_profile() {
 void call_in_sight(const Subject&, const std::function<void()>& body) { body(); }
 #else
 void add_to_profile(const Subject&, const std::vector<interpreter::KernelProfile>&) {}
+void add_to_profile(const std::string&, const std::string&, double) {}
 void write_profile() {}
 
 void call_in_sight(const Subject& subject, const std::function<void()>& body) {

@@ -27,6 +27,9 @@ void profile_to(const std::string& where);
 /// What `launches`, those of one call, have counted becomes part of the profile.
 void add_to_profile(const Subject& subject, const std::vector<interpreter::KernelProfile>& launches);
 
+/// The test of the problem that is called `words` wants at most `bound` of what stands in this row of the profile's table.
+void add_to_profile(const std::string& words, const std::string& row, double bound);
+
 /// Writes the profile, if somebody has asked for one.
 void write_profile();
 

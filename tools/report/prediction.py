@@ -95,7 +95,7 @@ def predict(problem, tile, ceilings, dtype):
 
 
 def of_mapping(problem, mapping):
-    """01: a warp is a row of C, or a column of it. A and B are row-major: of the two loads, one has the same element for all lanes."""
+    """01: a warp is a row or a column of C, A and B are row-major. In one of its two loads all lanes want the same element."""
     neighbours = LANES * problem.in_bytes / SECTOR
     along, across = (1 + neighbours) / 2, (LANES + 1) / 2
     stored = LANES * problem.out_bytes / SECTOR

@@ -1,4 +1,4 @@
-"""The table of 'course profile': what is predicted of one launch, what the interpreter counts, what ncu measured; and why they differ.
+"""The table of 'course profile': one launch as predicted, as the interpreter counts it, as ncu measures it; and why these differ.
 
 FILE is a profile as tools/command/profiling/ writes it.
 """
@@ -73,18 +73,18 @@ def differ(a, b, tolerance):
 
 
 def found(predicted, interpreted, measured):
-    """What was counted instead of what was predicted: by the interpreter, whose counters are exact, unless it has nothing else to say."""
+    """What was counted instead of what was predicted: by the interpreter, unless it says what was predicted, or nothing."""
     return measured if interpreted is None or interpreted == predicted else interpreted
 
 
 def whole_sectors(_, *values):
     if found(*values) > values[0]:
         return "The lanes of a warp want parts of sectors, and a sector comes whole, 32 bytes."
-    return "Lanes beyond the edge of a matrix ask for nothing."
+    return "Some lanes want the same bytes, or lie beyond the edge of a matrix and ask for nothing."
 
 
 def asked(profile, *values):
-    if found(*values) < values[0] and profile.tile.mapping:
+    if found(*values) < values[0] and profile.tile and profile.tile.mapping:
         return "A warp asks once for what several of its lanes want, not once for each lane."
     return whole_sectors(profile, *values)
 
@@ -110,7 +110,7 @@ def copies(*_):
 def conflicts(profile, *_):
     if profile.has("conflicts", "interpreted"):
         return "Lanes of a warp want different words of one bank, and wait for each other."
-    return "Loads, stores and copies of different warps meet now and then, and the hardware counts that too; no warp has a conflict of its own."
+    return "Accesses of different warps meet now and then, and the hardware counts that too; no warp has a conflict of its own."
 
 
 def mma(*_):
@@ -213,6 +213,7 @@ class Profile:
         self.problem = Problem(of["m"], of["n"], of["k"], *element, of["heads"])
         self.tile = tile_named(document["tile"])
         self.columns = {"predicted": predict(self.problem, self.tile, document["ceilings"], of["in"])}
+        self.columns["predicted"].update(document["allowed"])
         if document["interpreted"]:
             of = document["interpreted"]
             rate = of["flops_per_second"]
@@ -240,18 +241,28 @@ class Profile:
         return [self.document[column] for column in COLUMNS[1:] if self.document[column]]
 
     def rows(self):
-        """Those that have something to show. Predicted alone is none, but for what a GPU is needed for."""
+        """Those in which something was counted."""
         for row in ROWS:
-            predicted, *counted = self.values(row.key)
-            if any(counted) or (any(each is not None for each in counted) and not row.is_optional):
-                yield row, [predicted, *counted]
+            values = self.values(row.key)
+            is_counted = any(each is not None for each in values[1:])
+            if is_counted and not (row.is_optional and self.lacks(row, *values)):
+                yield row, values
+
+    def lacks(self, row, predicted, interpreted, measured):
+        """Whether the kernel has no such instruction. The hardware counts some that are not mma.sync on its tensor cores."""
+        if row.key in ("mma", "tensor_busy"):
+            return not any(self.values("mma")[:2])
+        return not (predicted or interpreted or measured)
 
     def why(self, row, values):
         """A sentence, or ''."""
         predicted, interpreted, measured = values
         pairs = ((predicted, interpreted), (predicted, measured), (interpreted, measured))
-        is_one = row.why and any(differ(*pair, row.tolerance) for pair in pairs)
-        return row.why(self, *values) if is_one else ""
+        if not row.why or not any(differ(*pair, row.tolerance) for pair in pairs):
+            return ""
+        if row.key not in self.document["allowed"]:
+            return row.why(self, *values)
+        return "The exercise's test allows less: 'tools/course check' names the line." if found(*values) > predicted else ""
 
     def stalls(self):
         """What the launch's warps waited for most: (words, warps for each instruction that was issued)."""
@@ -275,6 +286,8 @@ def sources(document):
     """What each column is."""
     of_gpu = f"of {document['gpu']['name']}"
     lines = [f"predicted: arithmetic on the shape and the tile; the duration is the roofline {of_gpu}, by its datasheet."]
+    if document["allowed"]:
+        lines = ["predicted: arithmetic on the shape, and the most that the exercise's test allows."]
     if document["interpreted"]:
         lines.append(f"interpreted: counted on the CPU; L2, DRAM and duration by models {of_gpu}.")
     if document["measured"]:
@@ -287,7 +300,7 @@ def page(profile, style):
     shown = [column for column in COLUMNS if column in profile.columns]
     rows, reasons = [], []
     for row, values in profile.rows():
-        rows.append([row.label, *(row.show(value) for column, value in zip(COLUMNS, values) if column in shown)])
+        rows.append([row.label, *(row.show(each) for column, each in zip(COLUMNS, values) if column in shown)])
         if why := profile.why(row, values):
             reasons.append(f"{row.label}: {why}")
     for words, warps in profile.stalls():
@@ -301,7 +314,8 @@ def page(profile, style):
         lines += textwrap.wrap(reason, width(), initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
     lines.append("")
     for line in sources(profile.document):
-        lines += map(style.dim, textwrap.wrap(line, width(), subsequent_indent="  ", break_on_hyphens=False, break_long_words=False))
+        wrapped = textwrap.wrap(line, width(), subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
+        lines += map(style.dim, wrapped)
     return "\n".join(lines) + "\n"
 
 

@@ -17,7 +17,8 @@ std::vector<const Variant*> variants_for(const Spec& spec);
 /// The problems that were asked for, with the epilogue that was asked for. @throws BadInput where the step has no such kernel
 std::vector<Spec> problems_with_epilogue(const Arguments& arguments);
 
-/// With --tile, only that one; with --first, only the tile that stands for the step. @throws BadInput where --tile means none, or several
+/// With --tile, only that one; with --first, only the tile that stands for the step.
+/// @throws BadInput where --tile means none, or several
 std::vector<const Variant*> to_measure(std::vector<const Variant*> variants, const Arguments& arguments);
 
 }  // namespace harness

@@ -103,7 +103,7 @@ MARGIN = 3  # other machines are faster than that which the committed results ar
 
 
 def expected_seconds(step, dtype, shapes, first=False):
-    """What the step's tiles, or its FIRST one, take on the interpreter, from what a committed run took; None where there is none of this
+    """What the step's tiles, or its FIRST one, take on the interpreter, by what a committed run took; None where none is of this
     type."""
     path = os.path.join(ROOT, "docs", "results", "interpreter", f"ladder-{'f32' if dtype == 'f32' else 'f16'}.json")
     try:

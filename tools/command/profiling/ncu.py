@@ -11,7 +11,7 @@ from ..machine.toolchain import find_nvcc
 from ..messages import Failed, say, show
 from ..places import LOGS, ROOT, script
 
-# What a learner looks at first. ldgsts is cp.async, ldsm ldmatrix, hmma mma; tools/report/profile_table.py says which row is from which.
+# What a learner looks at first; tools/report/profile_table.py makes rows of it. ldgsts is cp.async, hmma mma.
 METRICS = (
     "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
     "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",

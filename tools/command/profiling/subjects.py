@@ -53,6 +53,12 @@ class Step:
         self.shape = "x".join(map(str, given.shape.shapes[0])) if given.shape else USUAL.get(step, LARGE)
         self.extents = tuple(map(int, self.shape.split("x")))
         self.title = step.replace("_", " ")
+        self.seconds = SLOWER * (steps.expected_seconds(step, self.dtype, [self.extents], first=True) or 0)
+        memory.check([self.extents], ELEMENT_BYTES[self.dtype], "interpreter" if self.is_short() else "gpu")
+
+    def is_short(self):
+        """Whether the interpreter can count it while somebody waits."""
+        return self.seconds <= steps.PATIENCE
 
     @property
     def name(self):
@@ -77,27 +83,25 @@ class Step:
     def interpret(self):
         """The document, but for what is measured."""
         target = self.step if self.tile else f"{self.step}_first_{self.dtype}"
-        seconds = SLOWER * (steps.expected_seconds(self.step, self.dtype, [self.extents], first=True) or 0)
-        is_short = seconds <= steps.PATIENCE
-        if is_short:
-            memory.check([self.extents], ELEMENT_BYTES[self.dtype], "interpreter")
-        else:
-            say(f"the interpreter would take about {round(seconds / 60)} minutes for {self.shape}: its column is left out.")
+        is_short = self.is_short()
+        if not is_short:
+            say(f"the interpreter would take about {round(self.seconds / 60)} minutes for {self.shape}: its column is left out.")
         folder.prepare("interpreter", ["python3"], [target])
         # The small problem says what is known without counting: the tile, and the GPU.
         shape = self.shape if is_short else SMALL
         words = ["--shape", shape, "--dtype", self.dtype, "--as", MODELLED, *self.of_tile(), *(["--profile"] if is_short else [])]
         found = self.run_program(os.path.join(BUILD, "interpreter", "bin", target), [*words, "--force"])
         result, (m, n, k) = found["results"][0], self.extents
-        projected = result.get("projection") or {}
+        rate = (result.get("projection") or {}).get("flops_per_second")
         return {
             "name": self.name,
             "title": self.title,
             "tile": result["tile"],
             "problem": {"m": m, "n": n, "k": k, "heads": 1, "in": result["in"], "out": result["out"]},
+            "allowed": {},
             "gpu": found["gpu"],
             "ceilings": found["ceilings"],
-            "interpreted": {"counters": result["counters"], "flops_per_second": projected.get("flops_per_second")} if is_short else None,
+            "interpreted": {"counters": result["counters"], "flops_per_second": rate} if is_short else None,
         }
 
     def run_program(self, program, words):
@@ -111,14 +115,14 @@ class Step:
                 raise SystemExit(code)  # it has said why
             if code:
                 show(tail(log))
-                raise Failed(f"{self.step} is not right, so its counters mean nothing: 'tools/course run {self.step[:2]}' says more.")
+                more = f"'tools/course run {self.step[:2]}' says more"
+                raise Failed(f"{self.step} is not right, so its counters mean nothing: {more}.")
             with open(results, encoding="utf-8") as file:
                 return json.load(file)
 
     @contextlib.contextmanager
     def on_gpu(self):
         """(what the kernel's name matches, the program's command line) for ncu."""
-        memory.check([self.extents], ELEMENT_BYTES[self.dtype], "gpu")
         folder.prepare("gpu", ["python3"], [self.step])
         program = os.path.join(BUILD, "gpu", "bin", self.step)
         yield "(gemm|fallback)_kernel", [program, "--once", *self.of_tile(), "--shape", self.shape, "--dtype", self.dtype]
@@ -166,13 +170,14 @@ class Answer:
             "title": self.title,
             "tile": None,
             "problem": {name: self.problem[name] for name in ("m", "n", "k", "heads", "in", "out")},
+            "allowed": self.problem["allowed"],
             "gpu": found["gpu"],
             "ceilings": found["ceilings"],
             "interpreted": {"counters": self.launch()["counters"], "flops_per_second": None},
         }
 
     def select(self, problems):
-        """The one that --shape names, else the one with most to do; the last of several, for that is the one whose counters are judged."""
+        """The one that --shape names, else the one with most to do; of several the last, whose counters are judged as a rule."""
         if not problems:
             return None
         if self.wanted:

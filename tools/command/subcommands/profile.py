@@ -11,7 +11,10 @@ from ..places import BUILD, ROOT, script
 from ..profiling import ncu, recorded, subjects
 from .run import lock_results, require_writable
 
-NO_NCU = "there is a GPU but no ncu: it comes with the CUDA toolkit (Debian and Ubuntu: nsight-compute); put it into PATH, or set CUDA_HOME"
+NO_NCU = (
+    "there is a GPU but no ncu: it comes with the CUDA toolkit (Debian and Ubuntu: nsight-compute); put it into PATH, or set"
+    " CUDA_HOME"
+)
 
 
 def reason_against_measuring(wanted):
@@ -88,7 +91,7 @@ COMMAND = Command(
         ),
         options.DTYPE.but(default="f32 if the step has it, else f16"),
         options.TILE,
-        options.ON.but(help="gpu: measure, or say why not; interpreter: measure nothing", default="gpu if there is one, nvcc and ncu"),
+        options.ON.but(help="gpu: measure, or refuse; interpreter: measure nothing", default="gpu if there is one, nvcc and ncu"),
         options.OUT.but(help="for what ncu writes, and the table's figures", default="build/profiles"),
         options.JSON.but(help="print the table as JSON"),
     ),
