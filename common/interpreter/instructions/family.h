@@ -23,6 +23,8 @@ class Family {
   /// The lanes of a warp have executed an instruction that they logged by Block::record(). Of all that the warp did, it is at its
   /// place. The request's addresses are those of records.
   virtual void on_request(unsigned, const Request&) {}
+  /// A fiber that Fiber::special says to be looked at is about to access memory.
+  virtual void on_access(Fiber&, const void*, unsigned, const void*) {}
   /// The thread has come to its end. It is to leave nothing under way.
   virtual void on_exit(Fiber&) {}
   /// No thread of the block can go on. @return whether one can now

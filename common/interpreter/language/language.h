@@ -515,6 +515,7 @@ inline size_t __cvta_generic_to_shared(const void* pointer) {
 #include "common/interpreter/instructions/mbarriers.h"
 #include "common/interpreter/instructions/named_barriers.h"
 #include "common/interpreter/instructions/tensor.h"
+#include "common/interpreter/instructions/wgmma.h"
 #include "common/interpreter/language/half.h"
 #include "common/interpreter/language/integer.h"
 #include "common/interpreter/language/math.h"

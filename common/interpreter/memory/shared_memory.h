@@ -42,6 +42,17 @@ class SharedMemory {
   Part& part_of(std::uintptr_t address) { return arena.contains(address) ? arena : statics; }
   char* dynamic() const { return reinterpret_cast<char*>(arena.begin); }
 
+  /// @name Addresses of 18 bits, as some instructions have them: dynamic shared memory, then the variables
+  /// @{
+  std::uint32_t instruction_address(std::uintptr_t address) const {
+    return static_cast<std::uint32_t>(arena.contains(address) ? address - arena.begin : variables_at() + (address - statics_page()));
+  }
+  std::uintptr_t address_at(std::uint32_t instruction_address) const {
+    return instruction_address < variables_at() ? arena.begin + instruction_address
+                                                : statics_page() + (instruction_address - variables_at());
+  }
+  /// @}
+
   /// Fills the memory with NaN for the next block.
   void begin(std::size_t dynamic_bytes);
 
@@ -60,6 +71,10 @@ class SharedMemory {
 
  private:
   void begin_variable(unsigned variable);
+  // Both sides keep their alignment.
+  static constexpr std::size_t kPattern = 1024;
+  std::size_t variables_at() const { return (dynamic_bytes + kPattern - 1) / kPattern * kPattern; }
+  std::uintptr_t statics_page() const { return statics.begin / kPattern * kPattern; }
 
   struct Variable {
     std::uint32_t end = 0;         // offset

@@ -159,6 +159,8 @@ void Block::fail_from_signal(Check check, const char* what, const char* expected
 bool Block::observe_special(Fiber& fiber, const void* p, unsigned size, Op op, bool strong, const void* return_address) {
   if (worlds.observe(fiber, p, size, op, strong)) return true;
   indices.check(fiber, p);
+  for (const auto& family : families_)
+    if (family) family->on_access(fiber, p, size, return_address);
   if (fiber.watched) waiting.follow(fiber, p, to_pc(return_address), strong);
   return false;
 }

@@ -1,0 +1,405 @@
+// wgmma: four warps multiply matrices in shared memory in the background (PTX ISA, "Asynchronous Warpgroup Level Matrix
+// Instructions").
+//
+// Each warp has a quarter of the rows, and issues, commits and waits for itself: nothing but the four issuing the same is asked of a
+// warpgroup. From the issue to the wait the accumulators hold NaN, and the matrices are read at the wait, the latest moment that PTX
+// allows: who reads accumulators or overwrites a matrix too early sees it in the result. The checks find both without luck.
+#include "common/interpreter/instructions/wgmma.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/interpreter/checks/async_proxy.h"
+#include "common/interpreter/instructions/bulk_copies.h"
+#include "common/interpreter/instructions/family.h"
+#include "common/interpreter/instructions/mma_model.h"
+#include "common/interpreter/schedule/entered.h"
+
+namespace interpreter {
+namespace {
+
+constexpr unsigned kM = 16, kK = 16;  // a warp's part of A
+constexpr unsigned kPiece = 16;       // bytes that no layout takes apart
+
+// A matrix descriptor, taken apart (PTX ISA, "Matrix Descriptor Format").
+struct Descriptor {
+  std::uint32_t address, leading_bytes, stride_bytes, base_offset;
+  unsigned swizzle_bytes;
+  explicit Descriptor(std::uint64_t bits)
+      : address(static_cast<std::uint32_t>(bits & 0x3fff) << 4),
+        leading_bytes(static_cast<std::uint32_t>(bits >> 16 & 0x3fff) << 4),
+        stride_bytes(static_cast<std::uint32_t>(bits >> 32 & 0x3fff) << 4),
+        base_offset(bits >> 49 & 7),
+        swizzle_bytes(std::array{0u, 128u, 64u, 32u}[bits >> 62]) {}
+  // Bytes from the first element to the piece that begins with (row, k), before it is swizzled; row is m or n.
+  std::uint32_t offset(unsigned row, unsigned k, bool transposed) const {
+    const unsigned width = std::max(swizzle_bytes, kPiece) / 2;  // elements in a row of the pattern
+    if (!transposed) {
+      const std::uint32_t along_k = swizzle_bytes ? k * 2 : k / 8 * leading_bytes;
+      return row / 8 * stride_bytes + row % 8 * width * 2 + along_k;
+    }
+    const std::uint32_t along_rows = swizzle_bytes ? leading_bytes : stride_bytes, along_k = swizzle_bytes ? stride_bytes : leading_bytes;
+    return row / width * along_rows + row % width * 2 + k / 8 * along_k + k % 8 * width * 2;
+  }
+};
+
+// A matrix that is read in the background, or a warp's part of one: rows x 16 elements.
+struct Operand {
+  Descriptor descriptor;
+  unsigned first_row, rows;
+  bool transposed;
+  std::vector<std::uint64_t> versions;  // by piece
+
+  // Calls `visit(address in shared memory as instructions have it, row, k)` for its pieces. Along rows, or along k, lie 8 elements.
+  template <class Visit>
+  void for_each_piece(Visit&& visit) const {
+    for (unsigned row = first_row; row < first_row + rows; row += transposed ? 8 : 1)
+      for (unsigned k = 0; k < kK; k += transposed ? 1 : 8)
+        visit(static_cast<std::uint32_t>(swizzled(descriptor.address + descriptor.offset(row, k, transposed), descriptor.swizzle_bytes)),
+              row - first_row, k);
+  }
+};
+
+struct Accumulators {
+  std::array<float*, 32> registers;  // by lane
+  std::vector<float> values;         // 16 rows of n
+  unsigned n = 0;
+  unsigned under_way = 0;  // multiplications
+
+  // What a lane holds in a register.
+  float& value_of(unsigned lane, unsigned i) {
+    const unsigned row = lane / 4 + i / 2 % 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
+    return values[row * n + column];
+  }
+};
+
+struct Product {
+  Pc pc;
+  std::uint64_t group;
+  Accumulators* d;
+  Operand a, b;
+  bool accumulates, is_half;
+};
+
+// What a lane gives.
+struct Call {
+  Fiber* fiber;
+  Pc pc;
+  float* d = nullptr;
+  unsigned n = 0;
+  std::uint64_t descriptor_a = 0, descriptor_b = 0;
+  bool accumulates = false, is_half = false, transposed_a = false, transposed_b = false;
+  unsigned groups = 0;  // of a wait
+};
+
+class Warpgroups final : public Family {
+ public:
+  explicit Warpgroups(Block& block) : block_(block) {}
+  void begin(unsigned threads) override;
+  void on_access(Fiber& fiber, const void* p, unsigned size, const void* return_address) override;
+  void on_exit(Fiber& fiber) override;
+
+  void fence(Fiber& fiber) { warps_[fiber.warp].fences = true; }
+  void issue(const std::array<Call*, 32>& lanes);
+  void commit(Fiber& fiber) { ++warps_[fiber.warp].groups; }
+  void wait(Fiber& fiber, unsigned groups_under_way);
+
+ private:
+  struct Warp {
+    std::deque<Product> under_way;
+    std::map<float*, Accumulators> accumulators;  // that were ever used, by those of lane 0
+    std::uint64_t groups = 0;  // committed so far
+    std::uint64_t issued = 0;
+    bool fences = false;  // since accumulators were touched last
+    Pc pc = 0;            // of the last one issued
+  };
+  void require_alike(const std::array<Call*, 32>& lanes);
+  void take(Accumulators& d, const std::array<Call*, 32>& lanes);
+  void begin_read(const AsyncProxy::Instruction& by, Operand& operand);
+  void end(Fiber& fiber, Product& multiplication);
+
+  Block& block_;
+  std::vector<Warp> warps_;
+};
+
+void Warpgroups::begin(unsigned threads) {
+  warps_.clear();
+  warps_.resize((threads + 31) / 32);
+}
+
+// --------------------------------------------------------------------------------------------------------------- issue
+void Warpgroups::require_alike(const std::array<Call*, 32>& lanes) {
+  const Call& first = *lanes[0];
+  for (const Call* const call : lanes)
+    if (call->descriptor_a != first.descriptor_a || call->descriptor_b != first.descriptor_b || call->accumulates != first.accumulates)
+      block_.reporter.fail(Check::kSynccheck, "wgmma with other descriptors than the warp's lane 0, or another predicate",
+                           "all lanes of a warp give the same", call->fiber, user_location(call->pc));
+  for (const std::uint64_t bits : {first.descriptor_a, first.descriptor_b}) {
+    const Descriptor descriptor(bits);
+    const unsigned pattern = 8 * descriptor.swizzle_bytes;
+    if (descriptor.base_offset)
+      block_.reporter.fail(Check::kMemcheck, "wgmma with a base offset in a descriptor, which the interpreter does not know",
+                           "patterns that are aligned to their size, and a base offset of 0", first.fiber, user_location(first.pc));
+    if (pattern && descriptor.address % pattern >= descriptor.swizzle_bytes)
+      block_.reporter.fail(Check::kMemcheck,
+                           "wgmma of a matrix whose first row is row " +
+                               std::to_string(descriptor.address % pattern / descriptor.swizzle_bytes) + " of a swizzle's pattern",
+                           "a matrix begins with a pattern, which is aligned to 8 rows of its " +
+                               std::to_string(descriptor.swizzle_bytes) + " bytes: " + std::to_string(pattern),
+                           first.fiber, user_location(first.pc));
+  }
+}
+
+// The accumulators are the instruction's from here on.
+void Warpgroups::take(Accumulators& d, const std::array<Call*, 32>& lanes) {
+  d.n = lanes[0]->n;
+  d.values.resize(kM * d.n);
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    d.registers[lane] = lanes[lane]->d;
+    lanes[lane]->fiber->special = true;  // who touches accumulators is seen, see on_access()
+    for (unsigned i = 0; i < d.n / 2; ++i) d.value_of(lane, i) = std::exchange(d.registers[lane][i], NAN);
+  }
+}
+
+void Warpgroups::begin_read(const AsyncProxy::Instruction& by, Operand& operand) {
+  operand.for_each_piece([&](std::uint32_t at, unsigned, unsigned) {
+    const std::uintptr_t address = block_.shared.address_at(at);
+    block_.async_proxy.require_shared(by, address, kPiece, kPiece);
+    operand.versions.push_back(block_.async_proxy.begin_read(by, address, kPiece));
+  });
+}
+
+void Warpgroups::issue(const std::array<Call*, 32>& lanes) {
+  require_alike(lanes);
+  const Call& call = *lanes[0];
+  Warp& warp = warps_[call.fiber->warp];
+  const AsyncProxy::Instruction by{*call.fiber, "wgmma", call.pc};
+  warp.pc = call.pc, ++warp.issued;
+  if (!warp.fences)
+    block_.reporter.fail(Check::kRacecheck, "wgmma after accumulators were touched, or as the first one, without a wgmma.fence",
+                         "wgmma.fence after the last access to the accumulators, before wgmma", call.fiber, user_location(call.pc));
+  Accumulators& d = warp.accumulators[call.d];
+  if (d.under_way && d.n != call.n)
+    block_.reporter.fail(Check::kRacecheck, "wgmma with accumulators that one of another shape still uses",
+                         "wgmma.wait_group before accumulators are used in another way", call.fiber, user_location(call.pc));
+  if (d.under_way++ == 0) take(d, lanes);
+  const unsigned first_row = call.fiber->warp % 4 * kM;
+  Product multiplication{call.pc, warp.groups, &d, {Descriptor(call.descriptor_a), first_row, kM, call.transposed_a, {}},
+                                {Descriptor(call.descriptor_b), 0, call.n, call.transposed_b, {}}, call.accumulates, call.is_half};
+  begin_read(by, multiplication.a);
+  begin_read(by, multiplication.b);
+  if (block_.work().options().count) block_.counters.count_mma(call.pc);
+  warp.under_way.push_back(std::move(multiplication));
+}
+
+// ---------------------------------------------------------------------------------------------------------------- wait
+void Warpgroups::end(Fiber& fiber, Product& multiplication) {
+  const AsyncProxy::Instruction by{fiber, "wgmma", multiplication.pc};
+  Accumulators& d = *multiplication.d;
+  const auto fetch = [&](const Operand& operand, auto&& at) {
+    std::size_t piece = 0;
+    operand.for_each_piece([&](std::uint32_t address, unsigned row, unsigned k) {
+      const std::uintptr_t here = block_.shared.address_at(address);
+      block_.async_proxy.end_read(by, here, kPiece, operand.versions[piece++]);
+      std::uint16_t elements[8];
+      std::memcpy(elements, reinterpret_cast<const void*>(here), kPiece);
+      for (unsigned i = 0; i < 8; ++i) at(operand.transposed ? row + i : row, operand.transposed ? k : k + i) = elements[i];
+    });
+  };
+  std::uint16_t a[kM][kK];
+  std::vector<std::array<std::uint16_t, kK>> b(d.n);
+  fetch(multiplication.a, [&](unsigned row, unsigned k) -> std::uint16_t& { return a[row][k]; });
+  fetch(multiplication.b, [&](unsigned row, unsigned k) -> std::uint16_t& { return b[row][k]; });
+  for (unsigned j = 0; j < d.n; j += 8) {
+    float part[16][8];
+    std::uint16_t columns[8][16];
+    for (unsigned column = 0; column < 8; ++column) std::copy_n(b[j + column].begin(), 16, columns[column]);
+    for (unsigned i = 0; i < kM; ++i)
+      for (unsigned column = 0; column < 8; ++column)
+        part[i][column] = multiplication.accumulates ? d.values[i * d.n + j + column] : 0;
+    multiply_16x8x16(part, a, columns, multiplication.is_half);
+    for (unsigned i = 0; i < kM; ++i) std::copy_n(part[i], 8, &d.values[i * d.n + j]);
+  }
+  if (--d.under_way) return;
+  for (unsigned lane = 0; lane < 32; ++lane)
+    for (unsigned i = 0; i < d.n / 2; ++i) d.registers[lane][i] = d.value_of(lane, i);
+}
+
+void Warpgroups::wait(Fiber& fiber, unsigned groups_under_way) {
+  Warp& warp = warps_[fiber.warp];
+  while (!warp.under_way.empty() && warp.under_way.front().group + groups_under_way < warp.groups) {
+    end(fiber, warp.under_way.front());
+    warp.under_way.pop_front();
+  }
+}
+
+// --------------------------------------------------------------------------------------------------------- accumulators
+void Warpgroups::on_access(Fiber& fiber, const void* p, unsigned size, const void* return_address) {
+  Warp& warp = warps_[fiber.warp];
+  const auto* const begin = static_cast<const char*>(p);
+  for (const auto& [key, d] : warp.accumulators) {
+    const auto* const first = reinterpret_cast<const char*>(d.registers[fiber.lane]);
+    if (begin >= first + d.n / 2 * sizeof(float) || begin + size <= first) continue;
+    if (d.under_way == 0) {
+      warp.fences = false;
+      continue;
+    }
+    const auto last = std::find_if(warp.under_way.rbegin(), warp.under_way.rend(), [&, of = &d](const auto& m) { return m.d == of; });
+    const bool committed = last->group < warp.groups;
+    block_.reporter.fail(Check::kRacecheck,
+                         "accumulator " + std::to_string((begin - first) / 4) + " of the wgmma at " + at(user_location(last->pc)) +
+                             " is touched while that is under way" + (committed ? "" : ": it is in no group yet"),
+                         committed ? "wgmma.wait_group before accumulators are read or written"
+                                   : "wgmma.commit_group, then wgmma.wait_group, before accumulators are read or written",
+                         &fiber, user_location(to_pc(return_address)));
+  }
+}
+
+void Warpgroups::on_exit(Fiber& fiber) {
+  const Warp& warp = warps_[fiber.warp];
+  if (!warp.under_way.empty())
+    block_.reporter.fail(Check::kRacecheck, "the thread ends while its wgmma is under way",
+                         "wgmma.commit_group, then wgmma.wait_group 0, before the thread ends", &fiber,
+                         user_location(warp.under_way.front().pc));
+  if (block_.scheduler.live() > 1) return;
+  for (std::size_t w = 0; w < warps_.size(); ++w) {
+    const Warp& first = warps_[w / 4 * 4];
+    if (warps_[w].issued == first.issued && (w % 4 || w + 3 < warps_.size() || !warps_[w].issued)) continue;
+    const Warp& one = warps_[w].issued > first.issued ? warps_[w] : first;
+    block_.reporter.fail(Check::kSynccheck,
+                         "wgmma by some warps of a warpgroup: warp " + std::to_string(w / 4 * 4) + " has issued " +
+                             std::to_string(first.issued) + ", warp " + std::to_string(w) + " " + std::to_string(warps_[w].issued),
+                         "the four warps of a warpgroup, of which the first one's number is a multiple of 4, execute the same wgmma",
+                         &fiber, user_location(one.pc));
+  }
+}
+
+// ------------------------------------------------------------------------------------------------------------ registers
+// How many registers the threads of a warp have. The compiler knows how many a kernel begins with; here these are as many as there
+// can be, as in a kernel whose __launch_bounds__ say its number of threads.
+class RegisterPool final : public Family {
+ public:
+  explicit RegisterPool(Block& block) : block_(block) {}
+  void begin(unsigned threads) override {
+    const unsigned warps = (threads + 31) / 32;
+    const unsigned at_launch = std::min(255u, kRegisters / (warps * 32)) / 8 * 8;
+    held_.assign(warps, at_launch);
+    free_ = 0;
+    waiting_.clear();
+  }
+  std::string what_is_awaited(const Fiber& fiber) const override {
+    for (const auto& [waiting, registers] : waiting_)
+      if (waiting->warp == fiber.warp)
+        return " for " + std::to_string(registers) + " registers a thread: it has " + std::to_string(held_[fiber.warp]) + ", and " +
+               std::to_string(free_) + " are free for a warp's threads";
+    return "";
+  }
+
+  void set(Fiber& fiber, unsigned registers, bool more, Pc pc) {
+    unsigned& held = held_[fiber.warp];
+    const char* const name = more ? "setmaxnreg.inc" : "setmaxnreg.dec";
+    if (more ? registers < held : registers > held)
+      block_.reporter.fail(Check::kSynccheck,
+                           std::string(name) + " to " + std::to_string(registers) + " registers, where the thread has " +
+                               std::to_string(held) + (held_at_launch(held) ? ", as many as a launch of so many threads can give it" : ""),
+                           more ? "inc asks for at least as many as there are" : "dec keeps at most as many as there are", &fiber,
+                           user_location(pc));
+    if (!more) {
+      free_ += held - registers;
+      held = registers;
+      block_.activity.note_change();
+      for (std::size_t i = 0; i < waiting_.size();) {
+        const auto [waiter, wanted] = waiting_[i];
+        if (!take(waiter->warp, wanted)) {
+          ++i;
+          continue;
+        }
+        waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
+        block_.wake_in_family(*waiter);
+      }
+      return;
+    }
+    if (take(fiber.warp, registers)) return;
+    waiting_.emplace_back(&fiber, registers);
+    block_.wait_in_family(fiber, name, pc);
+  }
+
+ private:
+  static constexpr unsigned kRegisters = 65536;  // of an SM
+  bool held_at_launch(unsigned held) const {
+    return held == std::min(255u, kRegisters / static_cast<unsigned>(held_.size() * 32)) / 8 * 8;
+  }
+  bool take(unsigned warp, unsigned registers) {
+    const unsigned more = registers - held_[warp];
+    if (more > free_) return false;
+    free_ -= more, held_[warp] = registers;
+    return true;
+  }
+
+  Block& block_;
+  std::vector<unsigned> held_;  // by warp, for each of its threads
+  unsigned free_ = 0;           // given back, for the threads of one warp
+  std::vector<std::pair<Fiber*, unsigned>> waiting_;
+};
+
+// The lanes meet; the last one that comes does it for the warp. What one lane has waited for, all of the warp know from here on.
+template <void (*kDo)(const std::array<Call*, 32>&)>
+void together(void* const* lanes, unsigned) {
+  std::array<Call*, 32> calls;
+  for (int lane = 0; lane < 32; ++lane) calls[lane] = static_cast<Call*>(lanes[lane]);
+  current_block->pass_warp_barrier(calls[0]->fiber->warp, 0xffffffffu);
+  kDo(calls);
+}
+
+void do_fence(const std::array<Call*, 32>& lanes) { current_block->family<Warpgroups>().fence(*lanes[0]->fiber); }
+void do_issue(const std::array<Call*, 32>& lanes) { current_block->family<Warpgroups>().issue(lanes); }
+void do_commit(const std::array<Call*, 32>& lanes) { current_block->family<Warpgroups>().commit(*lanes[0]->fiber); }
+void do_wait(const std::array<Call*, 32>& lanes) { current_block->family<Warpgroups>().wait(*lanes[0]->fiber, lanes[0]->groups); }
+
+}  // namespace
+
+// ------------------------------------------------------------------------------------------------------ what a kernel calls
+void wgmma_fence() {
+  const Entered in;
+  Call call{&in.fiber, to_pc(__builtin_return_address(0))};
+  in.block.meetings.instruction_of_warp(in.fiber, "wgmma.fence", &call, together<do_fence>, call.pc);
+}
+void wgmma_commit_group() {
+  const Entered in;
+  Call call{&in.fiber, to_pc(__builtin_return_address(0))};
+  in.block.meetings.instruction_of_warp(in.fiber, "wgmma.commit_group", &call, together<do_commit>, call.pc);
+}
+void wgmma_wait_group(unsigned groups) {
+  const Entered in;
+  Call call{&in.fiber, to_pc(__builtin_return_address(0))};
+  call.groups = groups;
+  in.block.meetings.instruction_of_warp(in.fiber, "wgmma.wait_group", &call, together<do_wait>, call.pc);
+}
+void wgmma_m64k16(float* d, unsigned n, std::uint64_t descriptor_a, std::uint64_t descriptor_b, bool accumulates, bool is_half,
+                  bool transposed_a, bool transposed_b) {
+  const Entered in;
+  Call call{&in.fiber,   to_pc(__builtin_return_address(0)), d, n, descriptor_a, descriptor_b, accumulates, is_half, transposed_a,
+            transposed_b};
+  in.block.meetings.instruction_of_warp(in.fiber, "wgmma", &call, together<do_issue>, call.pc);
+}
+void setmaxnreg(unsigned registers, bool more) {
+  const Entered in;
+  Call call{&in.fiber, to_pc(__builtin_return_address(0))};
+  const Pc pc = call.pc;
+  in.block.meetings.instruction_of_warp(in.fiber, "setmaxnreg", &call, [](void* const*, unsigned) {}, pc);
+  if (in.fiber.lane == 0) in.block.family<RegisterPool>().set(in.fiber, registers, more, pc);
+}
+
+std::uint32_t shared_address(const void* p) {
+  const Entered in(Worlds::kBoth);
+  return in.block.shared.instruction_address(reinterpret_cast<std::uintptr_t>(p));
+}
+
+}  // namespace interpreter

@@ -1,0 +1,20 @@
+/// @file
+/// wgmma and setmaxnreg, for common/device/wgmma.cuh. Not inline, so that the return address names the place in the kernel.
+#pragma once
+
+#include <cstdint>
+
+namespace interpreter {
+
+void wgmma_fence();
+void wgmma_commit_group();
+void wgmma_wait_group(unsigned groups);
+/// @param d of the lane, n / 2  @param transposed_a, transposed_b the matrix is MN-major
+void wgmma_m64k16(float* d, unsigned n, std::uint64_t descriptor_a, std::uint64_t descriptor_b, bool accumulates, bool is_half,
+                  bool transposed_a, bool transposed_b);
+void setmaxnreg(unsigned registers, bool more);
+
+/// Where instructions that have 18 bits for an address in shared memory find it.
+std::uint32_t shared_address(const void* p);
+
+}  // namespace interpreter
