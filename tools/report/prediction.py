@@ -52,6 +52,7 @@ class Tile:
     block: Tuple[int, int, int] = (1, 1, 1)
     thread: Optional[Tuple[int, int]] = None  # what a thread, or a warp, has of it
     warp: Optional[Tuple[int, int]] = None
+    group_m: int = 1  # rows of tiles that blocks go through together: lesson 05
 
     @property
     def threads(self):
@@ -62,6 +63,16 @@ class Tile:
         """(blocks, slices along k that each goes through)"""
         blocks = math.ceil(problem.m / self.block[0]) * math.ceil(problem.n / self.block[1])
         return blocks, math.ceil(problem.k / self.block[2])
+
+    def panels(self, problem, blocks_per_wave):
+        """(rows, columns) of tiles that waves need: the sum over waves of blocks_per_wave blocks that run together."""
+        tiles_m, tiles_n = math.ceil(problem.m / self.block[0]), math.ceil(problem.n / self.block[1])
+        order = []
+        for first in range(0, tiles_m, self.group_m):
+            rows = range(first, min(first + self.group_m, tiles_m))
+            order += [(row, col) for col in range(tiles_n) for row in rows]
+        waves = [order[begin : begin + blocks_per_wave] for begin in range(0, len(order), blocks_per_wave)]
+        return [sum(len({tile[axis] for tile in wave}) for wave in waves) for axis in (0, 1)]
 
 
 def tile_named(name):
@@ -75,10 +86,17 @@ def tile_named(name):
         return None
     numbers = [number and int(number) for number in found.groups()]
     block, warp, thread = (tuple(numbers[begin:end]) for begin, end in ((0, 3), (3, 5), (5, 7)))
-    return Tile(block=block, warp=warp if warp[0] else None, thread=thread if thread[0] else None)
+    group = re.search(r" g(\d+)", name)
+    return Tile("", block, thread if thread[0] else None, warp if warp[0] else None, int(group[1]) if group else 1)
 
 
-def predict(problem, tile, ceilings, dtype):
+def read_in_waves(problem, tile, blocks_per_wave):
+    """Bytes of A and B, if blocks that run together share what they read, and a wave finds nothing of the one before: lesson 05."""
+    rows, cols = tile.panels(problem, blocks_per_wave)
+    return problem.in_bytes * problem.k * (rows * tile.block[0] + cols * tile.block[1])
+
+
+def predict(problem, tile, ceilings, dtype, blocks_per_wave=None, l2_bytes=math.inf):
     """Figures by the names that profile_table.py gives them; what nothing is known of is missing."""
     known = {"dram_read": problem.input_bytes, "dram_written": problem.output_bytes, "conflicts": 0}
     moving = (problem.input_bytes + problem.output_bytes) / ceilings["copy_bytes_per_second"]
@@ -88,8 +106,10 @@ def predict(problem, tile, ceilings, dtype):
     if tile.mapping:
         return {**known, **of_mapping(problem, tile.mapping)}
     known["asked"] = problem.tile_bytes(*tile.block[:2])
-    # Each byte from DRAM once, all other reads from L2.
-    known["hit_rate"] = 100 * (1 - problem.input_bytes / known["asked"]) if known["asked"] else None
+    if blocks_per_wave and problem.input_bytes + problem.output_bytes > l2_bytes:
+        known["dram_read"] = read_in_waves(problem, tile, round(blocks_per_wave))
+    # What does not come from DRAM comes from L2.
+    known["hit_rate"] = 100 * (1 - known["dram_read"] / known["asked"])
     known["registers"] = tile.block[0] * tile.block[1] // tile.threads  # sums
     return {**known, **(of_warps if tile.warp else of_threads)(problem, tile)}
 

@@ -293,6 +293,7 @@ std::vector<Metric> metrics(const KernelProfile& p) {
   const int resident = resident_blocks_per_sm(gpu, threads, p.dynamic_shared_bytes + p.static_shared_bytes);
   std::vector<Metric> all = metrics(p.total);
   all.push_back({"launch__grid_size", volume(p.grid)});
+  all.push_back({"launch__waves_per_multiprocessor", volume(p.grid) / std::max(1, resident) / gpu.multiprocessors});
   all.push_back({"launch__block_size", volume(p.block)});
   all.push_back({"sm__maximum_warps_per_active_cycle_pct", 100.0 * resident * warps / (gpu.max_threads_per_sm / 32)});
   if (!options().l2_model) return all;

@@ -28,8 +28,8 @@ struct CopyCost {
 /// @param may_fill it is the instruction that can fill with zeros
 CopyCost copy_cost_of(const Request& sources, const Request& destinations, bool may_fill);
 
-/// What ncu says of a launch: metrics() of its counters, its blocks, how many warps an SM has room for (registers not counted) and,
-/// with Options::l2_model, what the L2 cache and DRAM did.
+/// What ncu says of a launch: metrics() of its counters, its blocks and waves, how many warps an SM has room for (registers not
+/// counted) and, with Options::l2_model, what the L2 cache and DRAM did.
 std::vector<Metric> metrics(const KernelProfile& launch);
 
 /// Counters of one running block, per instruction.

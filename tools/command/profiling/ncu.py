@@ -32,6 +32,7 @@ METRICS = (
     "launch__registers_per_thread",
     "launch__grid_size",
     "launch__block_size",
+    "launch__waves_per_multiprocessor",
     "sm__maximum_warps_per_active_cycle_pct",
     "sm__warps_active.avg.pct_of_peak_sustained_active",
     "gpu__time_duration.sum",

@@ -2,6 +2,7 @@
 
 import collections
 import glob
+import json
 import os
 import re
 import statistics
@@ -30,7 +31,10 @@ def files(gpu, subject):
 
 
 def is_of_tile(kernel, tile):
-    """Whether KERNEL, as ncu names it, is the TILE's: Tile<128, 128, 64, 64, 64, 3> is 128x128x64 warp 64x64 s3."""
+    """Whether KERNEL, as ncu names it, is the TILE's: Tile<128, 128, 64, 64, 64, 3> is 128x128x64 warp 64x64 s3. The kernel that all
+    steps share has no tile in its name."""
+    if "fallback_kernel<" in kernel or (tile or "").endswith("fallback"):
+        return "fallback_kernel<" in kernel and (tile or "").endswith("fallback")
     found = re.search(r"\bTile<([0-9, ]+)>", kernel)
     numbers = found[1].split(", ") if found else []
     wanted = [str(MAPPINGS.index(tile))] if tile in MAPPINGS else re.findall(r"\d+", tile or "")
@@ -49,8 +53,34 @@ def find(subject, tile):
             counters.update({**mean(counted for _, counted in launches), **counters})
             used.append(os.path.relpath(path, ROOT))
         if counters:
+            of_ladder = launch_of_ladder(gpu, subject, tile)
+            if of_ladder:
+                counters.update({**of_ladder, **counters})
+                used.append(os.path.relpath(ladder(gpu, subject), ROOT))
             return {"gpu": f"NVIDIA {gpu.upper()}", "is_recorded": True, "files": used, "kernel": kernel, "counters": counters}
     return None
+
+
+def ladder(gpu, subject):
+    return os.path.join(RESULTS, gpu, f"ladder-{subject.dtype}.json")
+
+
+def launch_of_ladder(gpu, subject, tile):
+    """What a ladder says of the launch under ncu's names, where it has the same shape: registers, blocks, and how many fit."""
+    try:
+        with open(ladder(gpu, subject), encoding="utf-8") as file:
+            document = json.load(file)
+        is_launch = {"step": subject.step, "tile": tile, **dict(zip("mnk", subject.extents))}
+        found = next(each for each in document["results"] if all(each[name] == value for name, value in is_launch.items()))
+        launch, multiprocessors = found["launch"], document["gpu"]["multiprocessors"]
+    except (OSError, AttributeError, KeyError, StopIteration):  # of an exercise, none has any
+        return {}
+    return {
+        "launch__registers_per_thread": launch["registers"],
+        "launch__grid_size": launch["blocks"],
+        "launch__block_size": launch["threads"],
+        "launch__waves_per_multiprocessor": launch["blocks"] / launch["blocks_per_sm"] / multiprocessors,
+    }
 
 
 def mean(launches):

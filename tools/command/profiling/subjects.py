@@ -75,7 +75,7 @@ class Step:
 
     def is_launch(self, kernel):
         """Whether a recorded KERNEL is what is profiled: others were recorded beside fused ones."""
-        return "gemm_kernel<" in kernel and ("Identity>(" in kernel) != steps.fuses(self.step)
+        return "activation_kernel<" not in kernel and ("Identity>(" in kernel) != steps.fuses(self.step)
 
     def of_tile(self):
         return ["--tile", self.tile] if self.tile else ["--first"]
@@ -89,8 +89,8 @@ class Step:
         folder.prepare("interpreter", ["python3"], [target])
         # The small problem says what is known without counting: the tile, and the GPU.
         shape = self.shape if is_short else SMALL
-        words = ["--shape", shape, "--dtype", self.dtype, "--as", MODELLED, *self.of_tile(), *(["--profile"] if is_short else [])]
-        found = self.run_program(os.path.join(BUILD, "interpreter", "bin", target), [*words, "--force"])
+        words = ["--shape", shape, "--dtype", self.dtype, "--as", MODELLED, *self.of_tile(), "--profile", "--force"]
+        found = self.run_program(os.path.join(BUILD, "interpreter", "bin", target), words)
         result, (m, n, k) = found["results"][0], self.extents
         rate = (result.get("projection") or {}).get("flops_per_second")
         return {
@@ -101,6 +101,7 @@ class Step:
             "allowed": {},
             "gpu": found["gpu"],
             "ceilings": found["ceilings"],
+            "blocks_per_wave": blocks_per_wave(result["counters"]),
             "interpreted": {"counters": result["counters"], "flops_per_second": rate} if is_short else None,
         }
 
@@ -173,6 +174,7 @@ class Answer:
             "allowed": self.problem["allowed"],
             "gpu": found["gpu"],
             "ceilings": found["ceilings"],
+            "blocks_per_wave": blocks_per_wave(self.launch()["counters"]),
             "interpreted": {"counters": self.launch()["counters"], "flops_per_second": None},
         }
 
@@ -201,6 +203,12 @@ class Answer:
             if built.refused:
                 raise Failed(f"{os.path.relpath(self.file, ROOT)} does not compile for the GPU:\n{built.refused}")
             yield f"^{kernel}$", [built.path, os.path.abspath(self.file), "word", self.problem["words"]]
+
+
+def blocks_per_wave(counters):
+    """How many blocks the GPU has room for, of any shape."""
+    blocks, waves = (counters.get(f"launch__{name}") for name in ("grid_size", "waves_per_multiprocessor"))
+    return blocks / waves if waves else None
 
 
 def shape_of(problem):

@@ -97,15 +97,23 @@ class Recorded(unittest.TestCase):
             ("0", "coalesced", True),
             ("1", "coalesced", False),
             ("1", "swapped", True),
+            ("128, 128, 64, 64, 64", "128x128x64 warp 64x64, fallback", False),
         ):
             self.assertEqual(recorded.is_of_tile(KERNEL(numbers, "Identity"), tile), expected, (numbers, tile))
+
+    def test_the_kernel_that_all_steps_share(self):
+        found = recorded.find(chosen("3", "--shape", "301x203x97"), "128x128x64 warp 64x64, fallback")
+        self.assertIn("fallback_kernel<64", found["kernel"])
 
     def test_what_lies_in_the_repository(self):
         found = recorded.find(chosen("3", "--shape", "4096x4096x4096"), "128x128x64 warp 64x64")
         self.assertEqual((found["gpu"], found["is_recorded"]), ("NVIDIA H200", True))
-        self.assertEqual([os.path.basename(os.path.dirname(path)) for path in found["files"]], ["ncu-caches", "ncu-limits"])
+        folders = [os.path.basename(os.path.dirname(path)) for path in found["files"]]
+        self.assertEqual(folders, ["ncu-caches", "ncu-limits", "h200"])
         self.assertEqual(found["counters"]["dram__bytes_read.sum"], 170985472)
         self.assertEqual(found["counters"]["gpu__time_duration.sum"], 378656)
+        self.assertEqual(found["counters"]["launch__registers_per_thread"], 220)  # of the ladder
+        self.assertAlmostEqual(found["counters"]["launch__waves_per_multiprocessor"], 1024 / 264)
         self.assertIn("256x256x256", recorded.shapes(chosen("3")))
 
     def test_of_fused_steps_the_fused_launch(self):
