@@ -18,11 +18,10 @@ namespace device {
 /// From global to shared memory. It completes at `barrier`, as the bytes of the whole box, zeros among them.
 __device__ __forceinline__ void cp_async_bulk_tensor_2d(void* shared, const TensorMap* map, int x, int y, Mbarrier* barrier) {
 #ifdef __CUDACC__
-  asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(
-          detail::shared_address(shared)),
-      "l"(map), "r"(x), "r"(y), "r"(detail::shared_address(barrier))
-      : "memory");
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(
+                   detail::shared_address(shared)),
+               "l"(map), "r"(x), "r"(y), "r"(detail::shared_address(barrier))
+               : "memory");
 #else
   const int coordinates[] = {x, y};
   interpreter::cp_async_bulk_tensor_load(shared, map, coordinates, barrier);

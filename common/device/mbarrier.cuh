@@ -9,8 +9,8 @@ namespace device {
 
 /// @name Barriers in shared memory (PTX ISA, "mbarrier")
 /// A barrier goes from phase to phase. Its current phase ends when as many arrivals have come as mbarrier_init() says, and as many
-/// bytes as the expect_tx of this phase say. Then the next one begins, with all arrivals still to come. A phase is waited for by its
-/// parity, that of its number; the one before the first has parity 1, and is over.
+/// bytes as the expect_tx of this phase say. Then the next one begins, with all arrivals still to come. A phase is waited for by
+/// its parity, that of its number; the one before the first has parity 1, and is over.
 ///
 /// What a thread did before it arrived, and what a copy wrote that completed there, is seen by whoever has waited for that phase.
 /// @{

@@ -22,10 +22,10 @@ enum class Swizzle { kNone = 0, k32 = 32, k64 = 64, k128 = 128 };
 
 /// A matrix in global memory, of which the copy engine copies boxes.
 struct TensorLayout {
-  const void* data;               ///< aligned to 16 bytes
-  std::uint64_t rows, columns;    ///< of the matrix
-  std::uint64_t row_stride;       ///< in elements; a multiple of 16 bytes
-  unsigned box_rows, box_columns; ///< up to 256 each; a row of a box is a multiple of 16 bytes, and no wider than the swizzle
+  const void* data;                ///< aligned to 16 bytes
+  std::uint64_t rows, columns;     ///< of the matrix
+  std::uint64_t row_stride;        ///< in elements; a multiple of 16 bytes
+  unsigned box_rows, box_columns;  ///< up to 256 each; a row of a box is a multiple of 16 bytes, and no wider than the swizzle
   Swizzle swizzle = Swizzle::kNone;
 };
 
@@ -84,9 +84,9 @@ TensorMap make_tensor_map(const TensorLayout& layout) {
                                      : layout.swizzle == Swizzle::k64 ? CU_TENSOR_MAP_SWIZZLE_64B
                                      : layout.swizzle == Swizzle::k32 ? CU_TENSOR_MAP_SWIZZLE_32B
                                                                       : CU_TENSOR_MAP_SWIZZLE_NONE;
-  const CUresult result = detail::tensor_map_encoder()(
-      &map, detail::kTensorMapType<T>, 2, const_cast<void*>(layout.data), sizes, strides, box, element_strides,
-      CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult result = detail::tensor_map_encoder()(&map, detail::kTensorMapType<T>, 2, const_cast<void*>(layout.data), sizes,
+                                                       strides, box, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+                                                       CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) throw Error("cuTensorMapEncodeTiled failed: CUDA driver error " + std::to_string(result));
 #else
   map.magic = TensorMap::kMagic;

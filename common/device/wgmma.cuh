@@ -1,7 +1,7 @@
 /// @file
 /// wgmma: a warpgroup, four warps, multiplies matrices that lie in shared memory, in the background; compute capability 9.0a. One
-/// function for each PTX instruction, named as the instruction. On the interpreter each does what the PTX ISA manual says, under its
-/// checks.
+/// function for each PTX instruction, named as the instruction. On the interpreter each does what the PTX ISA manual says, under
+/// its checks.
 #pragma once
 
 #include "common/device/mbarrier.cuh"
@@ -17,8 +17,8 @@ namespace device {
 ///   or n. The instruction takes 32 bytes of each row; the next ones follow at the address of the first + 32.
 /// - MN-major: a row is w bytes along m or n, the 8 rows are neighbours along k; `leading_bytes` from one pattern to the next along
 ///   m or n, `stride_bytes` along k.
-/// Without a swizzle the pattern is 8 rows of 16 bytes; K-major, `leading_bytes` leads to the next along k and `stride_bytes` along m
-/// or n; MN-major the other way round.
+/// Without a swizzle the pattern is 8 rows of 16 bytes; K-major, `leading_bytes` leads to the next along k and `stride_bytes` along
+/// m or n; MN-major the other way round.
 /// @{
 enum class Major { kK = 0, kMN = 1 };
 
@@ -72,36 +72,40 @@ __device__ __forceinline__ void wgmma_wait_group() {
 namespace detail {
 
 // The operands of 32 accumulators.
-#define COURSE_WGMMA_8(i)                                                                                        \
-  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), \
-      "+f"(d[i + 7])
+#define COURSE_WGMMA_8(i) \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
 #define COURSE_WGMMA_32(i) COURSE_WGMMA_8(i), COURSE_WGMMA_8(i + 8), COURSE_WGMMA_8(i + 16), COURSE_WGMMA_8(i + 24)
 // Their names in the instruction's text.
 #define COURSE_WGMMA_NAMES_0 \
   "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
-#define COURSE_WGMMA_NAMES_32 \
-  ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
-#define COURSE_WGMMA_NAMES_64 \
-  ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
-#define COURSE_WGMMA_NAMES_96                                                                                                     \
-  ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121," \
+#define COURSE_WGMMA_NAMES_32                                                                                                      \
+  ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%" \
+  "63"
+#define COURSE_WGMMA_NAMES_64                                                                                                      \
+  ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%" \
+  "95"
+#define COURSE_WGMMA_NAMES_96                                                                                                   \
+  ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%" \
+  "121,"                                                                                                                        \
   "%122,%123,%124,%125,%126,%127"
 // The instruction; a, b, accumulate and the two transpositions are the operands behind the accumulators, by their numbers.
-#define COURSE_WGMMA(n, type, names, a, b, accumulate, transpose_a, transpose_b, ...)                                           \
-  asm volatile(                                                                                                                \
-      "{\n"                                                                                                                    \
-      ".reg .pred accumulate;\n"                                                                                               \
-      "setp.ne.u32 accumulate, %" accumulate ", 0;\n"                                                                          \
-      "wgmma.mma_async.sync.aligned.m64n" n "k16.f32." type "." type " {" names "}, %" a ", %" b ", accumulate, 1, 1, %" transpose_a \
-      ", %" transpose_b ";\n"                                                                                                  \
-      "}"                                                                                                                      \
-      : __VA_ARGS__                                                                                                            \
-      : "l"(descriptor_a), "l"(descriptor_b), "r"(static_cast<uint32_t>(accumulates)), "n"(kTransposeA), "n"(kTransposeB)      \
+#define COURSE_WGMMA(n, type, names, a, b, accumulate, transpose_a, transpose_b, ...)                                     \
+  asm volatile(                                                                                                           \
+      "{\n"                                                                                                               \
+      ".reg .pred accumulate;\n"                                                                                          \
+      "setp.ne.u32 accumulate, %" accumulate                                                                              \
+      ", 0;\n"                                                                                                            \
+      "wgmma.mma_async.sync.aligned.m64n" n "k16.f32." type "." type " {" names "}, %" a ", %" b                          \
+      ", accumulate, 1, 1, %" transpose_a ", %" transpose_b                                                               \
+      ";\n"                                                                                                               \
+      "}"                                                                                                                 \
+      : __VA_ARGS__                                                                                                       \
+      : "l"(descriptor_a), "l"(descriptor_b), "r"(static_cast<uint32_t>(accumulates)), "n"(kTransposeA), "n"(kTransposeB) \
       : "memory")
-#define COURSE_WGMMA_OF(n, names, a, b, accumulate, transpose_a, transpose_b, ...)                           \
-  if constexpr (std::is_same_v<T, __half>)                                                                   \
-    COURSE_WGMMA(n, "f16", names, a, b, accumulate, transpose_a, transpose_b, __VA_ARGS__);                 \
-  else                                                                                                       \
+#define COURSE_WGMMA_OF(n, names, a, b, accumulate, transpose_a, transpose_b, ...)          \
+  if constexpr (std::is_same_v<T, __half>)                                                  \
+    COURSE_WGMMA(n, "f16", names, a, b, accumulate, transpose_a, transpose_b, __VA_ARGS__); \
+  else                                                                                      \
     COURSE_WGMMA(n, "bf16", names, a, b, accumulate, transpose_a, transpose_b, __VA_ARGS__)
 
 template <class T, int kTransposeA, int kTransposeB, int kN>

@@ -56,7 +56,7 @@ find_path(COURSE_JSON nlohmann/json.hpp REQUIRED DOC "Debian: nlohmann-json3-dev
 add_library(course_warnings INTERFACE)
 target_include_directories(course_warnings INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_definitions(course_warnings INTERFACE $<IF:$<BOOL:${COURSE_GPU}>,COURSE_ON_GPU,COURSE_ON_INTERPRETER>=1)
-set(host_warnings -Wall -Wextra -Werror -Wno-unknown-pragmas)  # #pragma unroll is nvcc's and clang's
+set(host_warnings -Wall -Wextra -Werror -Wno-unknown-pragmas -Wno-psabi)  # #pragma unroll is nvcc's and clang's
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   list(APPEND host_warnings -Wno-restrict)  # false alarms on std::string in g++ 12 (GCC bug 105651)
 endif()

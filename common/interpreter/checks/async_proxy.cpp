@@ -12,6 +12,8 @@ namespace interpreter {
 void AsyncProxy::begin(unsigned threads) {
   fences_.resize(threads);
   for (auto& fences : fences_) fences.clear();
+  swizzles_.clear();
+  landings_.clear();
 }
 
 // -------------------------------------------------------------------------------------------------------------- fences
@@ -33,7 +35,7 @@ bool AsyncProxy::fenced(unsigned reader, const Stamp& write) const {
   return false;
 }
 
-void AsyncProxy::require_fenced(const Instruction& by, std::uintptr_t address, unsigned bytes) {
+AsyncProxy::Unfenced AsyncProxy::find_unfenced(const Fiber& reader, std::uintptr_t address, unsigned bytes) {
   ShadowedRange& range = block_.shadows.of_shared(address);
   Stamp last;
   for (std::uintptr_t at = address; at < address + bytes; at += 4) {
@@ -41,15 +43,87 @@ void AsyncProxy::require_fenced(const Instruction& by, std::uintptr_t address, u
     if (!write.thread || block_of(write.thread) != block_.clock.block()) continue;  // or the copy engine's own
     if (write.thread == last.thread && write.time == last.time) continue;
     last = write;
-    if (fenced(by.fiber.linear, write)) continue;
-    const void* const p = reinterpret_cast<const void*>(at);
-    block_.reporter.fail(Check::kRacecheck,
-                         "race on " + block_.reporter.describe(p) + ": written by " +
-                             block_.reporter.name_of(write.thread, block_.clock) + " at " + at_line(write.pc) + ", then read by " +
-                             by.name + " through the async proxy, with no fence.proxy.async between",
-                         "fence.proxy.async by the threads that wrote, then a barrier, then the instruction", &by.fiber,
-                         user_location(by.pc), block_.reporter.variable_at(p));
+    if (!fenced(reader.linear, write)) return {write, at};
   }
+  return {};
+}
+
+void AsyncProxy::report_unfenced(const Unfenced& unfenced, const Instruction& by, const char* then) {
+  const void* const p = reinterpret_cast<const void*>(unfenced.address);
+  block_.reporter.fail(Check::kRacecheck,
+                       "race on " + block_.reporter.describe(p) + ": written by " +
+                           block_.reporter.name_of(unfenced.write.thread, block_.clock) + " at " + at_line(unfenced.write.pc) +
+                           ", then " + then + " by " + by.name + " through the async proxy, with no fence.proxy.async between",
+                       "fence.proxy.async by the threads that wrote, then a barrier, then the instruction", &by.fiber,
+                       user_location(by.pc), block_.reporter.variable_at(p));
+}
+
+// ------------------------------------------------------------------------------------------------------------ reports
+std::string AsyncProxy::where_it_completes(std::uintptr_t address) const {
+  const auto after = landings_.upper_bound(address);
+  if (after == landings_.begin()) return "its mbarrier";
+  const auto& [begin, landing] = *std::prev(after);
+  return address < begin + landing.bytes ? block_.reporter.describe(reinterpret_cast<const void*>(landing.barrier)) : "its mbarrier";
+}
+
+void AsyncProxy::report(const Race& race, unsigned warp, const WarpAccess& access) {
+  Fiber& fiber = block_.scheduler.fiber(warp, race.lane);
+  const void* const p = reinterpret_cast<const void*>(race.address);
+  const char* const verb = access.write ? "written" : "read";
+  const std::string there = at_line(race.earlier.pc);
+  std::string what, expected;
+  if (block_.shared.contains(race.address)) {
+    const std::string barrier = where_it_completes(race.address);
+    what = "race on " + block_.reporter.describe(p) + ": " +
+           (race.copying ? "the bulk copy issued at " + there + " is under way there, and " : "written by the bulk copy issued at " + there + ", then ") +
+           verb + " by this thread, which has not waited at " + barrier + ", where the copy completes, for that phase";
+    expected = access.write ? "nobody writes there from the copy's issue to the wait for it"
+                            : "each thread that reads waits for the copy's phase of its mbarrier, or for somebody who has; and that phase "
+                              "expects the bytes of all its copies";
+  } else if (race.earlier_wrote) {
+    what = "race on " + block_.reporter.describe(p) + ": the bulk store that " +
+           (race.earlier.thread == block_.clock.id(fiber.linear) ? "this thread"
+                                                                 : block_.reporter.name_of(race.earlier.thread, block_.clock)) +
+           " issued at " + there + " is under way there, and " + verb + " by this thread";
+    expected = "cp.async.bulk.commit_group and cp.async.bulk.wait_group, without .read, by the thread that issued the store, then a "
+               "barrier for others";
+  } else {
+    what = "race on " + block_.reporter.describe(p) + ": read by the bulk copy issued at " + there +
+           ", then written by this thread, which has not waited for the copy";
+    expected = "who writes there has waited for the copy's phase of its mbarrier, or for somebody who has";
+  }
+  block_.reporter.fail(Check::kRacecheck, what, expected, &fiber, user_location(access.pc), block_.reporter.variable_at(p));
+}
+
+// A race of what `by` begins now, with something earlier.
+void AsyncProxy::report_issue(const Race& race, const Instruction& by, bool writes, bool shared) {
+  const void* const p = reinterpret_cast<const void*>(race.address);
+  const Stamp& earlier = race.earlier;
+  const bool other_block = !(earlier.thread & kEngine) && block_of(earlier.thread) != block_.clock.block();
+  std::string what = "race on " + block_.reporter.describe(p) + ": ", expected;
+  if (race.copying && (earlier.pc & kEnginePc))
+    what += std::string("the bulk ") + (shared ? "copy" : "store") + " issued at " + at_line(earlier.pc) + " is under way there, then ";
+  else if (race.copying)
+    what += "the cp.async that " + block_.reporter.name_of(earlier.thread, block_.clock) + " issued at " + at_line(earlier.pc) +
+            " is under way there, then ";
+  else if (earlier.thread & kEngine)
+    what += "written by the bulk copy issued at " + at_line(earlier.pc) + ", then ";
+  else
+    what += std::string(race.earlier_wrote ? "written by " : "read by ") + block_.reporter.name_of(earlier.thread, block_.clock) +
+            " at " + at_line(earlier.pc) + ", then ";
+  what += std::string(writes ? "written by the " : "read by the ") + by.name + " that this thread issues, with no order between them";
+  if (other_block)
+    expected = "another launch between the two, or a fence and an atomic on both sides: no barrier orders two blocks";
+  else if (shared && writes && race.earlier_wrote && (earlier.pc & kEnginePc))
+    expected = "who copies there again has waited for the phase of " + where_it_completes(race.address) +
+               " in which the copy before completed, or for somebody who has";
+  else if (!shared && race.copying)
+    expected = "cp.async.bulk.wait_group, without .read, by the thread that issued the store before, between the two";
+  else if (shared && writes && !race.earlier_wrote)
+    expected = "readers arrive at an mbarrier, or a barrier, when they have read, and the thread that issues the copy has waited there";
+  else
+    expected = "a barrier between the two";
+  block_.reporter.fail(Check::kRacecheck, what, expected, &by.fiber, user_location(by.pc), block_.reporter.variable_at(p));
 }
 
 std::string AsyncProxy::at_line(std::uint32_t pc) { return at(user_location(pc & ~kPcFlags)); }
@@ -63,17 +137,21 @@ void AsyncProxy::require_shared(const Instruction& by, std::uintptr_t address, u
   };
   const SharedMemory& shared = block_.shared;
   if (!shared.contains(address)) refuse(", which is not shared memory", "the address is one of shared memory");
+  if (address % alignment) refuse(", misaligned", "the address is a multiple of " + std::to_string(alignment));
+  const auto refuse_end = [&] {
+    refuse(": " + std::to_string(bytes) + " bytes from there are out of bounds", "it stays inside of the block's shared memory");
+  };
   if (shared.arena.contains(address)) {
-    if (address - shared.arena.begin + bytes > shared.dynamic_bytes)
-      refuse(": " + std::to_string(bytes) + " bytes from there are out of bounds", "it stays inside of the block's shared memory");
+    if (address - shared.arena.begin + bytes > shared.dynamic_bytes) refuse_end();
   } else {
+    const std::size_t offset = address - shared.statics.begin;
+    const unsigned variable = shared.variable_at(offset);
+    if (variable && variable != SharedMemory::kGuard && offset + bytes > shared.end_of(variable)) refuse_end();
     // touch_static() takes a return address only to report where it was called.
     const void* const called_from = reinterpret_cast<const void*>(by.pc + image_bias);
     for (unsigned done = 0; done < bytes; done += 16)
       block_.bounds.touch_static(by.fiber, address + done, std::min(16u, bytes - done), Op::kStore, called_from);
   }
-  if (address % alignment)
-    refuse(", misaligned", "the address is a multiple of " + std::to_string(alignment));
 }
 
 std::uint64_t AsyncProxy::begin_read(const Instruction& by, std::uintptr_t address, unsigned bytes) {
@@ -81,10 +159,11 @@ std::uint64_t AsyncProxy::begin_read(const Instruction& by, std::uintptr_t addre
   const void* const p = reinterpret_cast<const void*>(address);
   if (options.racecheck) {
     ShadowedRange& range = block_.shadows.of_shared(address);
-    const WarpAccess access{by.fiber.warp, by.pc, bytes, false, false};
+    const WarpAccess access{.warp = by.fiber.warp, .pc = by.pc, .size = bytes, .write = false, .atomic = false, .shared = true};
     const Race race = record_access(range, block_.clock, access, address, 1u << by.fiber.lane);
-    if (race.earlier.thread) block_.races.report(race, by.fiber.warp, access);
-    require_fenced(by, address, bytes);
+    if (race.earlier.thread && (race.earlier.pc & kEnginePc)) report(race, by.fiber.warp, access);
+    if (race.earlier.thread) report_issue(race, by, false, true);
+    if (const Unfenced unfenced = find_unfenced(by.fiber, address, bytes); unfenced.address) report_unfenced(unfenced, by, "read");
   }
   if (options.initcheck) {
     SharedMemory::Part& part = block_.shared.part_of(address);
@@ -105,7 +184,7 @@ void AsyncProxy::report_overwritten(const Instruction& by, ShadowedRange& range,
   std::string what = "race on " + block_.reporter.describe(p) + ": what " + by.name + " reads was written while that was under way";
   if (write.thread)
     what += ", by " + block_.reporter.name_of(write.thread, block_.clock) + " at " + at_line(write.pc) + ", before the wait for it";
-  block_.reporter.fail(Check::kRacecheck, what, "what it reads stays as it is until the wait for it", &by.fiber,
+  block_.reporter.fail(Check::kRacecheck, what, "what it reads stays as it is until the thread has waited for it, and a barrier tells the others", &by.fiber,
                        user_location(by.pc), block_.reporter.variable_at(p));
 }
 
@@ -113,24 +192,45 @@ void AsyncProxy::end_read(const Instruction& by, std::uintptr_t address, unsigne
   if (!block_.work().options().racecheck) return;
   ShadowedRange& range = block_.shadows.of_shared(address);
   if (version_of(range, address, bytes) != version) report_overwritten(by, range, address, bytes);
-  record_access(range, block_.clock, {by.fiber.warp, by.pc, bytes, false, false}, address, 1u << by.fiber.lane);
+  const WarpAccess access{.warp = by.fiber.warp, .pc = by.pc, .size = bytes, .write = false, .atomic = false, .shared = true};
+  record_access(range, block_.clock, access, address, 1u << by.fiber.lane);
 }
 
-void AsyncProxy::begin_write(const Instruction& by, std::uintptr_t address, unsigned bytes) {
+void AsyncProxy::begin_write(const Instruction& by, std::uintptr_t address, unsigned bytes, std::uintptr_t barrier) {
   const Options& options = block_.work().options();
   if (options.racecheck) {
-    const WarpAccess access{by.fiber.warp, by.pc, bytes, true, false};
+    const WarpAccess access{by.fiber.warp, by.pc, bytes, true, false, false, true, true};
+    const Unfenced unfenced = find_unfenced(by.fiber, address, bytes);
     const Race race = begin_copy(block_.shadows.of_shared(address), block_.clock, access, address, by.fiber.lane);
-    if (race.earlier.thread) block_.races.report(race, by.fiber.warp, access);
+    if (race.earlier.thread) report_issue(race, by, true, true);
+    if (unfenced.address) report_unfenced(unfenced, by, "overwritten");
+    landings_.erase(landings_.lower_bound(address), landings_.lower_bound(address + bytes));
+    landings_[address] = {bytes, barrier};
   }
   if (options.initcheck) block_.shared.part_of(address).set_initialised(address, bytes, false);
   std::memset(reinterpret_cast<void*>(address), 0xff, bytes);
 }
 
-void AsyncProxy::end_write(const Stamp& stamp, std::uintptr_t address, unsigned bytes) {
+void AsyncProxy::end_write(const Stamp& stamp, std::uintptr_t address, unsigned bytes, unsigned swizzle_bytes) {
+  for (std::uintptr_t at = address; at < address + bytes; at += kLine) swizzles_[at / kLine] = swizzle_bytes;
   if (block_.work().options().racecheck) end_engine_copy(block_.shadows.of_shared(address), stamp, address, bytes);
   SharedMemory::Part& part = block_.shared.part_of(address);
   for (unsigned done = 0; done < bytes; done += 16) part.set_initialised(address + done, std::min(16u, bytes - done), true);
+}
+
+void AsyncProxy::require_swizzle(const Instruction& by, std::uintptr_t address, unsigned swizzle_bytes) {
+  if (!block_.work().options().racecheck) return;  // which knows who has written
+  const auto found = swizzles_.find(address / kLine);
+  if (found == swizzles_.end() || found->second == swizzle_bytes) return;
+  const Stamp& write = cell_at(block_.shadows.of_shared(address), address).write;
+  if (!(write.thread & kEngine) || launch_of(write.thread) != block_.clock.launch()) return;
+  const auto pattern = [](unsigned bytes) { return bytes ? "a swizzle of " + std::to_string(bytes) + " bytes" : "no swizzle"; };
+  const void* const p = reinterpret_cast<const void*>(address);
+  block_.reporter.fail(Check::kMemcheck,
+                       std::string(by.name) + " reads " + block_.reporter.describe(p) + " with " + pattern(swizzle_bytes) +
+                           ", but the copy at " + at_line(write.pc) + " put it there with " + pattern(found->second),
+                       "tensor map and matrix descriptor say the same swizzle", &by.fiber, user_location(by.pc),
+                       block_.reporter.variable_at(p));
 }
 
 // ------------------------------------------------------------------------------------------------------- global memory
@@ -158,7 +258,9 @@ void AsyncProxy::require_global(const Instruction& by, const char* direction, st
     const void* const p = reinterpret_cast<const void*>(here);
     block_.reporter.fail(Check::kMemcheck,
                          std::string(by.name) + " " + direction + " " + block_.reporter.describe(p) + ": out of bounds",
-                         "the tensor that the map describes lies in one allocation", &by.fiber, user_location(by.pc),
+                         std::strstr(by.name, "tensor") ? "the tensor that the map describes lies in one allocation"
+                                                        : "all that is copied lies in one allocation",
+                         &by.fiber, user_location(by.pc),
                          block_.reporter.variable_at(p));
   }
 }
@@ -183,17 +285,30 @@ std::uint64_t AsyncProxy::begin_global_read(const Instruction& by, std::uintptr_
     for_each_page(address, bytes, [&](std::uintptr_t here, unsigned size) {
       GlobalShadow& global = global_shadow();
       ShadowedRange& range = global.range_of(here);
-      const WarpAccess access{by.fiber.warp, by.pc, size, false, false};
       std::unique_lock lock(global.lock_of(here));
-      const Race race = record_access(range, block_.clock, access, here, 1u << by.fiber.lane);
+      const WarpAccess access{by.fiber.warp, by.pc, size, false, false, false, true};
+      const Race race = race_of_read(range, block_.clock, access, here, by.fiber.lane);
+      const Stamp write = last_generic_write(range, block_.clock, here, size);
       version += version_of(range, here, size);
       lock.unlock();
-      if (race.earlier.thread) block_.races.report(race, by.fiber.warp, access);
+      if (race.earlier.thread && race.copying && (race.earlier.pc & kEnginePc)) report(race, by.fiber.warp, access);
+      if (race.earlier.thread) report_issue(race, by, false, false);
+      if (!write.thread) return;
+      const void* const p = reinterpret_cast<const void*>(here);
+      block_.reporter.fail(Check::kRacecheck,
+                           "race on " + block_.reporter.describe(p) + ": written by " +
+                               block_.reporter.name_of(write.thread, block_.clock) + " at " + at_line(write.pc) +
+                               " in this launch, then read by " + by.name +
+                               " through the async proxy, with no fence.proxy.async for global memory between",
+                           "another launch between the two, or a bulk store instead of plain ones: the fence of this file is for shared "
+                           "memory alone",
+                           &by.fiber, user_location(by.pc), block_.reporter.variable_at(p));
     });
   return version;
 }
 
-void AsyncProxy::end_global_read(const Instruction& by, std::uintptr_t address, unsigned bytes, std::uint64_t version) {
+void AsyncProxy::end_global_read(const Instruction& by, const Stamp& stamp, std::uintptr_t address, unsigned bytes,
+                                 std::uint64_t version) {
   if (!block_.work().options().racecheck) return;
   GlobalShadow& global = global_shadow();
   ShadowedRange& range = global.range_of(address);
@@ -201,6 +316,7 @@ void AsyncProxy::end_global_read(const Instruction& by, std::uintptr_t address, 
   for_each_page(address, bytes, [&](std::uintptr_t here, unsigned size) {
     const std::unique_lock lock(global.lock_of(here));
     now += version_of(range, here, size);
+    note_engine_read(range, block_.clock, stamp, here, size);
   });
   if (now != version) report_overwritten(by, range, address, bytes);
 }
@@ -210,22 +326,26 @@ void AsyncProxy::begin_global_write(const Instruction& by, std::uintptr_t addres
   if (!block_.work().options().racecheck) return;
   for_each_page(address, bytes, [&](std::uintptr_t here, unsigned size) {
     GlobalShadow& global = global_shadow();
-    const WarpAccess access{by.fiber.warp, by.pc, size, true, false};
+    const WarpAccess access{by.fiber.warp, by.pc, size, true, false, false, true};
     std::unique_lock lock(global.lock_of(here));
     const Race race = begin_copy(global.range_of(here), block_.clock, access, here, by.fiber.lane);
     lock.unlock();
-    if (race.earlier.thread) block_.races.report(race, by.fiber.warp, access);
+    if (race.earlier.thread) report_issue(race, by, true, false);
   });
 }
 
-void AsyncProxy::end_global_write(const Instruction& by, std::uintptr_t address, unsigned bytes) {
+void AsyncProxy::end_global_write_unseen(std::uintptr_t address, unsigned bytes) {
   GlobalMemory& memory = GlobalMemory::instance();
   if (memory.contains(address)) memory.mark_initialised(address - reinterpret_cast<std::uintptr_t>(memory.base()), bytes);
+}
+
+void AsyncProxy::end_global_write(const Instruction& by, std::uintptr_t address, unsigned bytes) {
+  end_global_write_unseen(address, bytes);
   if (!block_.work().options().racecheck) return;
   for_each_page(address, bytes, [&](std::uintptr_t here, unsigned size) {
     GlobalShadow& global = global_shadow();
     const std::unique_lock lock(global.lock_of(here));
-    end_copy(global.range_of(here), block_.clock, by.fiber.linear, by.pc, here, size);
+    end_copy(global.range_of(here), block_.clock, by.fiber.linear, by.pc | kEnginePc, here, size);
   });
 }
 

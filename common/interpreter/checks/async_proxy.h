@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,10 @@ class AsyncProxy {
 
   /// fence.proxy.async. The thread's log has been looked at.
   void fence(const Fiber& fiber);
+  /// Whether what `write` stands for, and `reader` knows of, is seen by what `reader` asks the async proxy to do.
+  bool fenced(unsigned reader, const Stamp& write) const;
+  /// Reports a race of the warp's access with what the copy engine did, or has still to do.
+  [[noreturn]] void report(const Race& race, unsigned warp, const WarpAccess& access);
   /// Reports an address that is no shared memory, out of bounds or no multiple of `alignment`.
   void require_shared(const Instruction& by, std::uintptr_t address, unsigned bytes, unsigned alignment);
 
@@ -42,30 +47,47 @@ class AsyncProxy {
   std::uint64_t begin_read(const Instruction& by, std::uintptr_t address, unsigned bytes);
   /// The thread has waited: nobody may have written meanwhile.
   void end_read(const Instruction& by, std::uintptr_t address, unsigned bytes, std::uint64_t version);
-  /// The bytes of shared memory are written: they are nobody's until then, and hold NaN.
-  void begin_write(const Instruction& by, std::uintptr_t address, unsigned bytes);
-  /// The bytes have been written.
-  void end_write(const Stamp& stamp, std::uintptr_t address, unsigned bytes);
+  /// The bytes of shared memory are written: they are nobody's until then, and hold NaN. @param barrier where that completes
+  void begin_write(const Instruction& by, std::uintptr_t address, unsigned bytes, std::uintptr_t barrier);
+  /// The bytes have been written. @param swizzle_bytes of the pattern in which they lie
+  void end_write(const Stamp& stamp, std::uintptr_t address, unsigned bytes, unsigned swizzle_bytes);
+  /// Reports bytes that the copy engine has put there by another pattern than the instruction reads them by.
+  void require_swizzle(const Instruction& by, std::uintptr_t address, unsigned swizzle_bytes);
   /// The same four for global memory, any of it.
   std::uint64_t begin_global_read(const Instruction& by, std::uintptr_t address, unsigned bytes);
-  void end_global_read(const Instruction& by, std::uintptr_t address, unsigned bytes, std::uint64_t version);
+  void end_global_read(const Instruction& by, const Stamp& stamp, std::uintptr_t address, unsigned bytes, std::uint64_t version);
   void begin_global_write(const Instruction& by, std::uintptr_t address, unsigned bytes);
   void end_global_write(const Instruction& by, std::uintptr_t address, unsigned bytes);
+  /// The same of a write that no thread of this launch knows to have ended.
+  void end_global_write_unseen(std::uintptr_t address, unsigned bytes);
   /// @}
 
  private:
+  static constexpr std::uintptr_t kLine = 128;  // where copies of boxes begin
   struct Fence {
     std::uint32_t time;
     KnowledgePtr covered;
   };
+  struct Landing {
+    unsigned bytes;
+    std::uintptr_t barrier;
+  };
   static std::string at_line(std::uint32_t pc);
-  bool fenced(unsigned reader, const Stamp& write) const;
-  void require_fenced(const Instruction& by, std::uintptr_t address, unsigned bytes);
+  std::string where_it_completes(std::uintptr_t address) const;
+  struct Unfenced {  // a write that `reader`'s instructions need not see
+    Stamp write;
+    std::uintptr_t address = 0;  // 0: there is none
+  };
+  Unfenced find_unfenced(const Fiber& reader, std::uintptr_t address, unsigned bytes);
+  [[noreturn]] void report_unfenced(const Unfenced& unfenced, const Instruction& by, const char* then);
+  [[noreturn]] void report_issue(const Race& race, const Instruction& by, bool writes, bool shared);
   [[noreturn]] void report_overwritten(const Instruction& by, ShadowedRange& range, std::uintptr_t address, unsigned bytes);
   void require_global(const Instruction& by, const char* direction, std::uintptr_t address, unsigned bytes);
 
   Block& block_;
-  std::vector<std::vector<Fence>> fences_;  // by thread, in the order of time
+  std::vector<std::vector<Fence>> fences_;       // by thread, in the order of time
+  std::map<std::uintptr_t, Landing> landings_;   // what is written last, or being written, by where it begins
+  std::map<std::uintptr_t, unsigned> swizzles_;  // by which the copy engine wrote, by address / kLine
 };
 
 }  // namespace interpreter

@@ -25,7 +25,7 @@ std::mutex published_mutex;
 std::unordered_map<const void*, Published> published;
 std::atomic<bool> anything_published{false};
 std::atomic<std::uint32_t> acquisitions{0};
-constexpr std::uint32_t kEpochMask = (1u << 27) - 1;  // what a cell has room for
+constexpr std::uint32_t kEpochMask = (1u << 26) - 1;  // what a cell has room for
 
 void add(Knowledge& to, const Knowledge& from) {
   for (const auto& [block, theirs] : from) {
@@ -61,6 +61,29 @@ void forget_published_knowledge() {
   acquisitions = 0;
 }
 
+// -------------------------------------------------------------------------------------------------------- sets of readers
+void ReaderSets::begin(unsigned warps) {
+  warps_ = warps;
+  readers_.clear(), free_.clear();
+}
+
+std::uint32_t ReaderSets::add() {
+  if (free_.empty()) {
+    readers_.resize(readers_.size() + warps_);
+    return static_cast<std::uint32_t>(readers_.size() / warps_ - 1);
+  }
+  const std::uint32_t set = free_.back();
+  free_.pop_back();
+  std::fill_n(of(set), warps_, Reader());
+  return set;
+}
+
+std::uint32_t ReaderSets::copy(std::uint32_t set) {
+  const std::uint32_t copied = add();
+  std::copy_n(of(set), warps_, of(copied));
+  return copied;
+}
+
 // ------------------------------------------------------------------------------------------------------------- clocks
 void BlockClock::begin(std::uint64_t launch, std::uint64_t block, unsigned threads) {
   first_ = make_thread_id(launch, block, 0);
@@ -71,9 +94,13 @@ void BlockClock::begin(std::uint64_t launch, std::uint64_t block, unsigned threa
   acquired_.reset(), fenced_in_block_.reset(), fenced_in_gpu_.reset();
   merged_ = {};
   epoch_ = 0;
+  reader_sets_->begin((threads + 31) / 32);
+  answers_.assign(warps_.size(), {});
+  learnt_ = 1;
 }
 
 void BlockClock::barrier() {
+  ++learnt_;
   barrier_time_ = ++time_;
   if (threads_.empty()) return;
   auto in_block = std::make_shared<Knowledge>(), in_gpu = std::make_shared<Knowledge>();
@@ -94,6 +121,7 @@ void BlockClock::barrier() {
 
 void BlockClock::warp_barrier(unsigned warp, unsigned mask) {
   WarpClock& clock = warps_[warp];
+  ++learnt_;
   const std::uint32_t now = ++time_;
   // What one of the lanes has learnt through atomics and a fence, all of them know from here on.
   const auto begin = threads_.lower_bound(warp * 32), end = threads_.lower_bound(warp * 32 + 32);
@@ -148,6 +176,7 @@ KnowledgePtr BlockClock::everything_known_to(unsigned thread) const {
 }
 
 void BlockClock::fence(unsigned thread, bool whole_gpu) {
+  ++learnt_;
   ThreadClock& clock = clock_of(thread);
   // The acquiring half: what atomics have observed counts from here on.
   KnowledgePtr learnt = clock.pending_in_block;
@@ -199,6 +228,7 @@ KnowledgePtr BlockClock::release(unsigned thread) {
 }
 
 void BlockClock::acquire(unsigned thread, const KnowledgePtr& knowledge) {
+  ++learnt_;
   ThreadClock& clock = clock_of(thread);
   // Threads that wait for the same phases know the same: of all of them, one has the work.
   if (merged_.a != clock.acquired || merged_.b != knowledge)
@@ -248,6 +278,17 @@ bool BlockClock::knows_of_warp(unsigned thread, unsigned warp, std::uint32_t tim
   return clock != threads_.end() && in(clock->second.acquired);
 }
 
+bool BlockClock::knows_of_lanes(unsigned thread, unsigned warp, std::uint32_t lanes, std::uint32_t time) const {
+  if (time < barrier_time_) return true;
+  Answer& answer = answers_[warp];
+  if (answer.learnt == learnt_ && answer.thread == thread && answer.lanes == lanes && answer.time == time) return answer.known;
+  bool known = true;
+  for (std::uint32_t rest = lanes; rest && known; rest &= rest - 1)
+    known = knows(thread, {id(warp * 32 + static_cast<unsigned>(std::countr_zero(rest))), time, 0});
+  answer = {learnt_, thread, lanes, time, known};
+  return known;
+}
+
 std::uint32_t BlockClock::epoch_of(unsigned thread) const {
   if (threads_.empty()) return epoch_;
   const auto clock = threads_.find(thread);
@@ -295,6 +336,26 @@ void ShadowedRange::clear(std::size_t bytes) { std::memset(static_cast<void*>(wo
 
 namespace {
 
+// Of the readers of a cell with a set, one that did not read before what `thread` does now; thread == 0 if there is none.
+Stamp unknown_reader(const Cell& cell, const BlockClock& clock, unsigned thread) {
+  const ReaderSets::Reader* const readers = clock.reader_sets().of(cell.lanes);
+  for (unsigned warp = 0; warp < clock.reader_sets().warps(); ++warp) {
+    const ReaderSets::Reader& reader = readers[warp];
+    if (!reader.lanes || clock.knows_of_lanes(thread, warp, reader.lanes, reader.time)) continue;
+    for (std::uint32_t rest = reader.lanes; rest; rest &= rest - 1) {
+      const Stamp one = {clock.id(warp * 32 + static_cast<unsigned>(std::countr_zero(rest))), reader.time, reader.pc};
+      if (!clock.knows(thread, one)) return one;
+    }
+  }
+  return {};
+}
+
+void forget_readers(Cell& cell, const BlockClock& clock) {
+  if (cell.state.in_set && cell.read_level() == ReadLevel::kWarps && cell.read.thread && block_of(cell.read.thread) == clock.block())
+    clock.reader_sets().remove(cell.lanes);
+  cell.state.in_set = 0;
+}
+
 // Whether all reads that the cell stands for happened before what `thread` does now.
 bool reads_known(const Cell& cell, const BlockClock& clock, unsigned thread) {
   const Stamp& read = cell.read;
@@ -313,6 +374,7 @@ bool reads_known(const Cell& cell, const BlockClock& clock, unsigned thread) {
     }
     case ReadLevel::kWarps:
       if (!same_block) return clock.epoch_of(thread) > cell.state.epoch;
+      if (cell.state.in_set) return unknown_reader(cell, clock, thread).thread == 0;
       if (read.time < clock.barrier_time()) return true;
       for (unsigned rest = cell.lanes; rest; rest &= rest - 1)
         if (!clock.knows_of_warp(thread, static_cast<unsigned>(std::countr_zero(rest)), read.time)) return false;
@@ -322,7 +384,25 @@ bool reads_known(const Cell& cell, const BlockClock& clock, unsigned thread) {
   return true;
 }
 
-void note_read(Cell& cell, const BlockClock& clock, unsigned warp, unsigned lanes, std::uint32_t pc) {
+// One more read of a cell that several warps have read, or that this one makes one of them.
+void add_reader(Cell& cell, const BlockClock& clock, unsigned warp, unsigned lanes, std::uint32_t pc) {
+  ReaderSets& sets = clock.reader_sets();
+  if (!cell.state.in_set) {
+    const std::uint32_t before = cell.read_level() == ReadLevel::kLanes ? cell.lanes : 1u << thread_of(cell.read.thread) % 32;
+    const std::uint32_t set = sets.add();
+    sets.of(set)[thread_of(cell.read.thread) / 32] = {cell.read.time, before, cell.read.pc};
+    cell.lanes = set;
+    cell.state.level = static_cast<std::uint32_t>(ReadLevel::kWarps), cell.state.in_set = 1;
+  }
+  ReaderSets::Reader& reader = sets.of(cell.lanes)[warp];
+  const unsigned thread = warp * 32 + static_cast<unsigned>(std::countr_zero(lanes));
+  if (!reader.lanes || (reader.lanes & ~lanes) == 0 || clock.knows_of_lanes(thread, warp, reader.lanes, reader.time))
+    reader = {clock.time(), lanes, pc};
+  else  // the earliest time stands for all (lenient)
+    reader.lanes |= lanes;
+}
+
+void note_read(Cell& cell, const BlockClock& clock, unsigned warp, unsigned lanes, std::uint32_t pc, bool shared) {
   const unsigned thread = warp * 32 + static_cast<unsigned>(std::countr_zero(lanes));
   const ThreadId id = clock.id(thread);
   const bool several = (lanes & (lanes - 1)) != 0;
@@ -332,18 +412,23 @@ void note_read(Cell& cell, const BlockClock& clock, unsigned warp, unsigned lane
   if (cell.read_level() == ReadLevel::kBlocks && state.epoch == epoch && read.time == clock.time() &&
       block_of(read.thread) == clock.block())
     return;  // one more of many
+  if (cell.state.in_set && read.thread && block_of(read.thread) == clock.block() && read.time >= clock.barrier_time())
+    return add_reader(cell, clock, warp, lanes, pc);
   if (cell.read_level() == ReadLevel::kWarps && state.epoch == epoch && block_of(read.thread) == clock.block() &&
       read.time >= clock.barrier_time()) {
     cell.lanes |= 1u << warp;
     return;
   }
   if (read.thread == 0 || launch_of(read.thread) != clock.launch() || reads_known(cell, clock, thread)) {
+    forget_readers(cell, clock), state.in_set = 0;
     read = {id, clock.time(), pc};
     cell.lanes = lanes;
     state.level = static_cast<std::uint32_t>(several ? ReadLevel::kLanes : ReadLevel::kThread);
   } else if (block_of(read.thread) != clock.block() || cell.read_level() == ReadLevel::kBlocks) {
     read.time = clock.time();
     state.level = static_cast<std::uint32_t>(ReadLevel::kBlocks);
+  } else if (shared && (cell.state.in_set || (cell.read_level() != ReadLevel::kWarps && thread_of(read.thread) / 32 != warp))) {
+    return add_reader(cell, clock, warp, lanes, pc);
   } else if (cell.read_level() == ReadLevel::kWarps || thread_of(read.thread) / 32 != warp) {
     if (cell.read_level() != ReadLevel::kWarps) cell.lanes = 1u << thread_of(read.thread) / 32;
     cell.lanes |= 1u << warp;
@@ -413,7 +498,7 @@ bool record_in_cell(Cell& cell, const BlockClock& clock, const WarpAccess& acces
     }
 
   if (!access.write) {
-    note_read(cell, clock, access.warp, lanes, pc);
+    note_read(cell, clock, access.warp, lanes, pc, access.shared);
     return false;
   }
   const unsigned last_lane = 31 - static_cast<unsigned>(std::countl_zero(lanes));
@@ -425,10 +510,12 @@ bool record_in_cell(Cell& cell, const BlockClock& clock, const WarpAccess& acces
       const unsigned others = cell.lanes & ~(1u << lane);
       if (cell.read_level() == ReadLevel::kLanes && others)
         other.thread = (other.thread & ~ThreadId(31)) | static_cast<unsigned>(std::countr_zero(others));
+      if (cell.state.in_set) other = unknown_reader(cell, clock, thread_in(lane));
       race = {other, false, false, false, lane, 0};
       return true;
     }
   cell.write = {clock.id(thread_in(last_lane)), clock.time(), pc};
+  forget_readers(cell, clock);
   cell.read.thread = 0;
   cell.state.copying = 0;
   cell.state.valued = access.stored != nullptr;
@@ -517,7 +604,7 @@ Race record_access(ShadowedRange& range, const BlockClock& clock, const WarpAcce
     if (at == word_begin && end >= word_end && !word.state.split) {
       // By far the most accesses are reads of tiles that were complete at the last barrier.
       if (!access.write && !word.state.copying && written_before_barrier(word, clock))
-        note_read(word, clock, access.warp, lanes, access.marked_pc());
+        note_read(word, clock, access.warp, lanes, access.marked_pc(), access.shared);
       else if (found(word, at, 4))
         return result;
       at = word_end;
@@ -527,7 +614,9 @@ Race record_access(ShadowedRange& range, const BlockClock& clock, const WarpAcce
       for (unsigned i = 0; i < 4; ++i) {
         Cell& byte = range.byte(word_begin + i) = word;
         if (word.state.valued && word.read.thread == 0) byte.read.time = word.read.time >> 8 * i & 0xff;
+        if (word.state.in_set && block_of(word.read.thread) == clock.block()) byte.lanes = clock.reader_sets().copy(word.lanes);
       }
+      forget_readers(word, clock);
       word.state.split = 1;
     }
     for (const std::uintptr_t part_end = std::min(end, word_end); at < part_end; ++at) {
@@ -545,24 +634,49 @@ void for_each_cell(ShadowedRange& range, std::uintptr_t address, unsigned size, 
   for (std::uintptr_t at = address, end = address + size; at < end;) {
     const std::uintptr_t word_end = (at & ~std::uintptr_t(3)) + 4;
     if (!range.word(at).state.split) {
-      visit(range.word(at));
+      visit(range.word(at), at);
       at = word_end;
     } else {
-      for (; at < std::min(end, word_end); ++at) visit(range.byte(at));
+      for (; at < std::min(end, word_end); ++at) visit(range.byte(at), at);
     }
   }
 }
 
 }  // namespace
 
-Race begin_copy(ShadowedRange& range, const BlockClock& clock, const WarpAccess& access, std::uintptr_t address, unsigned lane) {
-  const Race race = record_access(range, clock, access, address, 1u << lane);
-  if (!race.earlier.thread) for_each_cell(range, address, access.size, [](Cell& cell) { cell.state.copying = 1; });
+Race race_of_read(ShadowedRange& range, const BlockClock& clock, const WarpAccess& access, std::uintptr_t address, unsigned lane) {
+  Race race;
+  for_each_cell(range, address, access.size, [&](Cell& cell, std::uintptr_t at) {
+    if (race.earlier.thread) return;
+    const bool copying = cell.state.copying && launch_of(cell.write.thread) == clock.launch();
+    if (cell.write.thread && (copying || !clock.knows(access.warp * 32 + lane, cell.write)))
+      race = {cell.write, true, false, copying, lane, at};
+  });
   return race;
 }
 
+Race begin_copy(ShadowedRange& range, const BlockClock& clock, const WarpAccess& access, std::uintptr_t address, unsigned lane) {
+  const Race race = record_access(range, clock, access, address, 1u << lane);
+  if (!race.earlier.thread) for_each_cell(range, address, access.size, [](Cell& cell, std::uintptr_t) { cell.state.copying = 1; });
+  return race;
+}
+
+void note_engine_read(ShadowedRange& range, const BlockClock& clock, const Stamp& stamp, std::uintptr_t address, unsigned size) {
+  const std::uint32_t epoch = acquisitions.load(std::memory_order_relaxed) & kEpochMask;
+  for_each_cell(range, address, size, [&](Cell& cell, std::uintptr_t) {
+    Stamp& read = cell.read;
+    const bool alone = read.thread == 0 || launch_of(read.thread) != clock.launch() || read.thread == stamp.thread;
+    if (alone)
+      read = stamp;
+    else
+      read.time = stamp.time;
+    cell.state.level = static_cast<std::uint32_t>(alone ? ReadLevel::kThread : ReadLevel::kBlocks);
+    cell.state.epoch = epoch;
+  });
+}
+
 void end_engine_copy(ShadowedRange& range, const Stamp& stamp, std::uintptr_t address, unsigned size) {
-  for_each_cell(range, address, size, [&](Cell& cell) {
+  for_each_cell(range, address, size, [&](Cell& cell, std::uintptr_t) {
     cell.write = stamp;
     cell.read.thread = 0;
     cell.state.copying = cell.state.valued = 0;
@@ -571,7 +685,7 @@ void end_engine_copy(ShadowedRange& range, const Stamp& stamp, std::uintptr_t ad
 
 void end_copy(ShadowedRange& range, const BlockClock& clock, unsigned thread, std::uint32_t pc, std::uintptr_t address,
               unsigned size) {
-  for_each_cell(range, address, size, [&](Cell& cell) {
+  for_each_cell(range, address, size, [&](Cell& cell, std::uintptr_t) {
     cell.write = {clock.id(thread), clock.time(), pc};
     cell.state.copying = cell.state.valued = 0;
   });
@@ -597,8 +711,16 @@ std::uint64_t version_of(ShadowedRange& range, std::uintptr_t address, unsigned 
 
 Stamp last_write(ShadowedRange& range, const BlockClock& clock, std::uintptr_t address, unsigned size) {
   Stamp last;
-  for_each_cell(range, address, size, [&](const Cell& cell) {
+  for_each_cell(range, address, size, [&](const Cell& cell, std::uintptr_t) {
     if (cell.write.thread && launch_of(cell.write.thread) == clock.launch() && cell.write.time >= last.time) last = cell.write;
+  });
+  return last;
+}
+
+Stamp last_generic_write(ShadowedRange& range, const BlockClock& clock, std::uintptr_t address, unsigned size) {
+  Stamp last;
+  for_each_cell(range, address, size, [&](const Cell& cell, std::uintptr_t) {
+    if (cell.write.thread && launch_of(cell.write.thread) == clock.launch() && !(cell.write.pc & kEnginePc)) last = cell.write;
   });
   return last;
 }

@@ -41,11 +41,12 @@ inline constexpr ThreadId kEngine = 1ull << 49;
 struct Stamp {
   ThreadId thread = 0;  ///< 0: no access
   std::uint32_t time = 0;
-  std::uint32_t pc = 0;  ///< with flags: kAtomicPc, kBlockScopePc
+  std::uint32_t pc = 0;  ///< with flags: kAtomicPc, kBlockScopePc, kEnginePc
 };
 inline constexpr std::uint32_t kAtomicPc = 1u << 31;      ///< an atomic or volatile access, which races only with plain ones
 inline constexpr std::uint32_t kBlockScopePc = 1u << 30;  ///< and with those of other blocks
-inline constexpr std::uint32_t kPcFlags = kAtomicPc | kBlockScopePc;
+inline constexpr std::uint32_t kEnginePc = 1u << 29;      ///< an access of the copy engine, which the thread has issued there
+inline constexpr std::uint32_t kPcFlags = kAtomicPc | kBlockScopePc | kEnginePc;
 
 /// Times up to which accesses of others are known, per block and thread.
 struct BlockKnowledge {
@@ -58,6 +59,25 @@ using KnowledgePtr = std::shared_ptr<const Knowledge>;
 bool covers(const KnowledgePtr& knowledge, const Stamp& stamp);
 /// What is in one of the two.
 KnowledgePtr merge(const KnowledgePtr& a, const KnowledgePtr& b);
+
+/// Who has read words of shared memory that several warps have read: for each warp its lanes, and since when.
+class ReaderSets {
+ public:
+  struct Reader {
+    std::uint32_t time = 0, lanes = 0, pc = 0;  ///< no lanes: the warp has not read
+  };
+  void begin(unsigned warps);
+  std::uint32_t add();
+  std::uint32_t copy(std::uint32_t set);
+  void remove(std::uint32_t set) { free_.push_back(set); }
+  Reader* of(std::uint32_t set) { return &readers_[std::size_t(set) * warps_]; }
+  unsigned warps() const { return warps_; }
+
+ private:
+  unsigned warps_ = 0;
+  std::vector<Reader> readers_;
+  std::vector<std::uint32_t> free_;
+};
 
 /// The clock of one running block and what its threads know of each other and of other blocks.
 class BlockClock {
@@ -86,6 +106,9 @@ class BlockClock {
   bool knows(unsigned thread, const Stamp& stamp) const;
   /// Whether what some lane of a warp of this block did at `time` happened before everything that `thread` does from now on.
   bool knows_of_warp(unsigned thread, unsigned warp, std::uint32_t time) const;
+  /// The same of what each of the `lanes` did.
+  bool knows_of_lanes(unsigned thread, unsigned warp, std::uint32_t lanes, std::uint32_t time) const;
+  ReaderSets& reader_sets() const { return *reader_sets_; }
   /// Counts how often any thread of the launch learnt something through an atomic; see ReadLevel.
   std::uint32_t epoch_of(unsigned thread) const;
 
@@ -108,6 +131,13 @@ class BlockClock {
   };
   ThreadClock& clock_of(unsigned thread);
   KnowledgePtr everything_known_to(unsigned thread) const;
+  // An answer of knows_of_lanes(): of a tile, all words have the same readers.
+  struct Answer {
+    std::uint64_t learnt = 0;  // learnt_ then
+    unsigned thread = 0;
+    std::uint32_t lanes = 0, time = 0;
+    bool known = false;
+  };
 
   ThreadId first_ = 0;
   std::uint32_t time_ = 1, barrier_time_ = 1;
@@ -119,10 +149,14 @@ class BlockClock {
   KnowledgePtr acquired_;                         // by any thread of the block before the last barrier
   KnowledgePtr fenced_in_block_, fenced_in_gpu_;  // the same
   std::uint32_t epoch_ = 0;
+  std::unique_ptr<ReaderSets> reader_sets_ = std::make_unique<ReaderSets>();
+  std::uint64_t learnt_ = 0;             // changes when a thread may have learnt something
+  mutable std::vector<Answer> answers_;  // by warp, the last one
 };
 
 /// How many readers the read stamp of a cell stands for. Exact sets of readers would cost memory without end. At kWarps the warps are
-/// kept, with the time of the first read: the writer must know some lane of each to have passed it (never too strict). At kBlocks
+/// kept: of shared memory in ReaderSets; of global memory with the time of the first read, and the writer must know some lane of each
+/// to have passed it (never too strict). At kBlocks
 /// only the fact is kept: such reads are ordered before a later write if the writer has learnt something through an atomic after the
 /// last of them (too lenient when it learnt it from somebody else, never too strict).
 enum class ReadLevel : std::uint32_t { kThread, kLanes, kWarps, kBlocks };
@@ -130,7 +164,7 @@ enum class ReadLevel : std::uint32_t { kThread, kLanes, kWarps, kBlocks };
 /// The last accesses of one 4-byte word, or of one byte once its word has been accessed in parts.
 struct Cell {
   Stamp write, read;        ///< of reads after the write; while read.thread is 0 there is none
-  std::uint32_t lanes = 0;  ///< of the read stamp's warp, at ReadLevel::kLanes; the reading warps of its block at kWarps
+  std::uint32_t lanes = 0;  ///< of the read stamp's warp, at ReadLevel::kLanes; at kWarps the reading warps, or their set
   /// Changed as a whole where more than one part changes: a processor waits when it reads a word soon after a byte of it was
   /// written.
   struct State {
@@ -138,7 +172,8 @@ struct Cell {
     std::uint32_t split : 1 = 0;    ///< of a word's cell: its bytes have cells of their own
     std::uint32_t copying : 1 = 0;  ///< `write` is the issue of a cp.async that has not been waited for
     std::uint32_t valued : 1 = 0;   ///< `write` is a plain store, and read.time what it stored, while read.thread is 0
-    std::uint32_t epoch : 27 = 0;   ///< launch-wide count of acquisitions at the last read
+    std::uint32_t in_set : 1 = 0;   ///< at kWarps: `lanes` is the number of one of the ReaderSets
+    std::uint32_t epoch : 26 = 0;   ///< launch-wide count of acquisitions at the last read
   } state;
 
   ReadLevel read_level() const { return static_cast<ReadLevel>(state.level); }
@@ -175,11 +210,13 @@ struct WarpAccess {
   unsigned size;       ///< bytes per lane
   bool write, atomic;  ///< atomic: also volatile
   bool block_scope = false;
+  bool engine = false;  ///< by the copy engine
+  bool shared = false;  ///< to shared memory, whose readers are kept exactly
   const Stored* stored = nullptr;  ///< what a plain store has put there, by lane
   unsigned stored_offset = 0;      ///< where in Stored::bytes
 
   /// The pc with its flags, as stamps keep it.
-  std::uint32_t marked_pc() const { return pc | (atomic ? kAtomicPc : 0) | (block_scope ? kBlockScopePc : 0); }
+  std::uint32_t marked_pc() const { return pc | (atomic ? kAtomicPc : 0) | (block_scope ? kBlockScopePc : 0) | (engine ? kEnginePc : 0); }
 };
 
 /// Plain loads that are the look before an atomicCAS, by their instruction: they race with no atomic, for atomicCAS finds out when
@@ -200,6 +237,8 @@ struct Race {
   std::uintptr_t address = 0;
 };
 Race record_access(ShadowedRange& range, const BlockClock& clock, const WarpAccess& access, std::uintptr_t address, unsigned lanes);
+/// Whether a read races with an earlier write, without a trace of the read.
+Race race_of_read(ShadowedRange& range, const BlockClock& clock, const WarpAccess& access, std::uintptr_t address, unsigned lane);
 
 /// Atomics are recorded some time before they take place. This is the moment: the thread's is the latest atomic at the address.
 void note_atomic(ShadowedRange& range, const BlockClock& clock, unsigned thread, const WarpAccess& access, std::uintptr_t address);
@@ -224,6 +263,11 @@ std::uint64_t version_of(ShadowedRange& range, std::uintptr_t address, unsigned 
 /// The latest write in this launch to one of the bytes; thread == 0 if there is none.
 Stamp last_write(ShadowedRange& range, const BlockClock& clock, std::uintptr_t address, unsigned size);
 
+/// The latest write in this launch that was none of the copy engine's; thread == 0 if there is none.
+Stamp last_generic_write(ShadowedRange& range, const BlockClock& clock, std::uintptr_t address, unsigned size);
+
+/// What a read by the copy engine leaves behind, which nobody has disturbed.
+void note_engine_read(ShadowedRange& range, const BlockClock& clock, const Stamp& stamp, std::uintptr_t address, unsigned size);
 /// What a write by the copy engine leaves behind: `stamp` for all the bytes.
 void end_engine_copy(ShadowedRange& range, const Stamp& stamp, std::uintptr_t address, unsigned size);
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "common/interpreter/checks/async_proxy.h"
 #include "common/interpreter/checks/volatile_updates.h"
 #include "common/interpreter/report/reporter.h"
 #include "common/interpreter/schedule/scheduler.h"
@@ -18,6 +19,7 @@ void RaceCheck::begin() {
 void RaceCheck::check(unsigned w, const Request& request, std::uint32_t comparing) {
   if (request.op == Op::kLoad && is_look_before_cas(request.pc)) comparing = request.lanes;
   WarpAccess access{w, request.pc, request.size, writes(request.op), request.strong, is_block_scope(request.op)};
+  access.shared = request.shared;
   GlobalShadow& global = global_shadow();
   std::unique_lock<std::mutex> lock;
   if (request.op == Op::kStore && !request.strong) access.stored = request.stored, access.stored_offset = request.stored_offset;
@@ -114,6 +116,7 @@ void RaceCheck::note_same_value(const Race& race, const WarpAccess& access) {
 }
 
 void RaceCheck::report(const Race& race, unsigned w, const WarpAccess& access) {
+  if ((race.earlier.pc & kEnginePc) && (race.copying || (race.earlier.thread & kEngine))) async_proxy_.report(race, w, access);
   const unsigned thread = w * 32 + race.lane, other = thread_of(race.earlier.thread);
   const bool same_block = block_of(race.earlier.thread) == clock_.block();
   const void* p = reinterpret_cast<const void*>(race.address);
@@ -170,7 +173,7 @@ void RaceCheck::check_read_only_load(Fiber& fiber, const void* p, std::size_t by
   const std::string what = "__ldg of " + reporter_.describe(p) + ": written in this launch by thread " +
                            to_text(unflatten(thread_of(write.thread), work_.launch->launch.block)) + " of block " +
                            to_text(unflatten(block_of(write.thread) & ((1ull << 40) - 1), work_.launch->launch.grid)) + " at " +
-                           at(user_location(write.pc & ~kAtomicPc)) + ", read through a cache that may hold older bytes";
+                           at(user_location(write.pc & ~kPcFlags)) + ", read through a cache that may hold older bytes";
   reporter_.fail(Check::kRacecheck, what, "__ldg is for data that nobody writes while the kernel runs; a plain load sees them",
                  &fiber, user_location(to_pc(return_address)), reporter_.variable_at(p));
 }

@@ -14,6 +14,7 @@
 
 namespace interpreter {
 
+class AsyncProxy;
 class Reporter;
 class Scheduler;
 class VolatileUpdates;
@@ -22,8 +23,14 @@ class VolatileUpdates;
 class RaceCheck {
  public:
   RaceCheck(const Assignment& work, const BlockClock& clock, Shadows& shadows, VolatileUpdates& updates, Scheduler& scheduler,
-            Reporter& reporter)
-      : work_(work), clock_(clock), shadows_(shadows), updates_(updates), scheduler_(scheduler), reporter_(reporter) {}
+            Reporter& reporter, AsyncProxy& async_proxy)
+      : work_(work),
+        clock_(clock),
+        shadows_(shadows),
+        updates_(updates),
+        scheduler_(scheduler),
+        reporter_(reporter),
+        async_proxy_(async_proxy) {}
   /// A block begins.
   void begin();
 
@@ -45,6 +52,7 @@ class RaceCheck {
   VolatileUpdates& updates_;
   Scheduler& scheduler_;
   Reporter& reporter_;
+  AsyncProxy& async_proxy_;
   std::uint64_t launch_ = 0;           // whose notes these are
   std::set<std::pair<Pc, Pc>> noted_;  // what has been looked at for a note
 };

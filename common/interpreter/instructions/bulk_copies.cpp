@@ -69,7 +69,7 @@ class BulkCopies final : public Family {
     std::uint64_t groups = 0;  // committed so far
   };
   void read(Fiber& fiber, Store& store);
-  void write(Fiber& fiber, const Store& store);
+  static void write(const Store& store);
 
   Block& block_;
   std::vector<Thread> threads_;
@@ -116,15 +116,15 @@ Box BulkCopies::range_of(const AsyncProxy::Instruction& by, std::uintptr_t share
 
 // ----------------------------------------------------------------------------------------------------------------- loads
 void BulkCopies::load(const AsyncProxy::Instruction& by, Box box, std::uintptr_t barrier) {
-  block_.async_proxy.begin_write(by, box.shared, box.bytes);
+  block_.async_proxy.begin_write(by, box.shared, box.bytes, barrier);
   for (Run& run : box.runs) run.version = block_.async_proxy.begin_global_read(by, run.global, run.bytes);
   const unsigned bytes = box.bytes;
   const auto land = [this, box = std::move(box), &fiber = by.fiber, name = by.name, pc = by.pc](const Stamp& stamp) {
     const AsyncProxy::Instruction again{fiber, name, pc};
-    for (const Run& run : box.runs) block_.async_proxy.end_global_read(again, run.global, run.bytes, run.version);
+    for (const Run& run : box.runs) block_.async_proxy.end_global_read(again, stamp, run.global, run.bytes, run.version);
     std::memset(reinterpret_cast<void*>(box.shared), 0, box.bytes);
     box.for_each_piece([](const char* global, char* shared, unsigned size) { std::memcpy(shared, global, size); });
-    block_.async_proxy.end_write(stamp, box.shared, box.bytes);
+    block_.async_proxy.end_write(stamp, box.shared, box.bytes, box.swizzle_bytes);
   };
   block_.family<Mbarriers>().add_copy(by, barrier, bytes, land);
 }
@@ -144,13 +144,12 @@ void BulkCopies::read(Fiber& fiber, Store& store) {
   store.box.for_each_piece([&](const char*, const char* shared, unsigned size) { store.data.insert(store.data.end(), shared, shared + size); });
 }
 
-void BulkCopies::write(Fiber& fiber, const Store& store) {
+void BulkCopies::write(const Store& store) {
   const char* from = store.data.data();
   store.box.for_each_piece([&](char* global, const char*, unsigned size) {
     std::memcpy(global, from, size);
     from += size;
   });
-  for (const Run& run : store.box.runs) block_.async_proxy.end_global_write({fiber, store.name, store.pc}, run.global, run.bytes);
 }
 
 void BulkCopies::wait(Fiber& fiber, unsigned groups_under_way, bool reading) {
@@ -162,22 +161,27 @@ void BulkCopies::wait(Fiber& fiber, unsigned groups_under_way, bool reading) {
   for (Store& store : thread.stores)
     if (is_over(store)) read(fiber, store);
   while (!reading && !thread.stores.empty() && is_over(thread.stores.front())) {
-    write(fiber, thread.stores.front());
+    const Store& store = thread.stores.front();
+    write(store);
+    for (const Run& run : store.box.runs) block_.async_proxy.end_global_write({fiber, store.name, store.pc}, run.global, run.bytes);
     thread.stores.pop_front();
   }
   block_.activity.note_change();
 }
 
-// The end of a kernel waits for what is written, but not for what is read: by then shared memory may be another block's.
+// The end of a kernel waits for what is written, but not for what is read: by then shared memory may be another block's. Other
+// threads do not learn when it is written.
 void BulkCopies::on_exit(Fiber& fiber) {
   for (Store& store : threads_[fiber.linear].stores) {
     if (!store.was_read)
       block_.reporter.fail(Check::kRacecheck,
                            std::string("the thread ends while its ") + store.name + " from " +
-                               block_.reporter.describe(reinterpret_cast<const void*>(store.box.shared)) + " is under way",
+                               block_.reporter.describe(reinterpret_cast<const void*>(store.box.shared)) + " is under way" +
+                               (store.group == threads_[fiber.linear].groups ? ": no commit_group has come after it" : ""),
                            "cp.async.bulk.commit_group, then cp.async.bulk.wait_group.read 0, before the thread ends", &fiber,
                            user_location(store.pc), block_.reporter.variable_at(reinterpret_cast<const void*>(store.box.shared)));
-    write(fiber, store);
+    write(store);
+    for (const Run& run : store.box.runs) block_.async_proxy.end_global_write_unseen(run.global, run.bytes);
   }
   threads_[fiber.linear].stores.clear();
 }

@@ -32,6 +32,14 @@ class Family {
   /// Of a thread that waits for the family, what it waits for; else empty.
   virtual std::string what_is_awaited(const Fiber&) const { return ""; }
 
+  /// The same for a report: the variable, whether nobody who waits elsewhere could bring it, and what is expected.
+  struct Missing {
+    std::string variable;
+    bool is_the_reason = false;
+    std::string expected;
+  };
+  virtual Missing what_is_missing(const Fiber&) const { return {}; }
+
   /// What a lane logs of an instruction. It lives until on_request() has seen it.
   struct Record {
     Family* family = nullptr;

@@ -27,6 +27,7 @@ class Mbarriers final : public Family {
   void on_exit(Fiber& fiber) override;
   bool wake_somebody() override;
   std::string what_is_awaited(const Fiber& fiber) const override;
+  Missing what_is_missing(const Fiber& fiber) const override;
 
   void init(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned arrivals);
   void invalidate(const AsyncProxy::Instruction& by, std::uintptr_t address);
@@ -57,22 +58,27 @@ class Mbarriers final : public Family {
   struct Waiter {
     unsigned thread;
     std::uintptr_t address;
-    std::uint64_t phase;
-    bool completed;
+    bool completed = false;
+    KnowledgePtr known = nullptr;  // what the phase makes known
   };
   Mbarrier& require(const AsyncProxy::Instruction& by, std::uintptr_t address);
   [[noreturn]] void fail(const AsyncProxy::Instruction& by, std::uintptr_t address, const std::string& what,
                          const std::string& expected);
+  bool in_use(std::uintptr_t address, const Mbarrier& barrier) const;
+  void note_access(const AsyncProxy::Instruction& by, std::uintptr_t address, bool write, bool atomic);
   void require_tx_in_range(const AsyncProxy::Instruction& by, std::uintptr_t address, const Mbarrier& barrier);
   bool somebody_waits_at(std::uintptr_t address) const;
   void advance(std::uintptr_t address, Mbarrier& barrier);
-  void acquire(const Fiber& fiber, const Mbarrier& barrier);
+  [[noreturn]] void fail_unexpected(std::uintptr_t address, const Mbarrier& barrier);
+  void acquire(const Fiber& fiber, const KnowledgePtr& known);
+  std::uintptr_t awaited_by(const Fiber& fiber) const;
 
   Block& block_;
   std::map<std::uintptr_t, Mbarrier> barriers_;
   unsigned made_ = 0;             // so far, in this block
   std::vector<Waiter*> waiters_;  // on the waiting threads' stacks
   std::uint64_t seen_ = 0;        // Activity::changes() when waiters were last told to look again
+  unsigned told_ = 0;             // how often they were, since then
 };
 
 }  // namespace interpreter

@@ -14,13 +14,17 @@ namespace {
 
 constexpr std::int64_t kMostBytes = (1 << 20) - 1;  // of tx-count
 constexpr unsigned kMostArrivals = (1 << 20) - 1;
+// What an mbarrier's memory holds: opaque, but whoever else writes there changes it.
+constexpr std::uint64_t kContent = 0x7265697272616270;
+// How often a try_wait gives up while nobody changes anything: its thread may do something else then.
+constexpr unsigned kMostTries = 64;
 
 }  // namespace
 
 void Mbarriers::begin(unsigned) {
   barriers_.clear();
   waiters_.clear();
-  made_ = 0, seen_ = 0;
+  made_ = 0, seen_ = 0, told_ = 0;
 }
 
 void Mbarriers::fail(const AsyncProxy::Instruction& by, std::uintptr_t address, const std::string& what,
@@ -36,15 +40,14 @@ void Mbarriers::init(const AsyncProxy::Instruction& by, std::uintptr_t address, 
   block_.async_proxy.require_shared(by, address, 8, 8);
   if (arrivals == 0 || arrivals > kMostArrivals)
     fail(by, address, " for " + std::to_string(arrivals) + " arrivals", "a phase has between 1 and 2^20 - 1 arrivals");
-  if (const auto old = barriers_.find(address); old != barriers_.end() && (somebody_waits_at(address) || !old->second.copies.empty()))
-    fail(by, address, ", which is in use: somebody waits there, or a copy is to complete there",
-         "an mbarrier is initialised once, before its use");
-  if (block_.work().options().racecheck) {
-    const WarpAccess access{by.fiber.warp, by.pc, 8, true, false};
-    const Race race = record_access(block_.shadows.of_shared(address), block_.clock, access, address, 1u << by.fiber.lane);
-    if (race.earlier.thread) block_.races.report(race, by.fiber.warp, access);
-  }
+  if (const auto old = barriers_.find(address); old != barriers_.end())
+    fail(by, address,
+         std::string(in_use(address, old->second) ? ", which is in use: its phase is under way" : ", which is an mbarrier already") +
+             ", initialised at " + at(user_location(old->second.initialised.pc)),
+         "an mbarrier is initialised once, before its use; mbarrier.inval comes before it becomes something else");
+  note_access(by, address, true, false);
   block_.shared.part_of(address).set_initialised(address, 8, true);
+  std::memcpy(reinterpret_cast<void*>(address), &kContent, sizeof kContent);
   Mbarrier& barrier = barriers_[address] = {};
   barrier.number = made_++ & 1023;
   barrier.arrivals = barrier.pending = arrivals;
@@ -54,11 +57,24 @@ void Mbarriers::init(const AsyncProxy::Instruction& by, std::uintptr_t address, 
 
 void Mbarriers::invalidate(const AsyncProxy::Instruction& by, std::uintptr_t address) {
   block_.scheduler.rendezvous(by.fiber);
-  require(by, address);
-  if (somebody_waits_at(address) || !barriers_[address].copies.empty())
-    fail(by, address, ", which is in use: somebody waits there, or a copy is to complete there", "nobody uses it any more");
+  if (in_use(address, require(by, address)))
+    fail(by, address, ", which is in use: its phase is under way", "everybody has waited for the last phase, and then at a barrier");
+  note_access(by, address, true, false);
   barriers_.erase(address);
   block_.shared.part_of(address).set_initialised(address, 8, false);
+  std::memset(reinterpret_cast<void*>(address), 0xff, sizeof kContent);
+}
+
+bool Mbarriers::in_use(std::uintptr_t address, const Mbarrier& barrier) const {
+  return somebody_waits_at(address) || !barrier.copies.empty() || barrier.bytes != 0 || barrier.pending != barrier.arrivals;
+}
+
+// To racecheck, what an mbarrier's memory becomes is a plain write, and its use an atomic.
+void Mbarriers::note_access(const AsyncProxy::Instruction& by, std::uintptr_t address, bool write, bool atomic) {
+  if (!block_.work().options().racecheck) return;
+  const WarpAccess access{.warp = by.fiber.warp, .pc = by.pc, .size = 8, .write = write, .atomic = atomic, .shared = true};
+  const Race race = record_access(block_.shadows.of_shared(address), block_.clock, access, address, 1u << by.fiber.lane);
+  if (race.earlier.thread) block_.races.report(race, by.fiber.warp, access);
 }
 
 Mbarriers::Mbarrier& Mbarriers::require(const AsyncProxy::Instruction& by, std::uintptr_t address) {
@@ -66,6 +82,16 @@ Mbarriers::Mbarrier& Mbarriers::require(const AsyncProxy::Instruction& by, std::
   if (found == barriers_.end()) {
     block_.async_proxy.require_shared(by, address, 8, 8);
     fail(by, address, ", where no mbarrier has been initialised", "mbarrier.init by one thread, then __syncthreads(), comes first");
+  }
+  if (std::memcmp(reinterpret_cast<const void*>(address), &kContent, sizeof kContent) != 0) {
+    Stamp write;
+    if (block_.work().options().racecheck)
+      write = last_generic_write(block_.shadows.of_shared(address), block_.clock, address, 8);
+    const bool known = write.thread && !(write.pc & kAtomicPc);
+    fail(by, address,
+         std::string(", whose memory has been overwritten") +
+             (known ? " by " + block_.reporter.name_of(write.thread, block_.clock) + " at " + at(user_location(write.pc)) : ""),
+         "an mbarrier's 8 bytes are its own from mbarrier.init to mbarrier.inval");
   }
   const Stamp& init = found->second.initialised;
   if (block_.work().options().racecheck && !block_.clock.knows(by.fiber.linear, init)) {
@@ -89,6 +115,7 @@ void Mbarriers::require_tx_in_range(const AsyncProxy::Instruction& by, std::uint
 void Mbarriers::expect(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned bytes) {
   block_.scheduler.rendezvous(by.fiber);
   Mbarrier& barrier = require(by, address);
+  note_access(by, address, true, true);
   barrier.bytes += bytes;
   require_tx_in_range(by, address, barrier);
   block_.waiting.note_change(by.fiber);
@@ -103,6 +130,7 @@ void Mbarriers::arrive(const AsyncProxy::Instruction& by, std::uintptr_t address
              (barrier.pending ? "only " + std::to_string(barrier.pending) + " of the phase's " : "all of the phase's ") +
              std::to_string(barrier.arrivals) + (barrier.pending ? " are still to come" : " have come"),
          "as many arrivals in each phase as mbarrier.init says; who arrives for the next one has waited for this one");
+  note_access(by, address, true, true);
   barrier.bytes += bytes;
   require_tx_in_range(by, address, barrier);
   barrier.pending -= count;
@@ -114,6 +142,17 @@ void Mbarriers::arrive(const AsyncProxy::Instruction& by, std::uintptr_t address
 void Mbarriers::add_copy(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned bytes,
                          std::function<void(const Stamp&)> land) {
   Mbarrier& barrier = require(by, address);
+  if (block_.work().options().racecheck && !block_.async_proxy.fenced(by.fiber.linear, barrier.initialised)) {
+    const void* const p = reinterpret_cast<const void*>(address);
+    block_.reporter.fail(Check::kRacecheck,
+                         "race on " + block_.reporter.describe(p) + ": initialised by " +
+                             block_.reporter.name_of(barrier.initialised.thread, block_.clock) + " at " +
+                             at(user_location(barrier.initialised.pc)) + ", then used by " + by.name +
+                             " through the async proxy, with no fence.mbarrier_init between",
+                         "fence.mbarrier_init by the thread that initialises, then __syncthreads()", &by.fiber, user_location(by.pc),
+                         block_.reporter.variable_at(p));
+  }
+  note_access(by, address, true, true);
   barrier.copies.push_back({bytes, by.pc, by.fiber.linear, std::move(land)});
   block_.waiting.note_change(by.fiber);
   if (somebody_waits_at(address)) advance(address, barrier);
@@ -126,10 +165,11 @@ void Mbarriers::advance(std::uintptr_t address, Mbarrier& barrier) {
     const Copy copy = std::move(barrier.copies.front());
     barrier.copies.pop_front();
     barrier.bytes -= copy.bytes;
-    copy.land({block_.clock.engine(barrier.number), block_.clock.time(), copy.pc});
+    copy.land({block_.clock.engine(barrier.number), block_.clock.time(), copy.pc | kEnginePc});
     if (block_.work().options().racecheck) barrier.arrived = block_.clock.land(barrier.number, barrier.arrived);
   }
   if (barrier.bytes != 0) return;
+  if (!barrier.copies.empty()) fail_unexpected(address, barrier);
   ++barrier.phase;
   barrier.pending = barrier.arrivals;
   barrier.completed = std::move(barrier.arrived);
@@ -141,10 +181,22 @@ void Mbarriers::advance(std::uintptr_t address, Mbarrier& barrier) {
       ++i;
       continue;
     }
-    waiter.completed = true;
+    waiter.completed = true, waiter.known = barrier.completed;
     waiters_.erase(waiters_.begin() + static_cast<std::ptrdiff_t>(i));
     block_.wake_in_family(block_.scheduler.fibers()[waiter.thread]);
   }
+}
+
+// Its bytes may come before the phase ends, or after that: nobody can tell which phase they will count for.
+void Mbarriers::fail_unexpected(std::uintptr_t address, const Mbarrier& barrier) {
+  const void* const p = reinterpret_cast<const void*>(address);
+  const Copy& copy = barrier.copies.front();
+  block_.reporter.fail(Check::kSynccheck,
+                       "phase " + std::to_string(barrier.phase) + " of " + block_.reporter.describe(p) +
+                           " is complete, but a bulk copy that completes there is still under way: nobody has expected its " +
+                           std::to_string(copy.bytes) + " bytes in this phase",
+                       "expect_tx, before the phase's last arrival, with the bytes of all the copies that are issued in the phase",
+                       &block_.scheduler.fibers()[copy.thread], user_location(copy.pc), block_.reporter.variable_at(p));
 }
 
 // ------------------------------------------------------------------------------------------------------------------- wait
@@ -152,62 +204,88 @@ bool Mbarriers::somebody_waits_at(std::uintptr_t address) const {
   return std::any_of(waiters_.begin(), waiters_.end(), [&](const Waiter* waiter) { return waiter->address == address; });
 }
 
-void Mbarriers::acquire(const Fiber& fiber, const Mbarrier& barrier) {
-  if (barrier.completed && block_.work().options().racecheck) block_.clock.acquire(fiber.linear, barrier.completed);
+void Mbarriers::acquire(const Fiber& fiber, const KnowledgePtr& known) {
+  if (known && block_.work().options().racecheck) block_.clock.acquire(fiber.linear, known);
 }
 
 bool Mbarriers::wait(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned parity, bool blocking) {
   block_.activity.note_progress();
   block_.scheduler.rendezvous(by.fiber);
-  Mbarrier* barrier = &require(by, address);
+  Mbarrier& barrier = require(by, address);
   if (parity > 1) fail(by, address, " for parity " + std::to_string(parity), "parity is that of the phase's number: 0 or 1");
-  if ((barrier->phase & 1) == parity) advance(address, *barrier);
-  if ((barrier->phase & 1) == parity && !blocking) {
-    block_.waiting.poll(by.fiber, reinterpret_cast<const void*>(address), by.pc);
+  note_access(by, address, false, true);
+  if ((barrier.phase & 1) == parity) advance(address, barrier);
+  if ((barrier.phase & 1) != parity) {
+    acquire(by.fiber, barrier.completed);
+    return true;
+  }
+  const void* const p = reinterpret_cast<const void*>(address);
+  if (by.fiber.watched) block_.waiting.follow(by.fiber, p, by.pc, true);
+  if (!blocking) {
+    block_.waiting.poll(by.fiber, p, by.pc);
     return false;
   }
-  if ((barrier->phase & 1) == parity) {
-    Waiter waiter{by.fiber.linear, address, barrier->phase, false};
-    waiters_.push_back(&waiter);
-    block_.wait_in_family(by.fiber, by.name, by.pc);
-    if (!waiter.completed) return false;
-    barrier = &barriers_.at(address);
-  }
-  acquire(by.fiber, *barrier);
-  return true;
+  Waiter waiter{by.fiber.linear, address};
+  waiters_.push_back(&waiter);
+  block_.wait_in_family(by.fiber, by.name, by.pc);
+  if (waiter.completed) acquire(by.fiber, waiter.known);
+  return waiter.completed;
 }
 
 // try_wait gives up after a time, and its thread may do something else. But if nothing has changed since the last time, it will not
 // find anything new either.
 bool Mbarriers::wake_somebody() {
-  if (waiters_.empty() || block_.activity.changes() == seen_) return false;
-  seen_ = block_.activity.changes();
+  if (waiters_.empty()) return false;
+  if (std::exchange(seen_, block_.activity.changes()) != block_.activity.changes()) told_ = 0;
+  if (++told_ > kMostTries) return false;
   for (const Waiter* waiter : std::exchange(waiters_, {})) block_.wake_in_family(block_.scheduler.fibers()[waiter->thread]);
   return true;
 }
 
+std::uintptr_t Mbarriers::awaited_by(const Fiber& fiber) const {
+  for (const Waiter* waiter : waiters_)
+    if (waiter->thread == fiber.linear) return waiter->address;
+  const auto polled = reinterpret_cast<std::uintptr_t>(fiber.polled);
+  return fiber.state == Fiber::State::kRunning && barriers_.contains(polled) ? polled : 0;
+}
+
 std::string Mbarriers::what_is_awaited(const Fiber& fiber) const {
-  for (const Waiter* waiter : waiters_) {
-    if (waiter->thread != fiber.linear) continue;
-    const Mbarrier& barrier = barriers_.at(waiter->address);
+  if (const std::uintptr_t address = awaited_by(fiber)) {
+    const Mbarrier& barrier = barriers_.at(address);
     return " for phase " + std::to_string(barrier.phase) + " of " +
-           block_.reporter.describe(reinterpret_cast<const void*>(waiter->address)) + ", which lacks " +
-           std::to_string(barrier.pending) + " of " + std::to_string(barrier.arrivals) + " arrivals and " +
-           std::to_string(barrier.bytes) + " bytes";
+           block_.reporter.describe(reinterpret_cast<const void*>(address)) +
+           (barrier.bytes < 0 ? ", which got " + std::to_string(-barrier.bytes) + " bytes more than expected and lacks "
+                              : ", which lacks " + std::to_string(barrier.bytes) + " bytes and ") +
+           std::to_string(barrier.pending) + " of " + std::to_string(barrier.arrivals) + " arrivals";
   }
   return "";
 }
 
+// What is missing besides other threads is nobody's who waits elsewhere.
+Family::Missing Mbarriers::what_is_missing(const Fiber& fiber) const {
+  if (const std::uintptr_t address = awaited_by(fiber)) {
+    const Mbarrier& barrier = barriers_.at(address);
+    return {block_.reporter.variable_at(reinterpret_cast<const void*>(address)), barrier.pending == 0,
+            barrier.pending == 0 ? "expect_tx says as many bytes as the phase's copies have: of a box, those outside of the tensor too"
+                                 : "each phase gets as many arrivals as mbarrier.init says, and who waits names the right parity"};
+  }
+  return {};
+}
+
 // Shared memory is somebody else's after the last thread.
-void Mbarriers::on_exit(Fiber& fiber) {
-  if (block_.scheduler.live() > 1) return;
+void Mbarriers::on_exit(Fiber&) {
+  if (block_.scheduler.live() > 1 || std::all_of(barriers_.begin(), barriers_.end(), [](auto& b) { return b.second.copies.empty(); }))
+    return;
+  if (block_.reporter.confirm()) block_.scheduler.leave(Scheduler::Stop::kFailed);  // it may be the reason
   for (const auto& [address, barrier] : barriers_) {
     if (barrier.copies.empty()) continue;
     const Copy& copy = barrier.copies.front();
     block_.reporter.fail(Check::kRacecheck,
-                         "the block ends while a bulk copy to its shared memory is under way: it was issued by thread " +
-                             to_text(block_.scheduler.fibers()[copy.thread].thread) + ", and nobody has waited for it",
-                         "somebody waits at the copy's mbarrier before the block ends", &fiber, user_location(copy.pc),
+                         "the block ends while a bulk copy to its shared memory is under way: nobody has waited for phase " +
+                             std::to_string(barrier.phase) + " of " +
+                             block_.reporter.describe(reinterpret_cast<const void*>(address)) + ", where it completes",
+                         "each copy that is issued is waited for before the block ends",
+                         &block_.scheduler.fibers()[copy.thread], user_location(copy.pc),
                          block_.reporter.variable_at(reinterpret_cast<const void*>(address)));
   }
 }

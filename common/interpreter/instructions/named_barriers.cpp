@@ -17,6 +17,10 @@ class NamedBarriers final : public Family {
   explicit NamedBarriers(Block& block) : block_(block) {}
   void begin(unsigned) override { barriers_ = {}; }
   std::string what_is_awaited(const Fiber& fiber) const override;
+  Missing what_is_missing(const Fiber& fiber) const override {
+    if (what_is_awaited(fiber).empty()) return {};
+    return {"", false, "as many threads arrive at each named barrier as its count says, those that wait among them"};
+  }
 
   void arrive(Fiber& fiber, unsigned number, unsigned threads, bool waits, Pc pc);
 
@@ -45,6 +49,9 @@ void NamedBarriers::arrive(Fiber& fiber, unsigned number, unsigned threads, bool
   if (threads > block_.work().launch->threads)
     fail(" for " + std::to_string(threads) + " threads, of which the block has only " + std::to_string(block_.work().launch->threads),
          "no more than there are");
+  if (number == 0 && threads != block_.work().launch->threads)
+    fail(" number 0 for " + std::to_string(threads) + " of the block's " + std::to_string(block_.work().launch->threads) + " threads",
+         "number 0 is that of __syncthreads(), for the whole block: some of its warps take 1 to 15");
   Barrier& barrier = barriers_[number];
   if (barrier.arrived && barrier.expected != threads)
     fail(" number " + std::to_string(number) + " for " + std::to_string(threads) + " threads, but at " +

@@ -1,9 +1,9 @@
 // wgmma: four warps multiply matrices in shared memory in the background (PTX ISA, "Asynchronous Warpgroup Level Matrix
 // Instructions").
 //
-// Each warp has a quarter of the rows, and issues, commits and waits for itself: nothing but the four issuing the same is asked of a
-// warpgroup. From the issue to the wait the accumulators hold NaN, and the matrices are read at the wait, the latest moment that PTX
-// allows: who reads accumulators or overwrites a matrix too early sees it in the result. The checks find both without luck.
+// Each warp has a quarter of the rows, and issues, commits and waits for itself: nothing but the four issuing the same is asked of
+// a warpgroup. From the issue to the wait the accumulators hold NaN, and the matrices are read at the wait, the latest moment that
+// PTX allows: who reads accumulators or overwrites a matrix too early sees it in the result. The checks find both without luck.
 #include "common/interpreter/instructions/wgmma.h"
 
 #include <algorithm>
@@ -45,7 +45,8 @@ struct Descriptor {
       const std::uint32_t along_k = swizzle_bytes ? k * 2 : k / 8 * leading_bytes;
       return row / 8 * stride_bytes + row % 8 * width * 2 + along_k;
     }
-    const std::uint32_t along_rows = swizzle_bytes ? leading_bytes : stride_bytes, along_k = swizzle_bytes ? stride_bytes : leading_bytes;
+    const std::uint32_t along_rows = swizzle_bytes ? leading_bytes : stride_bytes,
+                        along_k = swizzle_bytes ? stride_bytes : leading_bytes;
     return row / width * along_rows + row % width * 2 + k / 8 * along_k + k % 8 * width * 2;
   }
 };
@@ -62,7 +63,8 @@ struct Operand {
   void for_each_piece(Visit&& visit) const {
     for (unsigned row = first_row; row < first_row + rows; row += transposed ? 8 : 1)
       for (unsigned k = 0; k < kK; k += transposed ? 1 : 8)
-        visit(static_cast<std::uint32_t>(swizzled(descriptor.address + descriptor.offset(row, k, transposed), descriptor.swizzle_bytes)),
+        visit(static_cast<std::uint32_t>(
+                  swizzled(descriptor.address + descriptor.offset(row, k, transposed), descriptor.swizzle_bytes)),
               row - first_row, k);
   }
 };
@@ -115,7 +117,7 @@ class Warpgroups final : public Family {
   struct Warp {
     std::deque<Product> under_way;
     std::map<float*, Accumulators> accumulators;  // that were ever used, by those of lane 0
-    std::uint64_t groups = 0;  // committed so far
+    std::uint64_t groups = 0;                     // committed so far
     std::uint64_t issued = 0;
     bool fences = false;  // since accumulators were touched last
     Pc pc = 0;            // of the last one issued
@@ -138,7 +140,8 @@ void Warpgroups::begin(unsigned threads) {
 void Warpgroups::require_alike(const std::array<Call*, 32>& lanes) {
   const Call& first = *lanes[0];
   for (const Call* const call : lanes)
-    if (call->descriptor_a != first.descriptor_a || call->descriptor_b != first.descriptor_b || call->accumulates != first.accumulates)
+    if (call->descriptor_a != first.descriptor_a || call->descriptor_b != first.descriptor_b ||
+        call->accumulates != first.accumulates)
       block_.reporter.fail(Check::kSynccheck, "wgmma with other descriptors than the warp's lane 0, or another predicate",
                            "all lanes of a warp give the same", call->fiber, user_location(call->pc));
   for (const std::uint64_t bits : {first.descriptor_a, first.descriptor_b}) {
@@ -173,6 +176,7 @@ void Warpgroups::begin_read(const AsyncProxy::Instruction& by, Operand& operand)
     const std::uintptr_t address = block_.shared.address_at(at);
     block_.async_proxy.require_shared(by, address, kPiece, kPiece);
     operand.versions.push_back(block_.async_proxy.begin_read(by, address, kPiece));
+    block_.async_proxy.require_swizzle(by, address, operand.descriptor.swizzle_bytes);
   });
 }
 
@@ -191,8 +195,13 @@ void Warpgroups::issue(const std::array<Call*, 32>& lanes) {
                          "wgmma.wait_group before accumulators are used in another way", call.fiber, user_location(call.pc));
   if (d.under_way++ == 0) take(d, lanes);
   const unsigned first_row = call.fiber->warp % 4 * kM;
-  Product multiplication{call.pc, warp.groups, &d, {Descriptor(call.descriptor_a), first_row, kM, call.transposed_a, {}},
-                                {Descriptor(call.descriptor_b), 0, call.n, call.transposed_b, {}}, call.accumulates, call.is_half};
+  Product multiplication{call.pc,
+                         warp.groups,
+                         &d,
+                         {Descriptor(call.descriptor_a), first_row, kM, call.transposed_a, {}},
+                         {Descriptor(call.descriptor_b), 0, call.n, call.transposed_b, {}},
+                         call.accumulates,
+                         call.is_half};
   begin_read(by, multiplication.a);
   begin_read(by, multiplication.b);
   if (block_.work().options().count) block_.counters.count_mma(call.pc);
@@ -251,7 +260,8 @@ void Warpgroups::on_access(Fiber& fiber, const void* p, unsigned size, const voi
       warp.fences = false;
       continue;
     }
-    const auto last = std::find_if(warp.under_way.rbegin(), warp.under_way.rend(), [&, of = &d](const auto& m) { return m.d == of; });
+    const auto last =
+        std::find_if(warp.under_way.rbegin(), warp.under_way.rend(), [&, of = &d](const auto& m) { return m.d == of; });
     const bool committed = last->group < warp.groups;
     block_.reporter.fail(Check::kRacecheck,
                          "accumulator " + std::to_string((begin - first) / 4) + " of the wgmma at " + at(user_location(last->pc)) +
@@ -273,11 +283,12 @@ void Warpgroups::on_exit(Fiber& fiber) {
     const Warp& first = warps_[w / 4 * 4];
     if (warps_[w].issued == first.issued && (w % 4 || w + 3 < warps_.size() || !warps_[w].issued)) continue;
     const Warp& one = warps_[w].issued > first.issued ? warps_[w] : first;
-    block_.reporter.fail(Check::kSynccheck,
-                         "wgmma by some warps of a warpgroup: warp " + std::to_string(w / 4 * 4) + " has issued " +
-                             std::to_string(first.issued) + ", warp " + std::to_string(w) + " " + std::to_string(warps_[w].issued),
-                         "the four warps of a warpgroup, of which the first one's number is a multiple of 4, execute the same wgmma",
-                         &fiber, user_location(one.pc));
+    block_.reporter.fail(
+        Check::kSynccheck,
+        "wgmma by some warps of a warpgroup: warp " + std::to_string(w / 4 * 4) + " has issued " + std::to_string(first.issued) +
+            ", warp " + std::to_string(w) + " " + std::to_string(warps_[w].issued),
+        "the four warps of a warpgroup, of which the first one's number is a multiple of 4, execute the same wgmma", &fiber,
+        user_location(one.pc));
   }
 }
 
@@ -289,7 +300,7 @@ class RegisterPool final : public Family {
   explicit RegisterPool(Block& block) : block_(block) {}
   void begin(unsigned threads) override {
     const unsigned warps = (threads + 31) / 32;
-    const unsigned at_launch = std::min(255u, kRegisters / (warps * 32)) / 8 * 8;
+    const unsigned at_launch = std::min(256u, kRegisters / (warps * 32)) / 8 * 8;
     held_.assign(warps, at_launch);
     free_ = 0;
     waiting_.clear();
@@ -308,7 +319,8 @@ class RegisterPool final : public Family {
     if (more ? registers < held : registers > held)
       block_.reporter.fail(Check::kSynccheck,
                            std::string(name) + " to " + std::to_string(registers) + " registers, where the thread has " +
-                               std::to_string(held) + (held_at_launch(held) ? ", as many as a launch of so many threads can give it" : ""),
+                               std::to_string(held) +
+                               (held_at_launch(held) ? ", as many as a launch of so many threads can give it" : ""),
                            more ? "inc asks for at least as many as there are" : "dec keeps at most as many as there are", &fiber,
                            user_location(pc));
     if (!more) {
@@ -334,7 +346,7 @@ class RegisterPool final : public Family {
  private:
   static constexpr unsigned kRegisters = 65536;  // of an SM
   bool held_at_launch(unsigned held) const {
-    return held == std::min(255u, kRegisters / static_cast<unsigned>(held_.size() * 32)) / 8 * 8;
+    return held == std::min(256u, kRegisters / static_cast<unsigned>(held_.size() * 32)) / 8 * 8;
   }
   bool take(unsigned warp, unsigned registers) {
     const unsigned more = registers - held_[warp];
@@ -393,7 +405,8 @@ void setmaxnreg(unsigned registers, bool more) {
   const Entered in;
   Call call{&in.fiber, to_pc(__builtin_return_address(0))};
   const Pc pc = call.pc;
-  in.block.meetings.instruction_of_warp(in.fiber, "setmaxnreg", &call, [](void* const*, unsigned) {}, pc);
+  in.block.meetings.instruction_of_warp(
+      in.fiber, "setmaxnreg", &call, [](void* const*, unsigned) {}, pc);
   if (in.fiber.lane == 0) in.block.family<RegisterPool>().set(in.fiber, registers, more, pc);
 }
 

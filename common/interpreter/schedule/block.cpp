@@ -125,6 +125,24 @@ bool Block::wake_somebody() {
   return std::any_of(families_.begin(), families_.end(), [](const auto& family) { return family && family->wake_somebody(); });
 }
 
+// In the report of a deadlock, who waits for what nobody who waits could bring; else the first who waits in a family.
+void Block::name_what_is_missing(Diagnosis& d) const {
+  bool found = false;
+  for (const Fiber& f : scheduler.fibers()) {
+    if (f.state != Fiber::State::kInFamily) continue;
+    for (const auto& family : families_) {
+      if (!family) continue;
+      const Family::Missing missing = family->what_is_missing(f);
+      if (missing.expected.empty() || (found && !missing.is_the_reason)) continue;
+      const Location where = Meetings::place_of(f);
+      d.file = where.file, d.line = where.line, d.variable = missing.variable, d.expected = missing.expected;
+      d.thread = f.thread, d.warp = static_cast<int>(f.warp), d.lane = static_cast<int>(f.lane);
+      if (missing.is_the_reason) return;
+      found = true;
+    }
+  }
+}
+
 void Block::report_deadlock() {
   Diagnosis d;
   d.check = Check::kSynccheck;
@@ -137,6 +155,7 @@ void Block::report_deadlock() {
       d.thread = f.thread, d.warp = static_cast<int>(f.warp), d.lane = static_cast<int>(f.lane);
       if (f.state != Fiber::State::kAtBarrier) break;  // the narrower place is the more telling one
     }
+  name_what_is_missing(d);
   d.kernel = work_.launch->kernel_name();
   d.block = work_.index;
   reporter.report(std::move(d));

@@ -122,7 +122,7 @@ class Block final : private RequestSink {
   BadIndices indices{shared, reporter};
   InitCheck initialised{work_, shared, recorder.log, scheduler, reporter};
   VolatileUpdates updates{clock, scheduler, reporter};
-  RaceCheck races{work_, clock, shadows, updates, scheduler, reporter};
+  RaceCheck races{work_, clock, shadows, updates, scheduler, reporter, async_proxy};
   AsyncProxy async_proxy{*this};
   RestrictCheck restricts{work_, clock, scheduler, reporter};
   CollectiveWorlds collective_worlds{*this};
@@ -140,6 +140,7 @@ class Block final : private RequestSink {
   static void run_fiber(Scheduler::Transfer from);
   [[noreturn]] void exit(Fiber& fiber);
   bool wake_somebody();
+  void name_what_is_missing(Diagnosis& d) const;
   void report_deadlock();
   bool observe_special(Fiber& fiber, const void* p, unsigned size, Op op, bool strong, const void* return_address);
   void check_what_was_left(Fiber& fiber);

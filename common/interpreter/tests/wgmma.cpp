@@ -4,12 +4,15 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <fstream>
+#include <optional>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "common/device/bulk_copy.cuh"
 #include "common/interpreter/tests/orders.h"
-#include "common/interpreter/tests/planted.h"
 
 using device::Buffer;
 using device::launch;
@@ -45,9 +48,7 @@ __device__ uint64_t descriptor(const __half* matrix, int rows, int k) {
   const uint32_t pattern = 8 * kWidth * 2;  // bytes
   const uint32_t next_inner = pattern * (kMajor == Major::kK ? rows : kK) / 8;
   const __half* const first = matrix + place<kSwizzle, kMajor>(0, k, rows) * (kMajor == Major::kMN || kSwizzle == Swizzle::kNone) +
-                              (kMajor == Major::kK && kSwizzle != Swizzle::kNone
-                                   ? k / kWidth * (next_inner / 2) + k % kWidth
-                                   : 0);
+                              (kMajor == Major::kK && kSwizzle != Swizzle::kNone ? k / kWidth * (next_inner / 2) + k % kWidth : 0);
   const bool swapped = kMajor == Major::kMN && kSwizzle == Swizzle::kNone;
   return device::wgmma_descriptor(first, kSwizzle, swapped ? pattern : next_inner, swapped ? next_inner : pattern);
 }
@@ -71,8 +72,7 @@ __global__ void multiply(const __half* a, const __half* b, float* c) {
   device::wgmma_wait_group<0>();
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   for (unsigned j = 0; j < kN / 8; ++j)
-    for (unsigned i = 0; i < 4; ++i)
-      c[(warp * 16 + lane / 4 + i / 2 * 8) * kN + j * 8 + lane % 4 * 2 + i % 2] = d[4 * j + i];
+    for (unsigned i = 0; i < 4; ++i) c[(warp * 16 + lane / 4 + i / 2 * 8) * kN + j * 8 + lane % 4 * 2 + i % 2] = d[4 * j + i];
 }
 
 // Small integers: every sum is exact.
@@ -92,7 +92,8 @@ void check_layout() {
   const std::vector<__half> a = random_matrix(kM, 1), b = random_matrix(kN, 2);
   const Buffer<__half> a_there(a, "a"), b_there(b, "b");
   const Buffer<float> c(kM * kN, "c");
-  launch(multiply<kSwizzle, kMajorA, kMajorB, kN>, 1, 128, (kM + kN) * kK * sizeof(__half), a_there.data(), b_there.data(), c.data());
+  launch(multiply<kSwizzle, kMajorA, kMajorB, kN>, 1, 128, (kM + kN) * kK * sizeof(__half), a_there.data(), b_there.data(),
+         c.data());
   const std::vector<float> got = c.download();
   for (int i = 0; i < kM; ++i)
     for (int j = 0; j < kN; ++j) {
@@ -118,4 +119,288 @@ TEST_CASE("matrices of all layouts are multiplied") {
   check_majors<Swizzle::k32, 64>();
   check_majors<Swizzle::kNone, 64>();
   in_all_orders([] { check_layout<Swizzle::k128, Major::kK, Major::kMN, 256>(); });
+}
+
+// --------------------------------------------------------------------------------------------------------------- its order
+namespace {
+
+enum Plant {
+  kRight,
+  kNoProxyFence,
+  kNoFence,
+  kTouchedSinceFence,
+  kReadsEarly,
+  kNoCommit,
+  kWaitsForAllButOne,
+  kExitsUnderWay,
+  kOverwritesMatrix,
+  kThreeWarps,
+  kWrongStride,
+  kFirstRowIsOne,
+  kOtherDescriptor,
+  kNotAllWritten,
+};
+
+constexpr int kN = 64;
+
+// Two products of two accumulators each, in two groups: the first pair is stored while the second one is multiplied.
+__global__ void two_groups(const __half* a, const __half* b, float* c, Plant plant) {
+  __half* const tile_a = device::dynamic_smem<__half>();
+  __half* const tile_b = tile_a + (kM + 8) * kK;
+  const int rows = plant == kNotAllWritten ? kM - 1 : kM;
+  for (int i = static_cast<int>(threadIdx.x); i < rows * kK; i += static_cast<int>(blockDim.x))
+    tile_a[place<Swizzle::k128, Major::kK>(i / kK, i % kK, kM)] = a[i];  // BUG kNoProxyFence
+  for (int i = static_cast<int>(threadIdx.x); i < kN * kK; i += static_cast<int>(blockDim.x))
+    tile_b[place<Swizzle::k128, Major::kK>(i / kK, i % kK, kN)] = b[i];
+  if (plant != kNoProxyFence) device::fence_proxy_async();
+  __syncthreads();
+  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const auto store = [&](const float(&d)[kN / 2], int which) {
+    for (unsigned i = 0; i < kN / 2; ++i)
+      c[which * kM * kN + (warp * 16 + lane / 4 + i / 2 % 2 * 8) * kN + i / 4 * 8 + lane % 4 * 2 + i % 2] =
+          d[i];  // BUG kReadsEarly, kNoCommit, kWaitsForAllButOne
+  };
+  const uint64_t descriptor_a =
+      device::wgmma_descriptor(tile_a + (plant == kFirstRowIsOne ? kK : 0), Swizzle::k128, 0, plant == kWrongStride ? 512 : 1024);
+  const uint64_t descriptor_b = device::wgmma_descriptor(tile_b, Swizzle::k128, 0, 1024);
+  const uint64_t next = plant == kOtherDescriptor && threadIdx.x % 32 == 5 ? 4 : 2;  // 32 bytes, in units of 16
+  float d[kN / 2], e[kN / 2];
+  if (plant != kNoFence) device::wgmma_fence();
+  if (plant == kThreeWarps && warp == 3) return;
+  for (unsigned i = 0; i < 4; ++i)
+    device::wgmma_m64k16<__half, kN>(d, descriptor_a + i * next, descriptor_b + i * 2, i > 0);  // BUG d, both
+  if (plant != kNoCommit) device::wgmma_commit_group();
+  for (unsigned i = 0; i < 4; ++i)
+    device::wgmma_m64k16<__half, kN>(e, descriptor_b + i * 2, descriptor_a + i * 2, i > 0);  // BUG e, both
+  device::wgmma_commit_group();
+  if (plant == kReadsEarly || plant == kWaitsForAllButOne) store(e, 1);
+  device::wgmma_wait_group<1>();
+  store(d, 0);
+  if (plant == kOverwritesMatrix) tile_a[threadIdx.x] = __half(0.0f);  // BUG both
+  if (plant == kExitsUnderWay) return;
+  if (plant != kNoCommit) device::wgmma_wait_group<0>();
+  store(e, 1);
+  if (plant == kTouchedSinceFence) device::wgmma_m64k16<__half, kN>(e, descriptor_b, descriptor_a, true);  // BUG kTouchedSinceFence
+}
+
+std::vector<float> run_two_groups(Plant plant) {
+  const Buffer<__half> a(random_matrix(kM, 1), "a"), b(random_matrix(kN, 2), "b");
+  const Buffer<float> c(2 * kM * kN, "c");
+  launch(two_groups, 1, 128, (kM + 8 + kN) * kK * sizeof(__half), a.data(), b.data(), c.data(), plant);
+  return c.download();
+}
+
+struct Expected {
+  Plant plant;
+  interpreter::Check check;
+  std::string label;  // of the line that is to blame, behind "BUG"
+  std::string says;
+};
+
+std::vector<int> lines_labelled(const std::string& label) {
+  std::ifstream source(__FILE__);
+  std::vector<int> lines;
+  std::string line;
+  for (int number = 1; std::getline(source, line); ++number)
+    if (const auto mark = line.find("// BUG"); mark != std::string::npos && line.find(label, mark) != std::string::npos)
+      lines.push_back(number);
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("a group is stored while the next one is multiplied") {
+  in_all_orders([] {
+    const std::vector<float> c = run_two_groups(kRight);
+    const std::vector<__half> a = random_matrix(kM, 1), b = random_matrix(kN, 2);
+    for (int i = 0; i < kM; ++i)
+      for (int j = 0; j < kN; ++j) {
+        float expected = 0;
+        for (int k = 0; k < kK; ++k) expected += static_cast<float>(a[i * kK + k]) * static_cast<float>(b[j * kK + k]);
+        REQUIRE(c[i * kN + j] == expected);
+        REQUIRE(c[kM * kN + j * kN + i] == expected);  // the transposed product
+      }
+  });
+}
+
+TEST_CASE("what goes wrong around wgmma is reported") {
+  using enum interpreter::Check;
+  for (const Expected& expected : {
+           Expected{kNoProxyFence, kRacecheck, " d", "no fence.proxy.async between"},
+           {kNoFence, kRacecheck, " d", "without a wgmma.fence"},
+           {kTouchedSinceFence, kRacecheck, "kTouchedSinceFence", "without a wgmma.fence"},
+           {kReadsEarly, kRacecheck, "kReadsEarly", "is touched while that is under way"},
+           {kNoCommit, kRacecheck, "kNoCommit", "under way"},
+           {kWaitsForAllButOne, kRacecheck, "kWaitsForAllButOne", "under way"},
+           {kExitsUnderWay, kRacecheck, " e", "the thread ends while its wgmma is under way"},
+           {kOverwritesMatrix, kRacecheck, "both", ""},
+           {kThreeWarps, kSynccheck, " e", "warp 3 0"},
+           {kFirstRowIsOne, kMemcheck, " d", "first row is row 1"},
+           {kOtherDescriptor, kSynccheck, " d", "other descriptors"},
+           {kNotAllWritten, kInitcheck, "both", "not all 16 bytes have been written"},
+       }) {
+    CAPTURE(expected.plant);
+    in_all_orders([&] {
+      std::optional<interpreter::Diagnosis> found;
+      try {
+        run_two_groups(expected.plant);
+      } catch (const interpreter::KernelError& error) {
+        found = error.diagnosis;
+      }
+      REQUIRE_MESSAGE(found.has_value(), "nothing was reported");
+      CAPTURE(found->text());
+      CHECK(std::string(name(found->check)) == name(expected.check));
+      CHECK(found->what.find(expected.says) != std::string::npos);
+      CHECK_FALSE(found->expected.empty());
+      const std::vector<int> lines = lines_labelled(expected.label);
+      CHECK(std::count(lines.begin(), lines.end(), found->line) == 1);
+    });
+  }
+}
+
+TEST_CASE("a wrong stride shows in the result") {
+  in_all_orders([] { CHECK(run_two_groups(kWrongStride) != run_two_groups(kRight)); });
+}
+
+// ----------------------------------------------------------------------------------------- with the copy engine's matrices
+namespace {
+
+enum Fault { kNone, kOtherSwizzle, kFullNotWaitedFor, kEmptyTooEarly, kTooManyRegisters, kIncBelow };
+
+constexpr int kRows = 2 * kM;
+
+// C = A Bᵀ, 128 x 64, k in slices of 64: one thread copies, two warpgroups multiply.
+__global__ void ring(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b, float* c, int slices,
+                     Fault fault) {
+  constexpr int kStages = 2;
+  __half* const tiles = device::dynamic_smem<__half>();
+  __shared__ Mbarrier full[kStages], empty[kStages];
+  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < kStages; ++s) {
+      device::mbarrier_init(&full[s], 1);
+      device::mbarrier_init(&empty[s], 8);
+    }
+    device::fence_mbarrier_init();
+  }
+  __syncthreads();
+  const auto tile_a = [&](int stage) { return tiles + stage * (kRows + kN) * kK; };
+  const auto tile_b = [&](int stage) { return tile_a(stage) + kRows * kK; };
+  if (warp >= 8) {
+    device::setmaxnreg_dec<40>();
+    if (threadIdx.x != 256) return;
+    for (int slice = 0; slice < slices; ++slice) {
+      const int stage = slice % kStages;
+      device::mbarrier_wait_parity(&empty[stage], slice / kStages % 2 ^ 1);
+      device::mbarrier_arrive_expect_tx(&full[stage], (kRows + kN) * kK * sizeof(__half));
+      device::cp_async_bulk_tensor_2d(tile_a(stage), &map_a, slice * kK, 0, &full[stage]);  // BUG kEmptyTooEarly
+      device::cp_async_bulk_tensor_2d(tile_b(stage), &map_b, slice * kK, 0, &full[stage]);
+    }
+    return;
+  }
+  if (fault == kIncBelow) device::setmaxnreg_inc<128>();  // BUG kIncBelow
+  if (fault == kTooManyRegisters)
+    device::setmaxnreg_inc<240>();  // BUG kTooManyRegisters
+  else
+    device::setmaxnreg_inc<232>();
+  float d[kN / 2];
+  for (int slice = 0; slice < slices; ++slice) {
+    const int stage = slice % kStages;
+    if (fault != kFullNotWaitedFor) device::mbarrier_wait_parity(&full[stage], slice / kStages % 2);  // BUG kTooManyRegisters
+    const uint64_t a = device::wgmma_descriptor(tile_a(stage) + warp / 4 * kM * kK, Swizzle::k128, 0, 1024);
+    const uint64_t b = device::wgmma_descriptor(tile_b(stage), Swizzle::k128, 0, 1024);
+    device::wgmma_fence();
+    for (unsigned i = 0; i < 4; ++i)
+      device::wgmma_m64k16<__half, kN>(d, a + i * 2, b + i * 2, slice + i > 0);  // BUG kOtherSwizzle, kFullNotWaitedFor
+    device::wgmma_commit_group();
+    if (fault == kEmptyTooEarly && lane == 0) device::mbarrier_arrive(&empty[stage]);
+    device::wgmma_wait_group<0>();
+    if (fault != kEmptyTooEarly && lane == 0) device::mbarrier_arrive(&empty[stage]);
+  }
+  for (unsigned i = 0; i < kN / 2; ++i) c[(warp * 16 + lane / 4 + i / 2 % 2 * 8) * kN + i / 4 * 8 + lane % 4 * 2 + i % 2] = d[i];
+}
+
+std::vector<__half> random_integers(std::size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<__half> values(count);
+  for (__half& x : values) x = __half(static_cast<float>(random() % 9) - 4);
+  return values;
+}
+
+struct Problem {
+  explicit Problem(int slices)
+      : slices(slices), k(static_cast<unsigned>(slices * kK)), a(random_integers(kRows * k, 1)), b(random_integers(kN * k, 2)) {}
+  int slices;
+  unsigned k;
+  std::vector<__half> a, b;
+};
+
+std::vector<float> expected_of(const Problem& problem) {
+  std::vector<float> c(kRows * kN);
+  for (unsigned i = 0; i < kRows; ++i)
+    for (unsigned j = 0; j < kN; ++j)
+      for (unsigned x = 0; x < problem.k; ++x)
+        c[i * kN + j] += static_cast<float>(problem.a[i * problem.k + x]) * static_cast<float>(problem.b[j * problem.k + x]);
+  return c;
+}
+
+std::vector<float> run_ring(const Problem& problem, Fault fault) {
+  const Buffer<__half> a(problem.a, "a"), b(problem.b, "b");
+  const Buffer<float> c(kRows * kN, "c");
+  const auto map = [&](const Buffer<__half>& matrix, unsigned rows, Swizzle swizzle) {
+    return device::make_tensor_map<__half>({.data = matrix.data(),
+                                            .rows = rows,
+                                            .columns = problem.k,
+                                            .row_stride = problem.k,
+                                            .box_rows = rows,
+                                            .box_columns = kK,
+                                            .swizzle = swizzle});
+  };
+  const TensorMap map_a = map(a, kRows, fault == kOtherSwizzle ? Swizzle::kNone : Swizzle::k128);
+  launch(ring, 1, 384, 2 * (kRows + kN) * kK * sizeof(__half), map_a, map(b, kN, Swizzle::k128), c.data(), problem.slices, fault);
+  return c.download();
+}
+
+}  // namespace
+
+TEST_CASE("a thread copies, two warpgroups multiply, in a ring") {
+  for (const int slices : {1, 2, 3, 7}) {
+    const Problem problem(slices);
+    const std::vector<float> expected = expected_of(problem);
+    in_all_orders([&] { CHECK(run_ring(problem, kNone) == expected); });
+  }
+}
+
+TEST_CASE("what goes wrong in a ring of copies and wgmma is reported") {
+  struct Wrong {
+    Fault fault;
+    interpreter::Check check;
+    std::string label, says;
+    std::optional<interpreter::Check> or_check = {};
+  };
+  using enum interpreter::Check;
+  for (const Wrong& wrong : {
+           // The copy is under way, or has not begun.
+           Wrong{kFullNotWaitedFor, kRacecheck, "kFullNotWaitedFor", "", kInitcheck},
+           {kOtherSwizzle, kMemcheck, "kOtherSwizzle", "with a swizzle of 128 bytes, but the copy at"},
+           {kEmptyTooEarly, kRacecheck, "kEmptyTooEarly", ""},
+           {kTooManyRegisters, kSynccheck, "kTooManyRegisters", "for 240 registers a thread: it has 168"},
+           {kIncBelow, kSynccheck, "kIncBelow", "setmaxnreg.inc to 128 registers, where the thread has 168"},
+       }) {
+    CAPTURE(wrong.fault);
+    in_all_orders([&] {
+      std::optional<interpreter::Diagnosis> found;
+      try {
+        run_ring(Problem(5), wrong.fault);
+      } catch (const interpreter::KernelError& error) {
+        found = error.diagnosis;
+      }
+      REQUIRE_MESSAGE(found.has_value(), "nothing was reported");
+      CAPTURE(found->text());
+      if (found->check != wrong.or_check) CHECK(std::string(name(found->check)) == name(wrong.check));
+      CHECK(found->what.find(wrong.says) != std::string::npos);
+      const std::vector<int> lines = lines_labelled(wrong.label);
+      CHECK(std::count(lines.begin(), lines.end(), found->line) == 1);
+    });
+  }
 }
