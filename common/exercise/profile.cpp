@@ -1,9 +1,9 @@
 #include "common/exercise/profile.h"
 
+#ifdef COURSE_ON_INTERPRETER
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#ifdef COURSE_ON_INTERPRETER
 #include "common/interpreter/count/counters.h"
 #include "common/interpreter/count/gpus.h"
 #else
@@ -16,18 +16,19 @@ namespace exercise {
 namespace {
 
 std::string asked_for;  // empty: nobody wants a profile
-nlohmann::ordered_json problems = nlohmann::ordered_json::array();
 
 }  // namespace
 
-void profile_to(const std::string& where) {
-  asked_for = where;
 #ifdef COURSE_ON_INTERPRETER
-  interpreter::options().l2_model = true;
-#endif
+namespace {
+nlohmann::ordered_json problems = nlohmann::ordered_json::array();
 }
 
-#ifdef COURSE_ON_INTERPRETER
+void profile_to(const std::string& where) {
+  asked_for = where;
+  interpreter::options().l2_model = true;
+}
+
 void add_to_profile(const Subject& s, const std::vector<interpreter::KernelProfile>& launches) {
   if (asked_for.empty()) return;
   nlohmann::ordered_json of_launches = nlohmann::ordered_json::array();
@@ -68,6 +69,7 @@ void write_profile() {
 
 void call_in_sight(const Subject&, const std::function<void()>& body) { body(); }
 #else
+void profile_to(const std::string& where) { asked_for = where; }
 void add_to_profile(const Subject&, const std::vector<interpreter::KernelProfile>&) {}
 void add_to_profile(const std::string&, const std::string&, double) {}
 void write_profile() {}

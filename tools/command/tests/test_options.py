@@ -29,6 +29,7 @@ HANDED_ON = [
     (options.LAYOUT, values.LAYOUTS),
     (options.ACTIVATION, values.activation.choices),
     (options.BIAS, []),
+    (options.TILE, []),
     (options.JSON.but(metavar="FILE"), []),
     (options.VERBOSE, []),
     (options.SHOW, []),
