@@ -290,16 +290,17 @@ def heading(document):
     return ", ".join(filter(None, (document["title"], document["tile"], shape, dtype)))
 
 
-def sources(document):
+def sources(profile):
     """What each column is."""
-    of_gpu = f"of {document['gpu']['name']}"
-    lines = [f"predicted: arithmetic on the shape and the tile; the duration is the roofline {of_gpu}, by its datasheet."]
-    if "fallback" in (document["tile"] or ""):
-        lines = ["predicted: arithmetic on the shape. Rows are not aligned, so the kernel ran that all steps share, fallback."]
-    if document["allowed"]:
+    document, model = profile.document, profile.document["gpu"]["name"]
+    if not document["tile"]:
         lines = ["predicted: arithmetic on the shape, and the most that the exercise's test allows."]
+    elif not profile.tile:
+        lines = ["predicted: arithmetic on the shape. Rows are not aligned, so the kernel ran that all steps share, fallback."]
+    else:
+        lines = [f"predicted: arithmetic on the shape and the tile; the duration is the roofline of {model}, by its datasheet."]
     if document["interpreted"]:
-        lines.append(f"interpreted: counted on the CPU; L2, DRAM and duration by models {of_gpu}.")
+        lines.append(f"interpreted: counted on the CPU; L2, DRAM and duration by models of {model}.")
     if document["measured"]:
         of = document["measured"]
         lines.append(f"measured: by ncu, {of['gpu']}, {'recorded' if of['is_recorded'] else 'now'}: {', '.join(of['files'])}.")
@@ -323,7 +324,7 @@ def page(profile, style):
     for reason in reasons:
         lines += textwrap.wrap(reason, width(), initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
     lines.append("")
-    for line in sources(profile.document):
+    for line in sources(profile):
         wrapped = textwrap.wrap(line, width(), subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
         lines += map(style.dim, wrapped)
     return "\n".join(lines) + "\n"
