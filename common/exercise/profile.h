@@ -17,7 +17,7 @@ struct Subject {
   std::string words;                 ///< which no other problem of the test has
   std::int64_t heads = 1;            ///< products of this shape in one call
   std::int64_t m = 0, n = 0, k = 0;  ///< zeros where nothing is multiplied
-  harness::DType in = {}, out = {};
+  harness::DType in = {}, out = {};  ///< elements of A and B, and of C
 };
 
 /// Asks for a profile of what is run from now on.

@@ -8,12 +8,14 @@
 #include <bit>
 #include <cstdint>
 #include <fstream>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "common/device/device.cuh"
 #include "common/device/ptx.cuh"
+#include "common/interpreter/count/counters.h"
 #include "common/interpreter/interpreter.h"
 #include "common/interpreter/tests/orders.h"
 
@@ -847,6 +849,23 @@ TEST_CASE("the L2 model: what the SMs of a cluster read together is read once") 
   const auto apart = l2_of_reads(2 * kChunks);  // the blocks of a chunk run in different clusters
   CHECK(apart.requested == 2 * kSectors);
   CHECK(apart.reads == 2 * kSectors);
+}
+TEST_CASE("a launch under ncu's names: blocks, waves, room for warps, and what the L2 model says") {
+  const WithOptions modelled([](auto& o) { o.l2_model = true, o.gpu = "h200"; });
+  constexpr unsigned kBlocks = 3 * 132, kWords = kBlocks * 1024;
+  Buffer<float> data(std::size_t{kWords} * 8, "data"), out(1, "out");
+  data.fill(0);
+  const KernelProfile p = profile_of([&] { launch(one_word_per_sector, kBlocks, 1024, 0, data.data(), out.data(), kWords); });
+  std::map<std::string, double> value;
+  for (const interpreter::Metric& metric : interpreter::metrics(p)) value[metric.name] = metric.value;
+  CHECK(value["launch__grid_size"] == kBlocks);
+  CHECK(value["launch__block_size"] == 1024);
+  CHECK(value["launch__waves_per_multiprocessor"] == 1.5);  // an SM has room for 2048 threads
+  CHECK(value["sm__maximum_warps_per_active_cycle_pct"] == 100);
+  CHECK(value["l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"] == kWords / 32);
+  CHECK(value["lts__t_sectors_srcunit_tex_op_read.sum"] == double(p.l2.reads));
+  CHECK(value["lts__t_sectors_srcunit_tex_op_read_lookup_hit.sum"] == double(p.l2.read_hits));
+  CHECK(value["dram__bytes_read.sum"] == 32.0 * kWords);
 }
 TEST_CASE("the L2 model: it gives the same again") {
   const WithOptions modelled([](auto& o) { o.l2_model = true; });
