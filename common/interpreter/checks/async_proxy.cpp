@@ -63,7 +63,8 @@ std::string AsyncProxy::where_it_completes(std::uintptr_t address) const {
   const auto after = landings_.upper_bound(address);
   if (after == landings_.begin()) return "its mbarrier";
   const auto& [begin, landing] = *std::prev(after);
-  return address < begin + landing.bytes ? block_.reporter.describe(reinterpret_cast<const void*>(landing.barrier)) : "its mbarrier";
+  return address < begin + landing.bytes ? block_.reporter.describe(reinterpret_cast<const void*>(landing.barrier))
+                                         : "its mbarrier";
 }
 
 void AsyncProxy::report(const Race& race, unsigned warp, const WarpAccess& access) {
@@ -75,18 +76,21 @@ void AsyncProxy::report(const Race& race, unsigned warp, const WarpAccess& acces
   if (block_.shared.contains(race.address)) {
     const std::string barrier = where_it_completes(race.address);
     what = "race on " + block_.reporter.describe(p) + ": " +
-           (race.copying ? "the bulk copy issued at " + there + " is under way there, and " : "written by the bulk copy issued at " + there + ", then ") +
+           (race.copying ? "the bulk copy issued at " + there + " is under way there, and "
+                         : "written by the bulk copy issued at " + there + ", then ") +
            verb + " by this thread, which has not waited at " + barrier + ", where the copy completes, for that phase";
-    expected = access.write ? "nobody writes there from the copy's issue to the wait for it"
-                            : "each thread that reads waits for the copy's phase of its mbarrier, or for somebody who has; and that phase "
-                              "expects the bytes of all its copies";
+    expected = access.write
+                   ? "nobody writes there from the copy's issue to the wait for it"
+                   : "each thread that reads waits for the copy's phase of its mbarrier, or for somebody who has; and that phase "
+                     "expects the bytes of all its copies";
   } else if (race.earlier_wrote) {
     what = "race on " + block_.reporter.describe(p) + ": the bulk store that " +
            (race.earlier.thread == block_.clock.id(fiber.linear) ? "this thread"
                                                                  : block_.reporter.name_of(race.earlier.thread, block_.clock)) +
            " issued at " + there + " is under way there, and " + verb + " by this thread";
-    expected = "cp.async.bulk.commit_group and cp.async.bulk.wait_group, without .read, by the thread that issued the store, then a "
-               "barrier for others";
+    expected =
+        "cp.async.bulk.commit_group and cp.async.bulk.wait_group, without .read, by the thread that issued the store, then a "
+        "barrier for others";
   } else {
     what = "race on " + block_.reporter.describe(p) + ": read by the bulk copy issued at " + there +
            ", then written by this thread, which has not waited for the copy";
@@ -102,7 +106,8 @@ void AsyncProxy::report_issue(const Race& race, const Instruction& by, bool writ
   const bool other_block = !(earlier.thread & kEngine) && block_of(earlier.thread) != block_.clock.block();
   std::string what = "race on " + block_.reporter.describe(p) + ": ", expected;
   if (race.copying && (earlier.pc & kEnginePc))
-    what += std::string("the bulk ") + (shared ? "copy" : "store") + " issued at " + at_line(earlier.pc) + " is under way there, then ";
+    what +=
+        std::string("the bulk ") + (shared ? "copy" : "store") + " issued at " + at_line(earlier.pc) + " is under way there, then ";
   else if (race.copying)
     what += "the cp.async that " + block_.reporter.name_of(earlier.thread, block_.clock) + " issued at " + at_line(earlier.pc) +
             " is under way there, then ";
@@ -111,7 +116,8 @@ void AsyncProxy::report_issue(const Race& race, const Instruction& by, bool writ
   else
     what += std::string(race.earlier_wrote ? "written by " : "read by ") + block_.reporter.name_of(earlier.thread, block_.clock) +
             " at " + at_line(earlier.pc) + ", then ";
-  what += std::string(writes ? "written by the " : "read by the ") + by.name + " that this thread issues, with no order between them";
+  what +=
+      std::string(writes ? "written by the " : "read by the ") + by.name + " that this thread issues, with no order between them";
   if (other_block)
     expected = "another launch between the two, or a fence and an atomic on both sides: no barrier orders two blocks";
   else if (shared && writes && race.earlier_wrote && (earlier.pc & kEnginePc))
@@ -120,7 +126,8 @@ void AsyncProxy::report_issue(const Race& race, const Instruction& by, bool writ
   else if (!shared && race.copying)
     expected = "cp.async.bulk.wait_group, without .read, by the thread that issued the store before, between the two";
   else if (shared && writes && !race.earlier_wrote)
-    expected = "readers arrive at an mbarrier, or a barrier, when they have read, and the thread that issues the copy has waited there";
+    expected =
+        "readers arrive at an mbarrier, or a barrier, when they have read, and the thread that issues the copy has waited there";
   else
     expected = "a barrier between the two";
   block_.reporter.fail(Check::kRacecheck, what, expected, &by.fiber, user_location(by.pc), block_.reporter.variable_at(p));
@@ -184,7 +191,8 @@ void AsyncProxy::report_overwritten(const Instruction& by, ShadowedRange& range,
   std::string what = "race on " + block_.reporter.describe(p) + ": what " + by.name + " reads was written while that was under way";
   if (write.thread)
     what += ", by " + block_.reporter.name_of(write.thread, block_.clock) + " at " + at_line(write.pc) + ", before the wait for it";
-  block_.reporter.fail(Check::kRacecheck, what, "what it reads stays as it is until the thread has waited for it, and a barrier tells the others", &by.fiber,
+  block_.reporter.fail(Check::kRacecheck, what,
+                       "what it reads stays as it is until the thread has waited for it, and a barrier tells the others", &by.fiber,
                        user_location(by.pc), block_.reporter.variable_at(p));
 }
 
@@ -260,8 +268,7 @@ void AsyncProxy::require_global(const Instruction& by, const char* direction, st
                          std::string(by.name) + " " + direction + " " + block_.reporter.describe(p) + ": out of bounds",
                          std::strstr(by.name, "tensor") ? "the tensor that the map describes lies in one allocation"
                                                         : "all that is copied lies in one allocation",
-                         &by.fiber, user_location(by.pc),
-                         block_.reporter.variable_at(p));
+                         &by.fiber, user_location(by.pc), block_.reporter.variable_at(p));
   }
 }
 
@@ -276,8 +283,9 @@ std::uint64_t AsyncProxy::begin_global_read(const Instruction& by, std::uintptr_
       const std::size_t offset = here - reinterpret_cast<std::uintptr_t>(memory.base());
       if (memory.granule_initialised(offset) || memory.initialised(offset, size)) continue;
       const void* const p = reinterpret_cast<const void*>(here);
-      block_.reporter.fail(Check::kInitcheck, std::string(by.name) + " reads " + block_.reporter.describe(p) + ", which nobody wrote",
-                           "what it reads has been written before", &by.fiber, user_location(by.pc), block_.reporter.variable_at(p));
+      block_.reporter.fail(
+          Check::kInitcheck, std::string(by.name) + " reads " + block_.reporter.describe(p) + ", which nobody wrote",
+          "what it reads has been written before", &by.fiber, user_location(by.pc), block_.reporter.variable_at(p));
     }
   }
   std::uint64_t version = 0;
@@ -295,14 +303,14 @@ std::uint64_t AsyncProxy::begin_global_read(const Instruction& by, std::uintptr_
       if (race.earlier.thread) report_issue(race, by, false, false);
       if (!write.thread) return;
       const void* const p = reinterpret_cast<const void*>(here);
-      block_.reporter.fail(Check::kRacecheck,
-                           "race on " + block_.reporter.describe(p) + ": written by " +
-                               block_.reporter.name_of(write.thread, block_.clock) + " at " + at_line(write.pc) +
-                               " in this launch, then read by " + by.name +
-                               " through the async proxy, with no fence.proxy.async for global memory between",
-                           "another launch between the two, or a bulk store instead of plain ones: the fence of this file is for shared "
-                           "memory alone",
-                           &by.fiber, user_location(by.pc), block_.reporter.variable_at(p));
+      block_.reporter.fail(
+          Check::kRacecheck,
+          "race on " + block_.reporter.describe(p) + ": written by " + block_.reporter.name_of(write.thread, block_.clock) +
+              " at " + at_line(write.pc) + " in this launch, then read by " + by.name +
+              " through the async proxy, with no fence.proxy.async for global memory between",
+          "another launch between the two, or a bulk store instead of plain ones: the fence of this file is for shared "
+          "memory alone",
+          &by.fiber, user_location(by.pc), block_.reporter.variable_at(p));
     });
   return version;
 }

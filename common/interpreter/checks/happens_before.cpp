@@ -351,7 +351,8 @@ Stamp unknown_reader(const Cell& cell, const BlockClock& clock, unsigned thread)
 }
 
 void forget_readers(Cell& cell, const BlockClock& clock) {
-  if (cell.state.in_set && cell.read_level() == ReadLevel::kWarps && cell.read.thread && block_of(cell.read.thread) == clock.block())
+  if (cell.state.in_set && cell.read_level() == ReadLevel::kWarps && cell.read.thread &&
+      block_of(cell.read.thread) == clock.block())
     clock.reader_sets().remove(cell.lanes);
   cell.state.in_set = 0;
 }

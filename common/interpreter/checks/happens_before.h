@@ -154,11 +154,11 @@ class BlockClock {
   mutable std::vector<Answer> answers_;  // by warp, the last one
 };
 
-/// How many readers the read stamp of a cell stands for. Exact sets of readers would cost memory without end. At kWarps the warps are
-/// kept: of shared memory in ReaderSets; of global memory with the time of the first read, and the writer must know some lane of each
-/// to have passed it (never too strict). At kBlocks
-/// only the fact is kept: such reads are ordered before a later write if the writer has learnt something through an atomic after the
-/// last of them (too lenient when it learnt it from somebody else, never too strict).
+/// How many readers the read stamp of a cell stands for. Exact sets of readers would cost memory without end. At kWarps the warps
+/// are kept: of shared memory in ReaderSets; of global memory with the time of the first read, and the writer must know some lane
+/// of each to have passed it (never too strict). At kBlocks only the fact is kept: such reads are ordered before a later write if
+/// the writer has learnt something through an atomic after the last of them (too lenient when it learnt it from somebody else,
+/// never too strict).
 enum class ReadLevel : std::uint32_t { kThread, kLanes, kWarps, kBlocks };
 
 /// The last accesses of one 4-byte word, or of one byte once its word has been accessed in parts.
@@ -210,13 +210,15 @@ struct WarpAccess {
   unsigned size;       ///< bytes per lane
   bool write, atomic;  ///< atomic: also volatile
   bool block_scope = false;
-  bool engine = false;  ///< by the copy engine
-  bool shared = false;  ///< to shared memory, whose readers are kept exactly
+  bool engine = false;             ///< by the copy engine
+  bool shared = false;             ///< to shared memory, whose readers are kept exactly
   const Stored* stored = nullptr;  ///< what a plain store has put there, by lane
   unsigned stored_offset = 0;      ///< where in Stored::bytes
 
   /// The pc with its flags, as stamps keep it.
-  std::uint32_t marked_pc() const { return pc | (atomic ? kAtomicPc : 0) | (block_scope ? kBlockScopePc : 0) | (engine ? kEnginePc : 0); }
+  std::uint32_t marked_pc() const {
+    return pc | (atomic ? kAtomicPc : 0) | (block_scope ? kBlockScopePc : 0) | (engine ? kEnginePc : 0);
+  }
 };
 
 /// Plain loads that are the look before an atomicCAS, by their instruction: they race with no atomic, for atomicCAS finds out when

@@ -1,7 +1,7 @@
 // cp.async.bulk and cp.async.bulk.tensor: copies by the copy engine (PTX ISA, "cp.async.bulk", "cp.async.bulk.tensor", "Tensors").
 //
-// A load lands when its mbarrier's phase needs its bytes, see Mbarriers; a store reads and writes at its thread's wait. Both are the
-// latest moments that PTX allows, as with cp.async.
+// A load lands when its mbarrier's phase needs its bytes, see Mbarriers; a store reads and writes at its thread's wait. Both are
+// the latest moments that PTX allows, as with cp.async.
 #include "common/interpreter/instructions/bulk_copies.h"
 
 #include <algorithm>
@@ -79,8 +79,8 @@ class BulkCopies final : public Family {
 Box BulkCopies::box_of(const AsyncProxy::Instruction& by, std::uintptr_t shared, const TensorMap& map, const int* coordinates) {
   if (reinterpret_cast<std::uintptr_t>(&map) % 64 || map.magic != TensorMap::kMagic)
     block_.reporter.fail(Check::kMemcheck, std::string(by.name) + " with something that is no tensor map",
-                         "the map comes from the host as a `const __grid_constant__ TensorMap` parameter, by its address", &by.fiber,
-                         user_location(by.pc));
+                         "the map comes from the host as a `const __grid_constant__ TensorMap` parameter, by its address",
+                         &by.fiber, user_location(by.pc));
   Box box{shared, map.box_bytes(), map.swizzle_bytes, {}};
   block_.async_proxy.require_shared(by, shared, box.bytes, 128);
   const unsigned row_bytes = map.box[0] * map.element_bytes;
@@ -106,8 +106,8 @@ Box BulkCopies::range_of(const AsyncProxy::Instruction& by, std::uintptr_t share
   const void* const p = reinterpret_cast<const void*>(global);
   if (bytes % 16 || global % 16)
     block_.reporter.fail(Check::kMemcheck,
-                         std::string(by.name) + " of " + std::to_string(bytes) + " bytes, global side " + block_.reporter.describe(p) +
-                             ", misaligned",
+                         std::string(by.name) + " of " + std::to_string(bytes) + " bytes, global side " +
+                             block_.reporter.describe(p) + ", misaligned",
                          "the number of bytes and both addresses are multiples of 16", &by.fiber, user_location(by.pc),
                          block_.reporter.variable_at(p));
   block_.async_proxy.require_shared(by, shared, bytes, 16);
@@ -141,7 +141,8 @@ void BulkCopies::read(Fiber& fiber, Store& store) {
   if (store.was_read) return;
   store.was_read = true;
   block_.async_proxy.end_read({fiber, store.name, store.pc}, store.box.shared, store.box.bytes, store.version);
-  store.box.for_each_piece([&](const char*, const char* shared, unsigned size) { store.data.insert(store.data.end(), shared, shared + size); });
+  store.box.for_each_piece(
+      [&](const char*, const char* shared, unsigned size) { store.data.insert(store.data.end(), shared, shared + size); });
 }
 
 void BulkCopies::write(const Store& store) {

@@ -41,10 +41,11 @@ void Mbarriers::init(const AsyncProxy::Instruction& by, std::uintptr_t address, 
   if (arrivals == 0 || arrivals > kMostArrivals)
     fail(by, address, " for " + std::to_string(arrivals) + " arrivals", "a phase has between 1 and 2^20 - 1 arrivals");
   if (const auto old = barriers_.find(address); old != barriers_.end())
-    fail(by, address,
-         std::string(in_use(address, old->second) ? ", which is in use: its phase is under way" : ", which is an mbarrier already") +
-             ", initialised at " + at(user_location(old->second.initialised.pc)),
-         "an mbarrier is initialised once, before its use; mbarrier.inval comes before it becomes something else");
+    fail(
+        by, address,
+        std::string(in_use(address, old->second) ? ", which is in use: its phase is under way" : ", which is an mbarrier already") +
+            ", initialised at " + at(user_location(old->second.initialised.pc)),
+        "an mbarrier is initialised once, before its use; mbarrier.inval comes before it becomes something else");
   note_access(by, address, true, false);
   block_.shared.part_of(address).set_initialised(address, 8, true);
   std::memcpy(reinterpret_cast<void*>(address), &kContent, sizeof kContent);
@@ -58,7 +59,8 @@ void Mbarriers::init(const AsyncProxy::Instruction& by, std::uintptr_t address, 
 void Mbarriers::invalidate(const AsyncProxy::Instruction& by, std::uintptr_t address) {
   block_.scheduler.rendezvous(by.fiber);
   if (in_use(address, require(by, address)))
-    fail(by, address, ", which is in use: its phase is under way", "everybody has waited for the last phase, and then at a barrier");
+    fail(by, address, ", which is in use: its phase is under way",
+         "everybody has waited for the last phase, and then at a barrier");
   note_access(by, address, true, false);
   barriers_.erase(address);
   block_.shared.part_of(address).set_initialised(address, 8, false);
@@ -85,8 +87,7 @@ Mbarriers::Mbarrier& Mbarriers::require(const AsyncProxy::Instruction& by, std::
   }
   if (std::memcmp(reinterpret_cast<const void*>(address), &kContent, sizeof kContent) != 0) {
     Stamp write;
-    if (block_.work().options().racecheck)
-      write = last_generic_write(block_.shadows.of_shared(address), block_.clock, address, 8);
+    if (block_.work().options().racecheck) write = last_generic_write(block_.shadows.of_shared(address), block_.clock, address, 8);
     const bool known = write.thread && !(write.pc & kAtomicPc);
     fail(by, address,
          std::string(", whose memory has been overwritten") +
@@ -96,12 +97,11 @@ Mbarriers::Mbarrier& Mbarriers::require(const AsyncProxy::Instruction& by, std::
   const Stamp& init = found->second.initialised;
   if (block_.work().options().racecheck && !block_.clock.knows(by.fiber.linear, init)) {
     const void* const p = reinterpret_cast<const void*>(address);
-    block_.reporter.fail(Check::kRacecheck,
-                         "race on " + block_.reporter.describe(p) + ": initialised by " +
-                             block_.reporter.name_of(init.thread, block_.clock) + " at " + at(user_location(init.pc)) +
-                             ", then used by " + by.name + " of this thread, with no order between them",
-                         "__syncthreads() between mbarrier.init and the first use", &by.fiber, user_location(by.pc),
-                         block_.reporter.variable_at(p));
+    block_.reporter.fail(
+        Check::kRacecheck,
+        "race on " + block_.reporter.describe(p) + ": initialised by " + block_.reporter.name_of(init.thread, block_.clock) +
+            " at " + at(user_location(init.pc)) + ", then used by " + by.name + " of this thread, with no order between them",
+        "__syncthreads() between mbarrier.init and the first use", &by.fiber, user_location(by.pc), block_.reporter.variable_at(p));
   }
   return found->second;
 }
@@ -149,8 +149,8 @@ void Mbarriers::add_copy(const AsyncProxy::Instruction& by, std::uintptr_t addre
                              block_.reporter.name_of(barrier.initialised.thread, block_.clock) + " at " +
                              at(user_location(barrier.initialised.pc)) + ", then used by " + by.name +
                              " through the async proxy, with no fence.mbarrier_init between",
-                         "fence.mbarrier_init by the thread that initialises, then __syncthreads()", &by.fiber, user_location(by.pc),
-                         block_.reporter.variable_at(p));
+                         "fence.mbarrier_init by the thread that initialises, then __syncthreads()", &by.fiber,
+                         user_location(by.pc), block_.reporter.variable_at(p));
   }
   note_access(by, address, true, true);
   barrier.copies.push_back({bytes, by.pc, by.fiber.linear, std::move(land)});
@@ -266,15 +266,17 @@ Family::Missing Mbarriers::what_is_missing(const Fiber& fiber) const {
   if (const std::uintptr_t address = awaited_by(fiber)) {
     const Mbarrier& barrier = barriers_.at(address);
     return {block_.reporter.variable_at(reinterpret_cast<const void*>(address)), barrier.pending == 0,
-            barrier.pending == 0 ? "expect_tx says as many bytes as the phase's copies have: of a box, those outside of the tensor too"
-                                 : "each phase gets as many arrivals as mbarrier.init says, and who waits names the right parity"};
+            barrier.pending == 0
+                ? "expect_tx says as many bytes as the phase's copies have: of a box, those outside of the tensor too"
+                : "each phase gets as many arrivals as mbarrier.init says, and who waits names the right parity"};
   }
   return {};
 }
 
 // Shared memory is somebody else's after the last thread.
 void Mbarriers::on_exit(Fiber&) {
-  if (block_.scheduler.live() > 1 || std::all_of(barriers_.begin(), barriers_.end(), [](auto& b) { return b.second.copies.empty(); }))
+  if (block_.scheduler.live() > 1 ||
+      std::all_of(barriers_.begin(), barriers_.end(), [](auto& b) { return b.second.copies.empty(); }))
     return;
   if (block_.reporter.confirm()) block_.scheduler.leave(Scheduler::Stop::kFailed);  // it may be the reason
   for (const auto& [address, barrier] : barriers_) {
@@ -284,9 +286,8 @@ void Mbarriers::on_exit(Fiber&) {
                          "the block ends while a bulk copy to its shared memory is under way: nobody has waited for phase " +
                              std::to_string(barrier.phase) + " of " +
                              block_.reporter.describe(reinterpret_cast<const void*>(address)) + ", where it completes",
-                         "each copy that is issued is waited for before the block ends",
-                         &block_.scheduler.fibers()[copy.thread], user_location(copy.pc),
-                         block_.reporter.variable_at(reinterpret_cast<const void*>(address)));
+                         "each copy that is issued is waited for before the block ends", &block_.scheduler.fibers()[copy.thread],
+                         user_location(copy.pc), block_.reporter.variable_at(reinterpret_cast<const void*>(address)));
   }
 }
 

@@ -47,10 +47,12 @@ void NamedBarriers::arrive(Fiber& fiber, unsigned number, unsigned threads, bool
   if (number >= barriers_.size()) fail(" number " + std::to_string(number), "a block has barriers 0 to 15");
   if (threads == 0 || threads % 32) fail(" for " + std::to_string(threads) + " threads", "whole warps take part: a multiple of 32");
   if (threads > block_.work().launch->threads)
-    fail(" for " + std::to_string(threads) + " threads, of which the block has only " + std::to_string(block_.work().launch->threads),
+    fail(" for " + std::to_string(threads) + " threads, of which the block has only " +
+             std::to_string(block_.work().launch->threads),
          "no more than there are");
   if (number == 0 && threads != block_.work().launch->threads)
-    fail(" number 0 for " + std::to_string(threads) + " of the block's " + std::to_string(block_.work().launch->threads) + " threads",
+    fail(" number 0 for " + std::to_string(threads) + " of the block's " + std::to_string(block_.work().launch->threads) +
+             " threads",
          "number 0 is that of __syncthreads(), for the whole block: some of its warps take 1 to 15");
   Barrier& barrier = barriers_[number];
   if (barrier.arrived && barrier.expected != threads)

@@ -204,7 +204,8 @@ std::string Meetings::who_waits_where() const {
     if (fiber.state == Fiber::State::kRunning) {
       if (block_.scheduler.is_polling(fiber)) verb = fiber.polled ? "poll" : "sleep";
       if (block_.scheduler.is_polling(fiber) && fiber.polled)
-        where = " " + block_.reporter.describe(fiber.polled) + " at " + at(user_location(fiber.polled_at)) + block_.what_is_awaited(fiber);
+        where = " " + block_.reporter.describe(fiber.polled) + " at " + at(user_location(fiber.polled_at)) +
+                block_.what_is_awaited(fiber);
     } else {
       verb = "wait";
       where = std::string(" in ") + fiber.waits_in + " at " + at(place_of(fiber));

@@ -2,7 +2,10 @@
 /// mbarriers, bulk copies, named barriers.
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <functional>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "common/device/bulk_copy.cuh"
@@ -50,4 +53,56 @@ TEST_CASE("a box comes in, with zeros where the tensor ends") {
         }
     }
   });
+}
+
+namespace {
+
+// Whether there is no map of numbers of T laid out like this, and the reason that is given.
+template <class T>
+std::string refusal(const device::TensorLayout& layout) {
+  try {
+    device::make_tensor_map<T>(layout);
+  } catch (const device::Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a map that the copy engine cannot take is refused, and the reason given") {
+  const Buffer<std::uint16_t> tensor(64 * 64, "tensor");
+  using Layout = device::TensorLayout;
+  const Layout right = {.data = tensor.data(),
+                        .rows = 64,
+                        .columns = 61,
+                        .row_stride = 64,
+                        .box_rows = 8,
+                        .box_columns = 64,
+                        .swizzle = device::Swizzle::k128};
+  CHECK(refusal<std::uint16_t>(right).empty());
+  const auto refused = [&](const std::function<void(Layout&)>& change) {
+    Layout layout = right;
+    change(layout);
+    return refusal<std::uint16_t>(layout);
+  };
+  const std::string no_map = "no tensor map: ";
+  CHECK(refused([&](Layout& l) { l.data = tensor.data() + 4; }) == no_map + "the matrix is not aligned to 16 bytes");
+  CHECK(refused([](Layout& l) { l.row_stride = 61; }) == no_map + "the row stride is no multiple of 16 bytes");
+  CHECK(refused([](Layout& l) { l.row_stride = std::uint64_t(1) << 39; }) == no_map + "the row stride is 2^40 bytes or more");
+  CHECK(refused([](Layout& l) { l.rows = 0; }) == no_map + "the matrix is empty");
+  CHECK(refused([](Layout& l) { l.columns = 0; }) == no_map + "the matrix is empty");
+  CHECK(refused([](Layout& l) { l.rows = std::uint64_t(1) << 32; }) == no_map + "a dimension is larger than 2^32 - 1");
+  CHECK(refused([](Layout& l) { l.columns = std::uint64_t(1) << 32; }) == no_map + "a dimension is larger than 2^32 - 1");
+  CHECK(refused([](Layout& l) { l.box_rows = 0; }) == no_map + "a box has between 1 and 256 rows");
+  CHECK(refused([](Layout& l) { l.box_rows = 257; }) == no_map + "a box has between 1 and 256 rows");
+  CHECK(refused([](Layout& l) { l.box_columns = 0; }) == no_map + "a box has between 1 and 256 columns");
+  CHECK(refused([](Layout& l) { l.box_columns = 264; }) == no_map + "a box has between 1 and 256 columns");
+  CHECK(refused([](Layout& l) { l.box_columns = 12; }) == no_map + "a row of the box is no multiple of 16 bytes");
+  CHECK(refused([](Layout& l) { l.box_columns = 72; }) == no_map + "a row of the box is wider than the swizzle");
+  CHECK(refused([](Layout& l) { l.swizzle = device::Swizzle::k64; }) == no_map + "a row of the box is wider than the swizzle");
+  // What is refused of 2-byte numbers is right for others, and the other way round.
+  CHECK(refusal<float>({tensor.data(), 8, 12, 12, 8, 12}).empty());
+  CHECK(refusal<std::uint8_t>({tensor.data(), 8, 12, 12, 8, 12}) == no_map + "the row stride is no multiple of 16 bytes");
+  CHECK(refusal<std::uint8_t>({tensor.data(), 256, 256, 256, 256, 256}).empty());
 }

@@ -122,6 +122,7 @@ TEST_CASE("rings of 1 to 4 stages; one lane of each warp arrives, or all do, or 
   test_ring<3, Arrivals::kAllThreads>();
   test_ring<3, Arrivals::kLaneForWarp>();
 }
+#ifndef __CUDACC__
 TEST_CASE("a ring with checks switched off") {
   using Options = interpreter::Options;
   void (*const changes[])(Options&) = {
@@ -137,6 +138,7 @@ TEST_CASE("a ring with checks switched off") {
     test_ring<3, Arrivals::kElectedLane>();
   }
 }
+#endif
 
 __global__ void producer_consumes(const __grid_constant__ TensorMap map, int* out, int tiles) {
   constexpr int kStages = 3;
