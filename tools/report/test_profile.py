@@ -173,6 +173,12 @@ class Table(unittest.TestCase):
         ):
             self.assertIn(sentence, self.why(key, **fields), key)
 
+    def test_hits_and_misses_belong_together(self):
+        counters = {profile_table.L2_READS: 110, profile_table.L2_HITS: 75}
+        self.assertAlmostEqual(profile_table.figures(counters)["hit_rate"], 100 * 75 / 110)
+        self.assertAlmostEqual(profile_table.figures({**counters, profile_table.L2_MISSES: 25})["hit_rate"], 75)
+        self.assertIsNone(profile_table.figures({})["hit_rate"])
+
     def test_what_agrees_has_no_reason(self):
         counters = {ASKED: 1048576, REQUESTS: 65536, results.SHARED_LOAD_CONFLICTS: 0, "dram__bytes_read.sum": 4.26e6}
         for key in ("asked", "load_sectors", "conflicts", "dram_read"):

@@ -27,6 +27,7 @@ METRICS = (
     "sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active",
     "lts__t_sectors_srcunit_tex_op_read.sum",
     "lts__t_sectors_srcunit_tex_op_read_lookup_hit.sum",
+    "lts__t_sectors_srcunit_tex_op_read_lookup_miss.sum",
     "dram__bytes_read.sum",
     "dram__bytes_write.sum",
     "launch__registers_per_thread",
