@@ -222,6 +222,39 @@ TEST_CASE("arrivals at another stage's empty, where the producer's order makes u
   test_sums([](auto& map, auto& out, int tiles) { launch(arrives_elsewhere, 1, 64, 0, map, out.data(), tiles); }, 32);
 }
 
+// One thread of each warp waits, and tells the others: by __syncwarp, a named barrier, __syncthreads in turn.
+__global__ void one_waits_for_all(const __grid_constant__ TensorMap map, int* out, int tiles) {
+  alignas(128) __shared__ int tile[kTile];
+  __shared__ Mbarrier full, empty;
+  const int t = threadIdx.x, lane = t % 32;
+  init_ring(&full, &empty, 1, 1, 2);
+  int sum = 0;
+  for (int i = 0; i < tiles; ++i) {
+    if (t == 0) {
+      device::mbarrier_wait_parity(&empty, (i & 1) ^ 1);
+      device::mbarrier_arrive_expect_tx(&full, sizeof tile);
+      device::cp_async_bulk_tensor_2d(tile, &map, 0, kRows * i, &full);
+    }
+    if (i % 3 == 0) {
+      if (lane == 9) device::mbarrier_wait_parity(&full, i & 1);
+      __syncwarp();
+    } else if (i % 3 == 1) {
+      if (t == 40) device::mbarrier_wait_parity(&full, i & 1);
+      device::barrier_sync(3, 64);
+    } else {
+      if (t == 50) device::mbarrier_wait_parity(&full, i & 1);
+      __syncthreads();
+    }
+    sum += (i + 1) * sum_of_tile(tile, t);
+    __syncwarp();
+    if (lane == i % 32) device::mbarrier_arrive(&empty);
+  }
+  out[t] = sum;
+}
+TEST_CASE("one thread waits for the others, which learn of it at barriers") {
+  test_sums([](auto& map, auto& out, int tiles) { launch(one_waits_for_all, 1, 64, 0, map, out.data(), tiles); }, 64);
+}
+
 // Each stage has one consumer warp: the others never look at its barriers.
 __global__ void stage_of_each_warp(const __grid_constant__ TensorMap map, int* out, int tiles) {
   constexpr int kStages = 3;

@@ -10,84 +10,23 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <fstream>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/device/ptx.cuh"
-#include "common/interpreter/tests/orders.h"
+#include "common/interpreter/tests/labelled.h"
 
 using device::Buffer;
 using device::launch;
 using interpreter::Check;
-using interpreter::Diagnosis;
-using interpreter::KernelError;
+using labelled::Bug;
+using labelled::must_be_right;
+using labelled::must_be_wrong;
 
 namespace {
 
-// ---------------------------------------------------------------------------------------------------- what is expected
-struct Bug {
-  std::string kernel;
-  Check check = Check::kLaunch;
-  std::string variable = "";
-  std::vector<std::string> says = {};   ///< parts of the sentence
-  std::vector<std::string> at = {};     ///< labels of lines, one of which is to blame
-  std::vector<std::string> other = {};  ///< labels of lines, one of which the sentence names as the other side
-};
-
-int labelled_line(const std::string& function, const std::string& label) {
-  std::ifstream source(__FILE__);
-  REQUIRE_MESSAGE(source.good(), "cannot read ", __FILE__);
-  bool in_function = false;
-  std::string line;
-  for (int number = 1; std::getline(source, line); ++number) {
-    in_function |= line.compare(0, 2, "__") == 0 && line.find(" " + function + "(") != std::string::npos;
-    if (in_function && line.ends_with("// <- " + label)) return number;
-    if (in_function && line == "}") break;
-  }
-  FAIL("no line of ", function, " is labelled ", label);
-  return 0;
-}
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-void check_diagnosis(const Bug& bug, const Diagnosis& d) {
-  CAPTURE(d.text());
-  CHECK(std::string(name(d.check)) == name(bug.check));
-  CHECK_FALSE(d.expected.empty());
-  CHECK(contains(d.kernel, bug.kernel));
-  CHECK(d.variable == bug.variable);
-  for (const std::string& part : bug.says) CHECK_MESSAGE(contains(d.what, part), "should say: ", part);
-  CHECK(contains(d.file, "pipeline_bugs.cpp"));
-  CHECK_MESSAGE(std::any_of(bug.at.begin(), bug.at.end(), [&](auto& l) { return labelled_line(bug.kernel, l) == d.line; }),
-                "names another line: ", d.line);
-  if (!bug.other.empty())
-    CHECK(std::any_of(bug.other.begin(), bug.other.end(), [&](auto& l) {
-      return contains(d.what, "pipeline_bugs.cpp:" + std::to_string(labelled_line(bug.kernel, l)) + ",");
-    }));
-}
-
-// `start` launches the kernel and says whether the result is right.
-void must_be_caught(const Bug& bug, const std::function<bool()>& start) {
-  in_all_orders([&] {
-    std::optional<Diagnosis> found;
-    try {
-      start();
-    } catch (const KernelError& error) {
-      found = error.diagnosis;
-    }
-    REQUIRE_MESSAGE(found.has_value(), "nothing was reported");
-    check_diagnosis(bug, *found);
-  });
-}
-void must_be_right(const std::function<bool()>& start) {
-  in_all_orders([&] { CHECK(start()); });
-}
-void must_be_wrong(const std::function<bool()>& start) {
-  in_all_orders([&] { CHECK_FALSE(start()); });
-}
+void must_be_caught(const Bug& bug, const std::function<bool()>& start) { labelled::must_be_caught(bug, start, __FILE__); }
 
 enum Plant {
   kNone,
