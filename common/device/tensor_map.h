@@ -10,6 +10,7 @@
 
 namespace device {
 
+/// The map: 128 bytes that make_tensor_map() fills and the copy engine reads.
 #ifdef __CUDACC__
 using TensorMap = CUtensorMap;
 #else
@@ -17,7 +18,8 @@ using TensorMap = interpreter::TensorMap;
 #endif
 
 /// Width in bytes of the pattern in which the 16-byte pieces of a box's rows change places, so that a column of them lies in all
-/// banks: piece p of row r is at place p ^ r, with as many rows and places as the width has pieces (at k128, 8 of each).
+/// banks. Of rows as wide as the pattern, piece p of row r is at place p ^ (r * width / 128), modulo the number of pieces of a
+/// row: at k128 that is 8, at k64 pairs of rows have the same places, at k32 fours of rows.
 enum class Swizzle { kNone = 0, k32 = 32, k64 = 64, k128 = 128 };
 
 /// A matrix in global memory, of which the copy engine copies boxes.
