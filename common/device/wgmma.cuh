@@ -20,6 +20,8 @@ namespace device {
 /// Without a swizzle the pattern is 8 rows of 16 bytes; K-major, `leading_bytes` leads to the next along k and `stride_bytes` along
 /// m or n; MN-major the other way round.
 /// @{
+
+/// What a matrix's elements that lie side by side differ in: k, or m and n.
 enum class Major { kK = 0, kMN = 1 };
 
 /// @param matrix its first element, aligned to 16 bytes  @param leading_bytes, stride_bytes multiples of 16
@@ -69,6 +71,7 @@ __device__ __forceinline__ void wgmma_wait_group() {
 /// @}
 
 #ifdef __CUDACC__
+/// @cond
 namespace detail {
 
 // The operands of 32 accumulators.
@@ -134,6 +137,7 @@ __device__ __forceinline__ void wgmma(float (&d)[kN / 2], uint64_t descriptor_a,
 #undef COURSE_WGMMA_8
 
 }  // namespace detail
+/// @endcond
 #endif
 
 /// d = a · b, or d += a · b if `accumulates`, for a warpgroup: a is 64 x 16, b is 16 x kN, both of T, __half or __nv_bfloat16, in
@@ -155,9 +159,10 @@ __device__ __forceinline__ void wgmma_m64k16(float (&d)[kN / 2], uint64_t descri
 }
 
 /// @name Registers (PTX ISA, "setmaxnreg")
-/// The threads of a warpgroup have `kRegisters` each from here on, a multiple of 8 from 24 to 256: more, for which they wait until
-/// others have given them back, or fewer.
+/// The threads of a warpgroup have `kRegisters` each from here on, a multiple of 8 from 24 to 256. All of its warps execute it.
 /// @{
+
+/// As many as they have or more, for which they wait until others have given them back.
 template <int kRegisters>
 __device__ __forceinline__ void setmaxnreg_inc() {
   static_assert(kRegisters % 8 == 0 && kRegisters >= 24 && kRegisters <= 256);
@@ -167,6 +172,7 @@ __device__ __forceinline__ void setmaxnreg_inc() {
   interpreter::setmaxnreg(kRegisters, true);
 #endif
 }
+/// As many as they have or fewer.
 template <int kRegisters>
 __device__ __forceinline__ void setmaxnreg_dec() {
   static_assert(kRegisters % 8 == 0 && kRegisters >= 24 && kRegisters <= 256);

@@ -45,7 +45,8 @@ class SharedMemory {
   /// @name Addresses of 18 bits, as some instructions have them: dynamic shared memory, then the variables
   /// @{
   std::uint32_t instruction_address(std::uintptr_t address) const {
-    return static_cast<std::uint32_t>(arena.contains(address) ? address - arena.begin : variables_at() + (address - statics_page()));
+    const std::size_t at = arena.contains(address) ? address - arena.begin : variables_at() + (address - statics_page());
+    return static_cast<std::uint32_t>(at);
   }
   std::uintptr_t address_at(std::uint32_t instruction_address) const {
     return instruction_address < variables_at() ? arena.begin + instruction_address
