@@ -24,10 +24,11 @@ enum class Swizzle { kNone = 0, k32 = 32, k64 = 64, k128 = 128 };
 
 /// A matrix in global memory, of which the copy engine copies boxes.
 struct TensorLayout {
-  const void* data;                ///< aligned to 16 bytes
-  std::uint64_t rows, columns;     ///< of the matrix
-  std::uint64_t row_stride;        ///< in elements; a multiple of 16 bytes
-  unsigned box_rows, box_columns;  ///< up to 256 each; a row of a box is a multiple of 16 bytes, and no wider than the swizzle
+  const void* data;             ///< aligned to 16 bytes
+  std::uint64_t rows, columns;  ///< of the matrix
+  std::uint64_t row_stride;     ///< in elements; a multiple of 16 bytes
+  unsigned box_rows,
+      box_columns;  ///< up to 256 each; a row of a box is as wide as the swizzle; without one, a multiple of 16 bytes
   Swizzle swizzle = Swizzle::kNone;
 };
 
@@ -44,8 +45,8 @@ inline const char* refusal_of(const TensorLayout& layout, std::size_t element_by
   if (layout.box_rows == 0 || layout.box_rows > 256) return "a box has between 1 and 256 rows";
   if (layout.box_columns == 0 || layout.box_columns > 256) return "a box has between 1 and 256 columns";
   if (row_bytes % 16) return "a row of the box is no multiple of 16 bytes";
-  if (layout.swizzle != Swizzle::kNone && row_bytes > static_cast<std::size_t>(layout.swizzle))
-    return "a row of the box is wider than the swizzle";
+  if (layout.swizzle != Swizzle::kNone && row_bytes != static_cast<std::size_t>(layout.swizzle))
+    return "a row of the box is not as wide as the swizzle";
   return nullptr;
 }
 

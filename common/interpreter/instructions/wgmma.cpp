@@ -373,7 +373,11 @@ void together(void* const* lanes, unsigned) {
 void do_fence(const std::array<Call*, 32>& lanes) { current_block->family<Warpgroups>().fence(*lanes[0]->fiber); }
 void do_issue(const std::array<Call*, 32>& lanes) { current_block->family<Warpgroups>().issue(lanes); }
 void do_commit(const std::array<Call*, 32>& lanes) { current_block->family<Warpgroups>().commit(*lanes[0]->fiber); }
-void do_wait(const std::array<Call*, 32>& lanes) { current_block->family<Warpgroups>().wait(*lanes[0]->fiber, lanes[0]->groups); }
+// The end of what the warp has read belongs to the time before the wait's end, whichever lane says so to others.
+void do_wait(const std::array<Call*, 32>& lanes) {
+  current_block->family<Warpgroups>().wait(*lanes[0]->fiber, lanes[0]->groups);
+  current_block->pass_warp_barrier(lanes[0]->fiber->warp, 0xffffffffu);
+}
 
 }  // namespace
 

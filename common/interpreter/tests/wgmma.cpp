@@ -313,9 +313,9 @@ __global__ void ring(const __grid_constant__ TensorMap map_a, const __grid_const
     for (unsigned i = 0; i < 4; ++i)
       device::wgmma_m64k16<__half, kN>(d, a + i * 2, b + i * 2, slice + i > 0);  // BUG kOtherSwizzle, kFullNotWaitedFor
     device::wgmma_commit_group();
-    if (fault == kEmptyTooEarly && lane == 0) device::mbarrier_arrive(&empty[stage]);
+    if (fault == kEmptyTooEarly && lane == 7) device::mbarrier_arrive(&empty[stage]);
     device::wgmma_wait_group<0>();
-    if (fault != kEmptyTooEarly && lane == 0) device::mbarrier_arrive(&empty[stage]);
+    if (fault != kEmptyTooEarly && lane == 7) device::mbarrier_arrive(&empty[stage]);
   }
   for (unsigned i = 0; i < kN / 2; ++i) c[(warp * 16 + lane / 4 + i / 2 % 2 * 8) * kN + i / 4 * 8 + lane % 4 * 2 + i % 2] = d[i];
 }
