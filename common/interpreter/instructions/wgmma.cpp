@@ -204,7 +204,6 @@ void Warpgroups::issue(const std::array<Call*, 32>& lanes) {
                          call.is_half};
   begin_read(by, multiplication.a);
   begin_read(by, multiplication.b);
-  if (block_.work().options().count) block_.counters.count_mma(call.pc);
   warp.under_way.push_back(std::move(multiplication));
 }
 
