@@ -6,13 +6,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "common/device/bulk_copy.cuh"
+#include "common/interpreter/tests/labelled.h"
 #include "common/interpreter/tests/orders.h"
 
 using device::Buffer;
@@ -150,7 +149,7 @@ __global__ void two_groups(const __half* a, const __half* b, float* c, Plant pla
   __half* const tile_b = tile_a + (kM + 8) * kK;
   const int rows = plant == kNotAllWritten ? kM - 1 : kM;
   for (int i = static_cast<int>(threadIdx.x); i < rows * kK; i += static_cast<int>(blockDim.x))
-    tile_a[place<Swizzle::k128, Major::kK>(i / kK, i % kK, kM)] = a[i];  // BUG kNoProxyFence
+    tile_a[place<Swizzle::k128, Major::kK>(i / kK, i % kK, kM)] = a[i];  // <- write
   for (int i = static_cast<int>(threadIdx.x); i < kN * kK; i += static_cast<int>(blockDim.x))
     tile_b[place<Swizzle::k128, Major::kK>(i / kK, i % kK, kN)] = b[i];
   if (plant != kNoProxyFence) device::fence_proxy_async();
@@ -158,8 +157,7 @@ __global__ void two_groups(const __half* a, const __half* b, float* c, Plant pla
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const auto store = [&](const float(&d)[kN / 2], int which) {
     for (unsigned i = 0; i < kN / 2; ++i)
-      c[which * kM * kN + (warp * 16 + lane / 4 + i / 2 % 2 * 8) * kN + i / 4 * 8 + lane % 4 * 2 + i % 2] =
-          d[i];  // BUG kReadsEarly, kNoCommit, kWaitsForAllButOne
+      c[which * kM * kN + (warp * 16 + lane / 4 + i / 2 % 2 * 8) * kN + i / 4 * 8 + lane % 4 * 2 + i % 2] = d[i];  // <- store
   };
   const uint64_t descriptor_a =
       device::wgmma_descriptor(tile_a + (plant == kFirstRowIsOne ? kK : 0), Swizzle::k128, 0, plant == kWrongStride ? 512 : 1024);
@@ -169,20 +167,19 @@ __global__ void two_groups(const __half* a, const __half* b, float* c, Plant pla
   if (plant != kNoFence) device::wgmma_fence();
   if (plant == kThreeWarps && warp == 3) return;
   for (unsigned i = 0; i < 4; ++i)
-    device::wgmma_m64k16<__half, kN>(d, descriptor_a + i * next, descriptor_b + i * 2, i > 0);  // BUG d, both
+    device::wgmma_m64k16<__half, kN>(d, descriptor_a + i * next, descriptor_b + i * 2, i > 0);  // <- d
   if (plant != kNoCommit) device::wgmma_commit_group();
-  for (unsigned i = 0; i < 4; ++i)
-    device::wgmma_m64k16<__half, kN>(e, descriptor_b + i * 2, descriptor_a + i * 2, i > 0);  // BUG e, both
+  for (unsigned i = 0; i < 4; ++i) device::wgmma_m64k16<__half, kN>(e, descriptor_b + i * 2, descriptor_a + i * 2, i > 0);  // <- e
   device::wgmma_commit_group();
   const bool early = plant == kReadsEarly || plant == kWaitsForAllButOne;
   if (early) store(e, 1);
   device::wgmma_wait_group<1>();
   store(d, 0);
-  if (plant == kOverwritesMatrix) tile_a[threadIdx.x] = __half(0.0f);  // BUG both
+  if (plant == kOverwritesMatrix) tile_a[threadIdx.x] = __half(0.0f);  // <- overwrite
   if (plant == kExitsUnderWay) return;
   if (plant != kNoCommit) device::wgmma_wait_group<0>();
   if (!early) store(e, 1);
-  if (plant == kTouchedSinceFence) device::wgmma_m64k16<__half, kN>(e, descriptor_b, descriptor_a, true);  // BUG kTouchedSinceFence
+  if (plant == kTouchedSinceFence) device::wgmma_m64k16<__half, kN>(e, descriptor_b, descriptor_a, true);  // <- again
 }
 
 std::vector<float> run_two_groups(Plant plant) {
@@ -198,24 +195,6 @@ constexpr bool kSeesAccumulators = false;
 #else
 constexpr bool kSeesAccumulators = true;
 #endif
-
-struct Expected {
-  Plant plant;
-  interpreter::Check check;
-  std::string label;  // of the line that is to blame, behind "BUG"
-  std::string says;
-  bool by_accumulators = false;
-};
-
-std::vector<int> lines_labelled(const std::string& label) {
-  std::ifstream source(__FILE__);
-  std::vector<int> lines;
-  std::string line;
-  for (int number = 1; std::getline(source, line); ++number)
-    if (const auto mark = line.find("// BUG"); mark != std::string::npos && line.find(label, mark) != std::string::npos)
-      lines.push_back(number);
-  return lines;
-}
 
 }  // namespace
 
@@ -235,42 +214,36 @@ TEST_CASE("a group is stored while the next one is multiplied") {
 
 TEST_CASE("what goes wrong around wgmma is reported") {
   using enum interpreter::Check;
-  for (const Expected& expected : {
-           Expected{kNoProxyFence, kRacecheck, " d", "no fence.proxy.async between"},
-           {kNoFence, kRacecheck, " d", "without a wgmma.fence"},
-           {kTouchedSinceFence, kRacecheck, "kTouchedSinceFence", "without a wgmma.fence", true},
-           {kReadsEarly, kRacecheck, "kReadsEarly", "is touched while that is under way", true},
-           {kNoCommit, kRacecheck, "kNoCommit", "under way", true},
-           {kWaitsForAllButOne, kRacecheck, "kWaitsForAllButOne", "under way", true},
-           {kExitsUnderWay, kRacecheck, " e", "the thread ends while its wgmma is under way"},
-           {kOverwritesMatrix, kRacecheck, "both", ""},
-           {kThreeWarps, kSynccheck, " e", "warp 3 0"},
-           {kFirstRowIsOne, kMemcheck, " d", "first row is row 1"},
-           {kOtherDescriptor, kSynccheck, " d", "other descriptors"},
-           {kNotAllWritten, kInitcheck, "both", "not all 16 bytes have been written"},
-       }) {
-    CAPTURE(expected.plant);
-    in_all_orders([&] {
-      std::optional<interpreter::Diagnosis> found;
-      std::vector<float> c;
-      try {
-        c = run_two_groups(expected.plant);
-      } catch (const interpreter::KernelError& error) {
-        found = error.diagnosis;
-      }
-      if (expected.by_accumulators && !kSeesAccumulators) {
-        CHECK((found.has_value() || std::any_of(c.begin(), c.end(), [](float x) { return std::isnan(x); })));
-        return;
-      }
-      REQUIRE_MESSAGE(found.has_value(), "nothing was reported");
-      CAPTURE(found->text());
-      CHECK(std::string(name(found->check)) == name(expected.check));
-      CHECK(found->what.find(expected.says) != std::string::npos);
-      CHECK_FALSE(found->expected.empty());
-      const std::vector<int> lines = lines_labelled(expected.label);
-      CHECK(std::count(lines.begin(), lines.end(), found->line) == 1);
-    });
+  const std::string shared = "dynamic shared memory";
+  const auto caught = [](Plant plant, interpreter::Check check, const std::string& variable, const std::string& says,
+                         const std::vector<std::string>& at) {
+    CAPTURE(plant);
+    labelled::must_be_caught(
+        {.kernel = "two_groups", .check = check, .variable = variable, .says = {says}, .at = at},
+        [&] { return !run_two_groups(plant).empty(); }, __FILE__);
+  };
+  caught(kNoProxyFence, kRacecheck, shared, "no fence.proxy.async between", {"d"});
+  caught(kNoFence, kRacecheck, "", "without a wgmma.fence", {"d"});
+  caught(kExitsUnderWay, kRacecheck, "", "the thread ends while its wgmma is under way", {"e"});
+  caught(kOverwritesMatrix, kRacecheck, shared, "wgmma", {"d", "e", "overwrite"});
+  caught(kThreeWarps, kSynccheck, "", "warp 3 0", {"e"});
+  caught(kFirstRowIsOne, kMemcheck, "", "first row is row 1", {"d"});
+  caught(kOtherDescriptor, kSynccheck, "", "other descriptors", {"d"});
+  caught(kNotAllWritten, kInitcheck, shared, "not all 16 bytes have been written", {"d", "e"});
+  if (kSeesAccumulators) {
+    caught(kTouchedSinceFence, kRacecheck, "", "without a wgmma.fence", {"again"});
+    caught(kReadsEarly, kRacecheck, "", "is touched while that is under way", {"store"});
+    caught(kNoCommit, kRacecheck, "", "under way", {"store"});
+    caught(kWaitsForAllButOne, kRacecheck, "", "under way", {"store"});
+    return;
   }
+  caught(kTouchedSinceFence, kRacecheck, "", "the thread ends while its wgmma is under way", {"again"});
+  caught(kNoCommit, kRacecheck, "", "the thread ends while its wgmma is under way", {"d", "e"});
+  for (const Plant plant : {kReadsEarly, kWaitsForAllButOne})
+    in_all_orders([&] {
+      const std::vector<float> c = run_two_groups(plant);
+      CHECK(std::any_of(c.begin(), c.end(), [](float x) { return std::isnan(x); }));
+    });
 }
 
 TEST_CASE("a wrong stride shows in the result") {
@@ -308,25 +281,24 @@ __global__ void ring(const __grid_constant__ TensorMap map_a, const __grid_const
       const int stage = slice % kStages;
       device::mbarrier_wait_parity(&empty[stage], slice / kStages % 2 ^ 1);
       device::mbarrier_arrive_expect_tx(&full[stage], (kRows + kN) * kK * sizeof(__half));
-      device::cp_async_bulk_tensor_2d(tile_a(stage), &map_a, slice * kK, 0, &full[stage]);  // BUG kEmptyTooEarly
+      device::cp_async_bulk_tensor_2d(tile_a(stage), &map_a, slice * kK, 0, &full[stage]);  // <- copy
       device::cp_async_bulk_tensor_2d(tile_b(stage), &map_b, slice * kK, 0, &full[stage]);
     }
     return;
   }
-  if (fault == kIncBelow) device::setmaxnreg_inc<128>();  // BUG kIncBelow
+  if (fault == kIncBelow) device::setmaxnreg_inc<128>();  // <- fewer
   if (fault == kTooManyRegisters)
-    device::setmaxnreg_inc<240>();  // BUG kTooManyRegisters
+    device::setmaxnreg_inc<240>();  // <- more
   else
     device::setmaxnreg_inc<232>();
   float d[kN / 2];
   for (int slice = 0; slice < slices; ++slice) {
     const int stage = slice % kStages;
-    if (fault != kFullNotWaitedFor) device::mbarrier_wait_parity(&full[stage], slice / kStages % 2);  // BUG kTooManyRegisters
+    if (fault != kFullNotWaitedFor) device::mbarrier_wait_parity(&full[stage], slice / kStages % 2);  // <- wait
     const uint64_t a = device::wgmma_descriptor(tile_a(stage) + warp / 4 * kM * kK, Swizzle::k128, 0, 1024);
     const uint64_t b = device::wgmma_descriptor(tile_b(stage), Swizzle::k128, 0, 1024);
     device::wgmma_fence();
-    for (unsigned i = 0; i < 4; ++i)
-      device::wgmma_m64k16<__half, kN>(d, a + i * 2, b + i * 2, slice + i > 0);  // BUG kOtherSwizzle, kFullNotWaitedFor
+    for (unsigned i = 0; i < 4; ++i) device::wgmma_m64k16<__half, kN>(d, a + i * 2, b + i * 2, slice + i > 0);  // <- multiply
     device::wgmma_commit_group();
     if (fault == kEmptyTooEarly && lane == 7) device::mbarrier_arrive(&empty[stage]);
     device::wgmma_wait_group<0>();
@@ -387,35 +359,33 @@ TEST_CASE("a thread copies, two warpgroups multiply, in a ring") {
 }
 
 TEST_CASE("what goes wrong in a ring of copies and wgmma is reported") {
-  struct Wrong {
-    Fault fault;
-    interpreter::Check check;
-    std::string label, says;
-    std::optional<interpreter::Check> or_check = {};
-  };
   using enum interpreter::Check;
-  for (const Wrong& wrong : {
-           // The copy is under way, or has not begun.
-           Wrong{kFullNotWaitedFor, kRacecheck, "kFullNotWaitedFor", "", kInitcheck},
-           {kOtherSwizzle, kMemcheck, "kOtherSwizzle", "with a swizzle of 128 bytes, but the copy at"},
-           {kEmptyTooEarly, kRacecheck, "kEmptyTooEarly", ""},
-           {kTooManyRegisters, kSynccheck, "kTooManyRegisters", "for 240 registers a thread: it has 168"},
-           {kIncBelow, kSynccheck, "kIncBelow", "setmaxnreg.inc to 128 registers, where the thread has 168"},
-       }) {
-    CAPTURE(wrong.fault);
-    in_all_orders([&] {
-      std::optional<interpreter::Diagnosis> found;
-      try {
-        run_ring(Problem(5), wrong.fault);
-      } catch (const interpreter::KernelError& error) {
-        found = error.diagnosis;
-      }
-      REQUIRE_MESSAGE(found.has_value(), "nothing was reported");
-      CAPTURE(found->text());
-      if (found->check != wrong.or_check) CHECK(std::string(name(found->check)) == name(wrong.check));
-      CHECK(found->what.find(wrong.says) != std::string::npos);
-      const std::vector<int> lines = lines_labelled(wrong.label);
-      CHECK(std::count(lines.begin(), lines.end(), found->line) == 1);
-    });
-  }
+  const std::string shared = "dynamic shared memory";
+  const auto caught = [problem = Problem(5)](Fault fault, const labelled::Bug& bug) {
+    CAPTURE(fault);
+    labelled::must_be_caught(
+        bug, [&] { return !run_ring(problem, fault).empty(); }, __FILE__);
+  };
+  // The copy is under way, or has not begun.
+  caught(kFullNotWaitedFor, {.kernel = "ring",
+                             .check = kRacecheck,
+                             .variable = shared,
+                             .at = {"multiply"},
+                             .or_check = kInitcheck,
+                             .or_at = {"multiply"}});
+  caught(kOtherSwizzle, {.kernel = "ring",
+                         .check = kMemcheck,
+                         .variable = shared,
+                         .says = {"with a swizzle of 128 bytes, but the copy at"},
+                         .at = {"multiply"}});
+  caught(kEmptyTooEarly, {.kernel = "ring", .check = kRacecheck, .variable = shared, .at = {"copy"}});
+  caught(kTooManyRegisters, {.kernel = "ring",
+                             .check = kSynccheck,
+                             .variable = "full",
+                             .says = {"for 240 registers a thread: it has 168"},
+                             .at = {"more", "wait"}});
+  caught(kIncBelow, {.kernel = "ring",
+                     .check = kSynccheck,
+                     .says = {"setmaxnreg.inc to 128 registers, where the thread has 168"},
+                     .at = {"fewer"}});
 }
