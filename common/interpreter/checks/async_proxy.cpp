@@ -16,6 +16,10 @@ void AsyncProxy::begin(unsigned threads) {
   landings_.clear();
 }
 
+void AsyncProxy::fail(const Instruction& by, Check check, const void* p, const std::string& what, const std::string& expected) {
+  block_.reporter.fail(check, what, expected, &by.fiber, user_location(by.pc), block_.reporter.variable_at(p));
+}
+
 // -------------------------------------------------------------------------------------------------------------- fences
 void AsyncProxy::fence(const Fiber& fiber) {
   const std::uint32_t time = block_.clock.time();
@@ -50,12 +54,11 @@ AsyncProxy::Unfenced AsyncProxy::find_unfenced(const Fiber& reader, std::uintptr
 
 void AsyncProxy::report_unfenced(const Unfenced& unfenced, const Instruction& by, const char* then) {
   const void* const p = reinterpret_cast<const void*>(unfenced.address);
-  block_.reporter.fail(Check::kRacecheck,
-                       "race on " + block_.reporter.describe(p) + ": written by " +
-                           block_.reporter.name_of(unfenced.write.thread, block_.clock) + " at " + at_line(unfenced.write.pc) +
-                           ", then " + then + " by " + by.name + " through the async proxy, with no fence.proxy.async between",
-                       "fence.proxy.async by the threads that wrote, then a barrier, then the instruction", &by.fiber,
-                       user_location(by.pc), block_.reporter.variable_at(p));
+  fail(by, Check::kRacecheck, p,
+       "race on " + block_.reporter.describe(p) + ": written by " + block_.reporter.name_of(unfenced.write.thread, block_.clock) +
+           " at " + at_line(unfenced.write.pc) + ", then " + then + " by " + by.name +
+           " through the async proxy, with no fence.proxy.async between",
+       "fence.proxy.async by the threads that wrote, then a barrier, then the instruction");
 }
 
 // ------------------------------------------------------------------------------------------------------------ reports
@@ -130,7 +133,7 @@ void AsyncProxy::report_issue(const Race& race, const Instruction& by, bool writ
         "readers arrive at an mbarrier, or a barrier, when they have read, and the thread that issues the copy has waited there";
   else
     expected = "a barrier between the two";
-  block_.reporter.fail(Check::kRacecheck, what, expected, &by.fiber, user_location(by.pc), block_.reporter.variable_at(p));
+  fail(by, Check::kRacecheck, p, what, expected);
 }
 
 std::string AsyncProxy::at_line(std::uint32_t pc) { return at(user_location(pc & ~kPcFlags)); }
@@ -139,8 +142,7 @@ std::string AsyncProxy::at_line(std::uint32_t pc) { return at(user_location(pc &
 void AsyncProxy::require_shared(const Instruction& by, std::uintptr_t address, unsigned bytes, unsigned alignment) {
   const void* const p = reinterpret_cast<const void*>(address);
   const auto refuse = [&](const std::string& what, const std::string& expected) {
-    block_.reporter.fail(Check::kMemcheck, std::string(by.name) + " at " + block_.reporter.describe(p) + what, expected, &by.fiber,
-                         user_location(by.pc), block_.reporter.variable_at(p));
+    fail(by, Check::kMemcheck, p, std::string(by.name) + " at " + block_.reporter.describe(p) + what, expected);
   };
   const SharedMemory& shared = block_.shared;
   if (!shared.contains(address)) refuse(", which is not shared memory", "the address is one of shared memory");
@@ -176,11 +178,10 @@ std::uint64_t AsyncProxy::begin_read(const Instruction& by, std::uintptr_t addre
     SharedMemory::Part& part = block_.shared.part_of(address);
     for (unsigned done = 0; done < bytes; done += 16)
       if (!part.initialised.all(address + done - part.begin, std::min(16u, bytes - done)))
-        block_.reporter.fail(Check::kInitcheck,
-                             std::string(by.name) + " reads " + block_.reporter.describe(static_cast<const char*>(p) + done) +
-                                 ", of which not all 16 bytes have been written",
-                             "what it reads has been written before", &by.fiber, user_location(by.pc),
-                             block_.reporter.variable_at(p));
+        fail(by, Check::kInitcheck, p,
+             std::string(by.name) + " reads " + block_.reporter.describe(static_cast<const char*>(p) + done) +
+                 ", of which not all 16 bytes have been written",
+             "what it reads has been written before");
   }
   return options.racecheck ? version_of(block_.shadows.of_shared(address), address, bytes) : 0;
 }
@@ -191,9 +192,8 @@ void AsyncProxy::report_overwritten(const Instruction& by, ShadowedRange& range,
   std::string what = "race on " + block_.reporter.describe(p) + ": what " + by.name + " reads was written while that was under way";
   if (write.thread)
     what += ", by " + block_.reporter.name_of(write.thread, block_.clock) + " at " + at_line(write.pc) + ", before the wait for it";
-  block_.reporter.fail(Check::kRacecheck, what,
-                       "what it reads stays as it is until the thread has waited for it, and a barrier tells the others", &by.fiber,
-                       user_location(by.pc), block_.reporter.variable_at(p));
+  fail(by, Check::kRacecheck, p, what,
+       "what it reads stays as it is until the thread has waited for it, and a barrier tells the others");
 }
 
 void AsyncProxy::end_read(const Instruction& by, std::uintptr_t address, unsigned bytes, std::uint64_t version) {
@@ -234,11 +234,10 @@ void AsyncProxy::require_swizzle(const Instruction& by, std::uintptr_t address, 
   if (!(write.thread & kEngine) || launch_of(write.thread) != block_.clock.launch()) return;
   const auto pattern = [](unsigned bytes) { return bytes ? "a swizzle of " + std::to_string(bytes) + " bytes" : "no swizzle"; };
   const void* const p = reinterpret_cast<const void*>(address);
-  block_.reporter.fail(Check::kMemcheck,
-                       std::string(by.name) + " reads " + block_.reporter.describe(p) + " with " + pattern(swizzle_bytes) +
-                           ", but the copy at " + at_line(write.pc) + " put it there with " + pattern(found->second),
-                       "tensor map and matrix descriptor say the same swizzle", &by.fiber, user_location(by.pc),
-                       block_.reporter.variable_at(p));
+  fail(by, Check::kMemcheck, p,
+       std::string(by.name) + " reads " + block_.reporter.describe(p) + " with " + pattern(swizzle_bytes) + ", but the copy at " +
+           at_line(write.pc) + " put it there with " + pattern(found->second),
+       "tensor map and matrix descriptor say the same swizzle");
 }
 
 // ------------------------------------------------------------------------------------------------------- global memory
@@ -264,11 +263,9 @@ void AsyncProxy::require_global(const Instruction& by, const char* direction, st
     size = std::min(bytes - done, static_cast<unsigned>(16 - here % 16));
     if (memory.contains(here) && memory.valid(here - reinterpret_cast<std::uintptr_t>(memory.base()), size)) continue;
     const void* const p = reinterpret_cast<const void*>(here);
-    block_.reporter.fail(Check::kMemcheck,
-                         std::string(by.name) + " " + direction + " " + block_.reporter.describe(p) + ": out of bounds",
-                         std::strstr(by.name, "tensor") ? "the tensor that the map describes lies in one allocation"
-                                                        : "all that is copied lies in one allocation",
-                         &by.fiber, user_location(by.pc), block_.reporter.variable_at(p));
+    fail(by, Check::kMemcheck, p, std::string(by.name) + " " + direction + " " + block_.reporter.describe(p) + ": out of bounds",
+         std::strstr(by.name, "tensor") ? "the tensor that the map describes lies in one allocation"
+                                        : "all that is copied lies in one allocation");
   }
 }
 
@@ -283,9 +280,8 @@ std::uint64_t AsyncProxy::begin_global_read(const Instruction& by, std::uintptr_
       const std::size_t offset = here - reinterpret_cast<std::uintptr_t>(memory.base());
       if (memory.granule_initialised(offset) || memory.initialised(offset, size)) continue;
       const void* const p = reinterpret_cast<const void*>(here);
-      block_.reporter.fail(
-          Check::kInitcheck, std::string(by.name) + " reads " + block_.reporter.describe(p) + ", which nobody wrote",
-          "what it reads has been written before", &by.fiber, user_location(by.pc), block_.reporter.variable_at(p));
+      fail(by, Check::kInitcheck, p, std::string(by.name) + " reads " + block_.reporter.describe(p) + ", which nobody wrote",
+           "what it reads has been written before");
     }
   }
   std::uint64_t version = 0;
@@ -303,14 +299,12 @@ std::uint64_t AsyncProxy::begin_global_read(const Instruction& by, std::uintptr_
       if (race.earlier.thread) report_issue(race, by, false, false);
       if (!write.thread) return;
       const void* const p = reinterpret_cast<const void*>(here);
-      block_.reporter.fail(
-          Check::kRacecheck,
-          "race on " + block_.reporter.describe(p) + ": written by " + block_.reporter.name_of(write.thread, block_.clock) +
-              " at " + at_line(write.pc) + " in this launch, then read by " + by.name +
-              " through the async proxy, with no fence.proxy.async for global memory between",
-          "another launch between the two, or a bulk store instead of plain ones: the fence of this file is for shared "
-          "memory alone",
-          &by.fiber, user_location(by.pc), block_.reporter.variable_at(p));
+      fail(by, Check::kRacecheck, p,
+           "race on " + block_.reporter.describe(p) + ": written by " + block_.reporter.name_of(write.thread, block_.clock) +
+               " at " + at_line(write.pc) + " in this launch, then read by " + by.name +
+               " through the async proxy, with no fence.proxy.async for global memory between",
+           "another launch between the two, or a bulk store instead of plain ones: the fence of this file is for shared "
+           "memory alone");
     });
   return version;
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/interpreter/checks/happens_before.h"
+#include "common/interpreter/interpreter.h"
 #include "common/interpreter/schedule/fiber.h"
 
 namespace interpreter {
@@ -31,6 +32,9 @@ class AsyncProxy {
     const char* name;
     Pc pc;
   };
+
+  /// Reports what is wrong with the instruction at `p`.
+  [[noreturn]] void fail(const Instruction& by, Check check, const void* p, const std::string& what, const std::string& expected);
 
   /// fence.proxy.async. The thread's log has been looked at.
   void fence(const Fiber& fiber);

@@ -105,11 +105,10 @@ Box BulkCopies::box_of(const AsyncProxy::Instruction& by, std::uintptr_t shared,
 Box BulkCopies::range_of(const AsyncProxy::Instruction& by, std::uintptr_t shared, std::uintptr_t global, unsigned bytes) {
   const void* const p = reinterpret_cast<const void*>(global);
   if (bytes % 16 || global % 16)
-    block_.reporter.fail(Check::kMemcheck,
-                         std::string(by.name) + " of " + std::to_string(bytes) + " bytes, global side " +
-                             block_.reporter.describe(p) + ", misaligned",
-                         "the number of bytes and both addresses are multiples of 16", &by.fiber, user_location(by.pc),
-                         block_.reporter.variable_at(p));
+    block_.async_proxy.fail(by, Check::kMemcheck, p,
+                            std::string(by.name) + " of " + std::to_string(bytes) + " bytes, global side " +
+                                block_.reporter.describe(p) + ", misaligned",
+                            "the number of bytes and both addresses are multiples of 16");
   block_.async_proxy.require_shared(by, shared, bytes, 16);
   return {shared, bytes, 0, {{global, 0, bytes}}};
 }

@@ -30,8 +30,7 @@ void Mbarriers::begin(unsigned) {
 void Mbarriers::fail(const AsyncProxy::Instruction& by, std::uintptr_t address, const std::string& what,
                      const std::string& expected) {
   const void* const p = reinterpret_cast<const void*>(address);
-  block_.reporter.fail(Check::kSynccheck, std::string(by.name) + " on " + block_.reporter.describe(p) + what, expected, &by.fiber,
-                       user_location(by.pc), block_.reporter.variable_at(p));
+  block_.async_proxy.fail(by, Check::kSynccheck, p, std::string(by.name) + " on " + block_.reporter.describe(p) + what, expected);
 }
 
 // ----------------------------------------------------------------------------------------------------------- init, inval
@@ -97,11 +96,11 @@ Mbarriers::Mbarrier& Mbarriers::require(const AsyncProxy::Instruction& by, std::
   const Stamp& init = found->second.initialised;
   if (block_.work().options().racecheck && !block_.clock.knows(by.fiber.linear, init)) {
     const void* const p = reinterpret_cast<const void*>(address);
-    block_.reporter.fail(
-        Check::kRacecheck,
-        "race on " + block_.reporter.describe(p) + ": initialised by " + block_.reporter.name_of(init.thread, block_.clock) +
-            " at " + at(user_location(init.pc)) + ", then used by " + by.name + " of this thread, with no order between them",
-        "__syncthreads() between mbarrier.init and the first use", &by.fiber, user_location(by.pc), block_.reporter.variable_at(p));
+    block_.async_proxy.fail(by, Check::kRacecheck, p,
+                            "race on " + block_.reporter.describe(p) + ": initialised by " +
+                                block_.reporter.name_of(init.thread, block_.clock) + " at " + at(user_location(init.pc)) +
+                                ", then used by " + by.name + " of this thread, with no order between them",
+                            "__syncthreads() between mbarrier.init and the first use");
   }
   return found->second;
 }
@@ -144,13 +143,12 @@ void Mbarriers::add_copy(const AsyncProxy::Instruction& by, std::uintptr_t addre
   Mbarrier& barrier = require(by, address);
   if (block_.work().options().racecheck && !block_.async_proxy.fenced(by.fiber.linear, barrier.initialised)) {
     const void* const p = reinterpret_cast<const void*>(address);
-    block_.reporter.fail(Check::kRacecheck,
-                         "race on " + block_.reporter.describe(p) + ": initialised by " +
-                             block_.reporter.name_of(barrier.initialised.thread, block_.clock) + " at " +
-                             at(user_location(barrier.initialised.pc)) + ", then used by " + by.name +
-                             " through the async proxy, with no fence.mbarrier_init between",
-                         "fence.mbarrier_init by the thread that initialises, then __syncthreads()", &by.fiber,
-                         user_location(by.pc), block_.reporter.variable_at(p));
+    block_.async_proxy.fail(by, Check::kRacecheck, p,
+                            "race on " + block_.reporter.describe(p) + ": initialised by " +
+                                block_.reporter.name_of(barrier.initialised.thread, block_.clock) + " at " +
+                                at(user_location(barrier.initialised.pc)) + ", then used by " + by.name +
+                                " through the async proxy, with no fence.mbarrier_init between",
+                            "fence.mbarrier_init by the thread that initialises, then __syncthreads()");
   }
   note_access(by, address, true, true);
   barrier.copies.push_back({bytes, by.pc, by.fiber.linear, std::move(land)});
