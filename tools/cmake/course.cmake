@@ -2,10 +2,16 @@
 #
 #   course_library(NAME SOURCES...)   host code, never instrumented
 #   course_kernels(TARGET)            TARGET's sources hold kernels: nvcc compiles them, or g++/clang with the interpreter's hooks
+#   course_hopper_kernels(TARGET)     the same, of kernels with instructions of Hopper alone: nvcc compiles them for no other GPU
 #   course_test(NAME SOURCES...)      a doctest program
 #   course_kernel_test(NAME SOURCES...)  one whose sources hold kernels
-#   course_step(NAME [TUNED])         a step: steps/NAME -> library step_NAME, program bin/NAME; TUNED: its tiles are candidates
+#   course_step(NAME [TUNED] NEEDS CAPABILITY ["WHAT FOR"])
+#                                     a step: steps/NAME -> library step_NAME, program bin/NAME; TUNED: its tiles are candidates
 #   course_peer(NAME FOLDER)          somebody else's kernels behind a step's contract: FOLDER -> program bin/NAME, on demand only
+#   course_architectures(RESULT CAPABILITY [ARCHITECTURE...])  those of the build's, or of these, that have CAPABILITY
+#
+# CAPABILITY is what a GPU must have: 80 is compute capability 8.0 or higher, 90a is 9.0 and no other. tools/command/machine/needs.py
+# reads these calls too, so each stands in a line by itself.
 
 # ------------------------------------------------------------------------------------------------------------ toolchains
 if(COURSE_GPU)
@@ -22,6 +28,11 @@ if(COURSE_GPU)
     list(TRANSFORM capabilities REPLACE "^90$" "90a")
     list(TRANSFORM capabilities APPEND "-real" OUTPUT_VARIABLE CMAKE_CUDA_ARCHITECTURES)
   endif()
+  foreach(architecture IN LISTS CMAKE_CUDA_ARCHITECTURES COURSE_TUNED_ARCHITECTURES)
+    if(NOT architecture MATCHES "^[0-9]+[af]?(-real|-virtual)?$")  # which steps "all" can run is not known here
+      message(FATAL_ERROR "'${architecture}' is no architecture: name some, for example 80-real;90a-real")
+    endif()
+  endforeach()
   # sm_86 and sm_89 have nothing that the course uses and sm_80 lacks: nvcc's front end, half of the time, works once for all of them.
   set(course_like_sm_80)
   if("80-real" IN_LIST CMAKE_CUDA_ARCHITECTURES)
@@ -107,6 +118,25 @@ endif()
 add_library(interpreter_hooks INTERFACE)
 target_compile_options(interpreter_hooks INTERFACE ${interpreter_hooks})
 
+function(course_architectures result capability)
+  set(architectures ${ARGN})
+  if(NOT architectures)
+    set(architectures ${CMAKE_CUDA_ARCHITECTURES})
+  endif()
+  set(able)
+  foreach(architecture IN LISTS architectures)
+    string(REGEX MATCH "^[0-9]+" number "${architecture}")
+    if(capability MATCHES "a$")
+      if(architecture MATCHES "^${capability}(-|$)")
+        list(APPEND able ${architecture})
+      endif()
+    elseif(number GREATER_EQUAL capability)
+      list(APPEND able ${architecture})
+    endif()
+  endforeach()
+  set(${result} "${able}" PARENT_SCOPE)
+endfunction()
+
 function(course_library name)
   add_library(${name} STATIC ${ARGN})
   target_link_libraries(${name} PUBLIC course_warnings course_cuda_headers)
@@ -117,7 +147,7 @@ function(course_kernels target)
     get_target_property(sources ${target} SOURCES)
     set_source_files_properties(${sources} PROPERTIES LANGUAGE CUDA)
     target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:--expt-relaxed-constexpr -lineinfo>"
-      "$<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<NOT:$<BOOL:$<TARGET_PROPERTY:COURSE_TUNED>>>>:${course_like_sm_80}>")
+      "$<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<NOT:$<BOOL:$<TARGET_PROPERTY:COURSE_TUNED>>>,$<IN_LIST:80-real,$<TARGET_PROPERTY:CUDA_ARCHITECTURES>>>:${course_like_sm_80}>")
     target_link_libraries(${target} PUBLIC course_warnings course_cuda_headers)
   else()
     # The hooks concern this target's own sources alone, not those of whoever links it.
@@ -127,6 +157,12 @@ function(course_kernels target)
         "SHELL:-include \"${CMAKE_SOURCE_DIR}/common/interpreter/language/throwing_copies.h\"")
     endif()
   endif()
+endfunction()
+
+# COURSE_TUNED: not for those that are like sm_80 either.
+function(course_hopper_kernels target)
+  course_kernels(${target})
+  set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES 90a-real COURSE_TUNED ON)
 endfunction()
 
 if(NOT TARGET doctest_main)
@@ -175,9 +211,6 @@ function(course_tuned_step name folder)
   endforeach()
   # What is compiled for sm_80 runs on sm_86 and sm_89 too: with so many kernels, once must do.
   set_target_properties(step_${name} PROPERTIES COURSE_TUNED ON)
-  if(COURSE_GPU AND COURSE_TUNED_ARCHITECTURES)
-    set_target_properties(step_${name} PROPERTIES CUDA_ARCHITECTURES "${COURSE_TUNED_ARCHITECTURES}")
-  endif()
 endfunction()
 
 # FOLDER's gemm.cuh as the library TARGET, of the entry that all steps share. DEFINITIONS...: see entry.inl.
@@ -188,12 +221,42 @@ function(course_step_library target name)
   target_link_libraries(${target} PUBLIC harness PRIVATE $<BUILD_INTERFACE:edited_kernels>)
 endfunction()
 
-# FOLDER's gemm.cuh as the library step_NAME and the program NAME. On the interpreter, also as short programs, one for each type, on
-# demand only: NAME_first_f16 has NAME's first tile alone, so it is built soon after an edit of gemm.cuh.
-function(course_program name folder)
-  set(entry ${CMAKE_BINARY_DIR}/steps/${name}/entry.cpp)
+# A step that no GPU of this build can run: its program says so.
+function(course_unavailable_program name)
+  set(entry ${CMAKE_BINARY_DIR}/steps/${name}/unavailable.cpp)
+  configure_file(${CMAKE_SOURCE_DIR}/common/harness/program/unavailable.cpp.in ${entry} @ONLY)
+  course_library(step_${name} ${entry})
+  target_link_libraries(step_${name} PUBLIC harness)
+  add_executable(${name} $<TARGET_OBJECTS:step_program>)
+  target_link_libraries(${name} PRIVATE step_${name} step_main)
+endfunction()
+
+# FOLDER's gemm.cuh as the library step_NAME and the program NAME, for those of the ARCHITECTURES... whose GPUs have what it NEEDS. On
+# the interpreter, also as short programs, one for each type, on demand only: NAME_first_f16 has NAME's first tile alone, so it is built
+# soon after an edit of gemm.cuh. COMPILED: whether any architecture was left, and which in ARCHITECTURES.
+function(course_program name folder needs)
+  cmake_parse_arguments(PARSE_ARGV 3 of "" "" "ARCHITECTURES")
+  list(LENGTH needs words)
+  list(GET needs 0 COURSE_STEP_NEEDS)
+  set(COURSE_STEP_NEEDS_WHAT "")
+  if(words GREATER 1)
+    list(GET needs 1 COURSE_STEP_NEEDS_WHAT)
+  endif()
   set(COURSE_STEP ${name})
   set(COURSE_STEP_FOLDER ${folder})
+  set(architectures)
+  if(COURSE_GPU)
+    course_architectures(architectures ${COURSE_STEP_NEEDS} ${of_ARCHITECTURES})
+    if(NOT architectures)
+      course_unavailable_program(${name})
+      set(COMPILED OFF PARENT_SCOPE)
+      return()
+    endif()
+  endif()
+  set(COMPILED ON PARENT_SCOPE)
+  set(ARCHITECTURES ${architectures} PARENT_SCOPE)
+  list(JOIN architectures " " COURSE_STEP_ARCHITECTURES)
+  set(entry ${CMAKE_BINARY_DIR}/steps/${name}/entry.cpp)
   configure_file(${CMAKE_SOURCE_DIR}/common/harness/program/entry.cpp.in ${entry} @ONLY)
   if(NOT COURSE_GPU AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     # It keeps small arrays in memory that otherwise are registers: 02 would take half as long again.
@@ -203,6 +266,7 @@ function(course_program name folder)
   add_executable(${name} $<TARGET_OBJECTS:step_program>)
   target_link_libraries(${name} PRIVATE step_${name} step_main)
   if(COURSE_GPU)
+    set_target_properties(step_${name} PROPERTIES CUDA_ARCHITECTURES "${architectures}")
     return()
   endif()
   foreach(type f32=float f16=__half bf16=__nv_bfloat16)
@@ -218,25 +282,40 @@ function(course_program name folder)
 endfunction()
 
 function(course_step name)
-  cmake_parse_arguments(PARSE_ARGV 1 step "TUNED" "" "")
-  course_program(${name} steps/${name})
+  cmake_parse_arguments(PARSE_ARGV 1 step "TUNED" "" "NEEDS")
+  if(NOT step_NEEDS)
+    message(FATAL_ERROR "course_step(${name}): which compute capability does it need? For example NEEDS 80")
+  endif()
+  set(architectures)
   if(step_TUNED)
+    set(architectures ${COURSE_TUNED_ARCHITECTURES})
+  endif()
+  course_program(${name} steps/${name} "${step_NEEDS}" ARCHITECTURES ${architectures})
+  if(COMPILED AND step_TUNED)
     course_tuned_step(${name} steps/${name})
   endif()
-  set(test ${CMAKE_SOURCE_DIR}/steps/${name}/test.cpp)
-  course_test(test_${name} ${test})
-  if(COURSE_GPU)  # it may include the step's gemm.cuh
-    set_source_files_properties(${test} PROPERTIES LANGUAGE CUDA)
+  # Where the GPU at hand cannot run the step, or the build has no GPU that can, the test says so and is skipped.
+  add_executable(test_${name})
+  target_link_libraries(test_${name} PRIVATE course_warnings step_${name} step_test_main conformance edited_kernels)
+  if(COMPILED)
+    set(test ${CMAKE_SOURCE_DIR}/steps/${name}/test.cpp)
+    target_sources(test_${name} PRIVATE ${test})
+    if(COURSE_GPU)  # it may include the step's gemm.cuh
+      set_source_files_properties(${test} PROPERTIES LANGUAGE CUDA)
+      set_target_properties(test_${name} PROPERTIES CUDA_ARCHITECTURES "${ARCHITECTURES}")
+    endif()
   endif()
-  target_link_libraries(test_${name} PRIVATE step_${name} conformance edited_kernels)
+  add_test(NAME test_${name} COMMAND test_${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   # Minutes where others take seconds: ctest begins with them, so that at the end no core waits.
-  set_tests_properties(test_${name} PROPERTIES COST 100)
+  set_tests_properties(test_${name} PROPERTIES COST 100 SKIP_RETURN_CODE 77)
 endfunction()
 
 # A peer takes long to compile and is no part of the course: only who asks for its target gets it. Its headers are somebody else's,
 # so it has no conformance test; its program verifies what it measures. SOURCES: as of course_tuned_step.
 function(course_peer name folder)
-  course_program(${name} ${folder})
-  course_tuned_step(${name} ${folder} ${ARGN})
+  course_program(${name} ${folder} 80 ARCHITECTURES ${COURSE_TUNED_ARCHITECTURES})
+  if(COMPILED)
+    course_tuned_step(${name} ${folder} ${ARGN})
+  endif()
   set_target_properties(step_${name} ${name} PROPERTIES EXCLUDE_FROM_ALL ON)
 endfunction()

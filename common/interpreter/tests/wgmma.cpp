@@ -11,8 +11,11 @@
 #include <vector>
 
 #include "common/device/bulk_copy.cuh"
-#include "common/interpreter/tests/labelled.h"
 #include "common/interpreter/tests/orders.h"
+#include "common/interpreter/tests/wgmma_layouts.h"
+#ifndef __CUDACC__
+#include "common/interpreter/tests/labelled.h"
+#endif
 
 using device::Buffer;
 using device::launch;
@@ -20,39 +23,12 @@ using device::Major;
 using device::Mbarrier;
 using device::Swizzle;
 using device::TensorMap;
+using wgmma_layouts::descriptor, wgmma_layouts::place;
+using wgmma_layouts::kM, wgmma_layouts::kK;
 
 namespace {
 
 // -------------------------------------------------------------------------------------------------------------- layouts
-constexpr int kM = 64, kK = 64;
-
-// Where element (row, k) of a matrix of `rows` rows and kK columns lies, in elements; row is m or n. As
-// wgmma_descriptor() says it, in words of its own: patterns of 8 rows, those along k side by side.
-template <Swizzle kSwizzle, Major kMajor>
-__device__ int place(int row, int k, int rows) {
-  constexpr int kWidth = kSwizzle == Swizzle::kNone ? 8 : static_cast<int>(kSwizzle) / 2;
-  const int outer = kMajor == Major::kK ? row : k, inner = kMajor == Major::kK ? k : row;  // rows of the pattern, and along them
-  const int outers = kMajor == Major::kK ? rows : kK;
-  const int pattern = inner / kWidth * (outers / 8) + outer / 8;  // number of the pattern
-  const int line = pattern * 8 + outer % 8;
-  int piece = inner % kWidth / 8;
-  constexpr int kPieces = kWidth / 8;
-  // A pattern's rows are narrower than a line of 128 bytes where the swizzle is: the lines' numbers count.
-  if (kPieces > 1) piece ^= line * kWidth / 64 % kPieces;
-  return line * kWidth + piece * 8 + inner % 8;
-}
-
-template <Swizzle kSwizzle, Major kMajor>
-__device__ uint64_t descriptor(const __half* matrix, int rows, int k) {
-  constexpr int kWidth = kSwizzle == Swizzle::kNone ? 8 : static_cast<int>(kSwizzle) / 2;
-  const uint32_t pattern = 8 * kWidth * 2;  // bytes
-  const uint32_t next_inner = pattern * (kMajor == Major::kK ? rows : kK) / 8;
-  const __half* const first = matrix + place<kSwizzle, kMajor>(0, k, rows) * (kMajor == Major::kMN || kSwizzle == Swizzle::kNone) +
-                              (kMajor == Major::kK && kSwizzle != Swizzle::kNone ? k / kWidth * (next_inner / 2) + k % kWidth : 0);
-  const bool swapped = kMajor == Major::kMN && kSwizzle == Swizzle::kNone;
-  return device::wgmma_descriptor(first, kSwizzle, swapped ? pattern : next_inner, swapped ? next_inner : pattern);
-}
-
 template <Swizzle kSwizzle, Major kMajorA, Major kMajorB, int kN>
 __global__ void multiply(const __half* a, const __half* b, float* c) {
   __half* const tile_a = device::dynamic_smem<__half>();
@@ -189,13 +165,6 @@ std::vector<float> run_two_groups(Plant plant) {
   return c.download();
 }
 
-// clang gives a thread's own variables no hooks: there, who touches accumulators too early sees NaN, or leaves them under way.
-#ifdef __clang__
-constexpr bool kSeesAccumulators = false;
-#else
-constexpr bool kSeesAccumulators = true;
-#endif
-
 }  // namespace
 
 TEST_CASE("a group is stored while the next one is multiplied") {
@@ -211,6 +180,14 @@ TEST_CASE("a group is stored while the next one is multiplied") {
       }
   });
 }
+
+#ifndef __CUDACC__
+// clang gives a thread's own variables no hooks: there, who touches accumulators too early sees NaN, or leaves them under way.
+#ifdef __clang__
+constexpr bool kSeesAccumulators = false;
+#else
+constexpr bool kSeesAccumulators = true;
+#endif
 
 TEST_CASE("what goes wrong around wgmma is reported") {
   using enum interpreter::Check;
@@ -245,6 +222,7 @@ TEST_CASE("what goes wrong around wgmma is reported") {
       CHECK(std::any_of(c.begin(), c.end(), [](float x) { return std::isnan(x); }));
     });
 }
+#endif
 
 TEST_CASE("a wrong stride shows in the result") {
   in_all_orders([] { CHECK(run_two_groups(kWrongStride) != run_two_groups(kRight)); });
@@ -258,8 +236,8 @@ enum Fault { kNone, kOtherSwizzle, kFullNotWaitedFor, kEmptyTooEarly, kTooManyRe
 constexpr int kRows = 2 * kM;
 
 // C = A Bᵀ, 128 x 64, k in slices of 64: one thread copies, two warpgroups multiply.
-__global__ void ring(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b, float* c, int slices,
-                     Fault fault) {
+__launch_bounds__(384) __global__ void ring(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
+                                            float* c, int slices, Fault fault) {
   constexpr int kStages = 2;
   __half* const tiles = device::dynamic_smem<__half>();
   __shared__ Mbarrier full[kStages], empty[kStages];
@@ -358,6 +336,7 @@ TEST_CASE("a thread copies, two warpgroups multiply, in a ring") {
   }
 }
 
+#ifndef __CUDACC__
 TEST_CASE("what goes wrong in a ring of copies and wgmma is reported") {
   using enum interpreter::Check;
   const std::string shared = "dynamic shared memory";
@@ -389,3 +368,4 @@ TEST_CASE("what goes wrong in a ring of copies and wgmma is reported") {
                      .says = {"setmaxnreg.inc to 128 registers, where the thread has 168"},
                      .at = {"fewer"}});
 }
+#endif
