@@ -11,6 +11,7 @@
 #include "common/interpreter/interpreter.h"
 #include "common/interpreter/tests/patterns.h"
 #include "common/interpreter/tests/ptx_cases.h"
+#include "common/interpreter/tests/wgmma_cases.h"
 
 TEST_CASE("each access pattern counts as it did under ncu") {
   interpreter::clear_profiles();
@@ -91,22 +92,35 @@ TEST_CASE("each instruction of the PTX wrappers counts as it did under ncu") {
   }
 }
 
-TEST_CASE("the PTX wrappers' results are those of a GPU, bit by bit") {
-  std::vector<std::string> tables;
-  for (const auto& folder : std::filesystem::directory_iterator("docs/results"))
-    if (const auto table = folder.path() / "ptx" / "results.csv"; std::filesystem::exists(table)) tables.push_back(table.string());
-  REQUIRE(!tables.empty());
-  const std::vector<ptx_cases::Result> results = ptx_cases::run();
-  for (const std::string& path : tables) {
+// Each row of results against those of the same name, in the same order, of every GPU that has the table ptx/NAME.
+void check_results(const std::string& name, const std::vector<ptx_cases::Result>& results) {
+  for (const auto& folder : std::filesystem::directory_iterator("docs/results")) {
+    const std::filesystem::path path = folder.path() / "ptx" / name;
+    if (!std::filesystem::exists(path)) continue;
     std::ifstream file(path);
     std::string row;
     std::getline(file, row);
     CHECK(row == ptx_cases::kHeader);
     for (const ptx_cases::Result& result : results) {
-      INFO(path << ": " << result.name);
+      INFO(path.string() << ": " << result.name);
       REQUIRE(std::getline(file, row));
       CHECK(ptx_cases::to_row(result) == row);
     }
     CHECK_FALSE(std::getline(file, row));
   }
+}
+
+TEST_CASE("the PTX wrappers' results are those of a GPU, bit by bit") {
+  REQUIRE(std::filesystem::exists("docs/results/h200/ptx/results.csv"));
+  check_results("results.csv", ptx_cases::run());
+}
+
+TEST_CASE("wgmma's results are the tensor core model's, and those of a GPU, bit by bit") {
+  std::vector<ptx_cases::Result> results;
+  for (wgmma_cases::Case& one : wgmma_cases::run(true)) {
+    INFO(one.result.name);
+    CHECK(one.result.words == one.model);
+    results.push_back(std::move(one.result));
+  }
+  check_results("wgmma.csv", results);
 }

@@ -148,9 +148,9 @@ Result multiply_all(bool half, int family) {
   std::vector<float> c;
   for (int number = 0; number < kMmaCases; ++number) {
     const MmaOperands operands = mma_operands(half, family, number);
-    a.insert(a.end(), &operands.a[0][0], &operands.a[0][0] + 256);
-    b.insert(b.end(), &operands.b[0][0], &operands.b[0][0] + 128);
-    c.insert(c.end(), &operands.c[0][0], &operands.c[0][0] + 128);
+    a.insert(a.end(), operands.a.begin(), operands.a.end());
+    b.insert(b.end(), operands.b.begin(), operands.b.end());
+    c.insert(c.end(), operands.c.begin(), operands.c.end());
   }
   const device::Buffer<std::uint16_t> device_a(a, "a"), device_b(b, "b");
   const device::Buffer<float> device_c(c, "c"), device_d(c.size(), "d");
@@ -237,22 +237,25 @@ Result copy_and_fill(int source_bytes) {
 
 const char* mma_family_name(int family) { return kFamilyNames[family]; }
 
-MmaOperands mma_operands(bool half, int family, int number) {
+MmaOperands mma_operands(bool half, int family, int number, int rows, int columns) {
   const Format& format = half ? kHalf : kBfloat16;
   Random random(static_cast<std::uint64_t>((half ? 1 : 0) + 2 * (family + kMmaFamilies * number)));
   const int only = random.below(16), also = random.below(16);
+  const auto factors = [&](int count) {
+    std::vector<std::uint16_t> all;
+    for (int i = 0; i < count * 16; ++i)
+      all.push_back(static_cast<std::uint16_t>(element(random, format, family, i % 16, only, also)));
+    return all;
+  };
   MmaOperands operands;
-  for (auto& row : operands.a)
-    for (int k = 0; k < 16; ++k) row[k] = static_cast<std::uint16_t>(element(random, format, family, k, only, also));
-  for (auto& column : operands.b)
-    for (int k = 0; k < 16; ++k) column[k] = static_cast<std::uint16_t>(element(random, format, family, k, only, also));
+  operands.a = factors(rows), operands.b = factors(columns);
+  std::vector<std::uint16_t>&a = operands.a, &b = operands.b;
   if (family == kCancellation)  // products in pairs that all but cancel
     for (int k = 0; k < 16; k += 2) {
-      for (auto& row : operands.a) row[k + 1] = static_cast<std::uint16_t>(row[k] ^ (random.one_in(3) ? 1 : 0));
-      for (auto& column : operands.b) column[k + 1] = static_cast<std::uint16_t>(column[k] ^ 0x8000);
+      for (std::size_t i = k; i < a.size(); i += 16) a[i + 1] = static_cast<std::uint16_t>(a[i] ^ (random.one_in(3) ? 1 : 0));
+      for (std::size_t i = k; i < b.size(); i += 16) b[i + 1] = static_cast<std::uint16_t>(b[i] ^ 0x8000);
     }
-  for (auto& row : operands.c)
-    for (float& x : row) x = std::bit_cast<float>(accumulator(random, format, family));
+  for (int i = 0; i < rows * columns; ++i) operands.c.push_back(std::bit_cast<float>(accumulator(random, format, family)));
   return operands;
 }
 

@@ -23,14 +23,15 @@ std::vector<Result> run();
 std::string to_row(const Result& result);
 inline constexpr const char* kHeader = "case,words,hash,first words";
 
-/// Operands of mma_m16n8k16 for a whole warp: a row by row, b column by column, c row by row.
+/// Operands of a multiplication with k = 16: a row by row, b column by column, c row by row; a and b are bits of __half or
+/// __nv_bfloat16.
 struct MmaOperands {
-  std::uint16_t a[16][16], b[8][16];
-  float c[16][8];
+  std::vector<std::uint16_t> a, b;
+  std::vector<float> c;
 };
 constexpr int kMmaFamilies = 12;
 const char* mma_family_name(int family);
-/// Random operands, the same on every machine. @param half of __half, else of __nv_bfloat16
-MmaOperands mma_operands(bool half, int family, int number);
+/// Random operands of rows x columns, the same on every machine. @param half of __half, else of __nv_bfloat16
+MmaOperands mma_operands(bool half, int family, int number, int rows = 16, int columns = 8);
 
 }  // namespace ptx_cases
