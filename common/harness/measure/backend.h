@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "common/harness/program/arguments.h"
+#include "common/harness/program/availability.h"
 #include "common/harness/program/step.h"
 #include "common/harness/results/results.h"
 #include "common/harness/tuning/tuning.h"
@@ -20,6 +21,9 @@ constexpr bool kCanTime = false;
 
 /// Applies the options that concern the backend. @throws BadInput for those that it cannot follow.
 void prepare(const Arguments& arguments);
+
+/// Whether the step can run here.
+Availability availability(const Step& step);
 
 /// Where this program runs; on the interpreter with the GPU that it models.
 Machine this_machine();

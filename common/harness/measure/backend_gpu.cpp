@@ -250,6 +250,13 @@ double noise(const Sample& s) { return (s.q80 - s.q20) / 2 / s.median; }
 
 }  // namespace
 
+Availability availability(const Step& step) {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) return {};  // prepare() says so
+  const cudaDeviceProp p = properties();
+  return availability(step, p.name, 10 * p.major + p.minor);
+}
+
 void prepare(const Arguments& arguments) {
   if (arguments.once && !arguments.json.empty())
     throw BadInput("--once measures nothing that --json could hold; leave one of them out");

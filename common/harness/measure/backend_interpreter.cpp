@@ -82,6 +82,8 @@ void prepare(const Arguments& arguments) {
   if (isatty(STDERR_FILENO)) interpreter::options().progress = show_progress;
 }
 
+Availability availability(const Step&) { return {}; }
+
 Machine this_machine() {
   Machine m = this_host();
   const interpreter::Gpu& gpu = modelled_gpu();

@@ -32,8 +32,15 @@ __global__ __launch_bounds__(kThreads) void fma_rate(float factor, float* out) {
 constexpr int kFragmentsM = 2, kFragmentsN = 4, kMmaRounds = 2048;
 constexpr double kFlopsPerProduct = 2.0 * 16 * 16 * 16;
 
+// bf16 from compute capability 8.0 on; before, there is nothing to compile, and nobody launches it.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr bool kHasBf16 = false;
+#else
+constexpr bool kHasBf16 = true;
+#endif
+
 template <class T>
-__global__ __launch_bounds__(kThreads) void mma_rate(const T* random, float* out) {
+__device__ void multiply_fragments(const T* random, float* out) {
   namespace wmma = nvcuda::wmma;
   wmma::fragment<wmma::matrix_a, 16, 16, 16, T, wmma::row_major> a[kFragmentsM];
   wmma::fragment<wmma::matrix_b, 16, 16, 16, T, wmma::col_major> b[kFragmentsN];
@@ -54,18 +61,24 @@ __global__ __launch_bounds__(kThreads) void mma_rate(const T* random, float* out
   if (sum == 1) *out = sum;
 }
 
+template <class T>
+__global__ __launch_bounds__(kThreads) void mma_rate(const T* random, float* out) {
+  if constexpr (kHasBf16 || std::is_same_v<T, __half>) multiply_fragments(random, out);
+}
+
 double median_seconds(const std::function<void()>& launch) {
   TimingPlan plan;
   plan.max_rounds = 21, plan.seconds = 0.1;
   return time_in_rounds({{[&](int) { launch(); }}}, plan).sample(0).median;
 }
 
-int multiprocessors() {
-  int count = 0, gpu = 0;
+int attribute(cudaDeviceAttr which) {
+  int value = 0, gpu = 0;
   DEVICE_CHECK(cudaGetDevice(&gpu));
-  DEVICE_CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, gpu));
-  return count;
+  DEVICE_CHECK(cudaDeviceGetAttribute(&value, which, gpu));
+  return value;
 }
+int multiprocessors() { return attribute(cudaDevAttrMultiProcessorCount); }
 
 template <class T>
 double mma_flops() {
@@ -101,7 +114,10 @@ double copy_bytes_per_second() {
 }  // namespace
 
 Ceilings measure_ceilings() {
-  return {"measured", copy_bytes_per_second(), fma_flops(), mma_flops<__half>(), mma_flops<__nv_bfloat16>()};
+  const double fma = fma_flops();
+  // Where the tensor cores know no bf16, CUDA cores multiply what was converted to float.
+  const double bf16 = attribute(cudaDevAttrComputeCapabilityMajor) >= 8 ? mma_flops<__nv_bfloat16>() : fma;
+  return {"measured", copy_bytes_per_second(), fma, mma_flops<__half>(), bf16};
 }
 
 }  // namespace harness

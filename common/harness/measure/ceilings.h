@@ -7,7 +7,7 @@
 namespace harness {
 
 /// Copy bandwidth, multiply-adds of the CUDA cores, and of the tensor cores through mma.sync m16n8k16 on random operands: medians,
-/// in about a second.
+/// in about a second. Tensor cores before compute capability 8.0 know no bf16: there it is the rate of the CUDA cores.
 Ceilings measure_ceilings();
 
 }  // namespace harness

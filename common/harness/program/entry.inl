@@ -3,6 +3,7 @@
 //
 // COURSE_FIRST_OF makes a short program, which compiles in a fraction of the time: the step's first tile alone, for that element
 // type, with what the step is about as epilogue. Whoever edits a kernel and runs it waits for that, and for no more.
+#include <sstream>
 #include <type_traits>
 
 #include "common/harness/program/step.h"
@@ -157,6 +158,9 @@ void add_inputs(Step& step, gemm::TypeList<Inputs...>) {
 const Step& this_step() {
   static const Step step = [] {
     Step s{COURSE_STEP_NAME, {}};
+    s.needs = {COURSE_STEP_NEEDS};
+    std::istringstream architectures(COURSE_STEP_ARCHITECTURES);
+    for (std::string each; architectures >> each;) s.architectures.push_back(each);
     add_inputs(s, this_step_namespace::Inputs{});
     s.activation = default_activation(this_step_namespace::Activations{});
     s.is_short = kIsShort;

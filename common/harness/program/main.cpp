@@ -153,6 +153,7 @@ class Run {
 int run(const Arguments& arguments) {
   if (arguments.show_cache || arguments.clear_cache) return manage_cache(arguments) ? kVerified : kFailed;
   prepare(arguments);
+  if (const std::string why = availability(this_step()).why_not; !why.empty()) throw BadInput(why);
   if (arguments.check_memory) {
     for (const Spec& spec : arguments.problems) check_memory(spec, arguments);
     return kVerified;

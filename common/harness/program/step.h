@@ -61,6 +61,15 @@ struct Variant {
 /// rounded to C's type before the epilogue, so one beyond its range is infinite there.
 Variant without_fusing(const Variant& v);
 
+/// What a step asks of a GPU, as steps/CMakeLists.txt says it.
+struct Needs {
+  std::string capability{};  ///< "80": compute capability 8.0 or higher; "90a": 9.0 and no other
+  std::string what{};        ///< for what: "wgmma"; may be empty
+
+  int least() const { return std::stoi(capability); }
+  bool only() const { return capability.ends_with('a'); }
+};
+
 /// A folder below steps/.
 struct Step {
   std::string name;                                     ///< "01_naive"
@@ -70,6 +79,8 @@ struct Step {
   Activation activation = kActivation<gemm::Identity>;  ///< what the step is about; its program's default
   bool is_short = false;     ///< built with its first tile alone, for one type and its default activation
   std::size_t left_out = 0;  ///< tiles for that type that a short program was built without
+  Needs needs{};
+  std::vector<std::string> architectures{};  ///< that it was compiled for: "80-real"; empty on the interpreter
 };
 
 /// The step that this program is linked with.
