@@ -9,6 +9,7 @@
 
 #include "common/harness/results/ncu.h"
 #include "common/interpreter/interpreter.h"
+#include "common/interpreter/tests/hopper_patterns.h"
 #include "common/interpreter/tests/patterns.h"
 #include "common/interpreter/tests/ptx_cases.h"
 #include "common/interpreter/tests/wgmma_cases.h"
@@ -108,6 +109,18 @@ void check_results(const std::string& name, const std::vector<ptx_cases::Result>
     }
     CHECK_FALSE(std::getline(file, row));
   }
+}
+
+// What ncu counts of them is not recorded yet.
+TEST_CASE("each of Hopper's patterns runs") {
+  interpreter::clear_profiles();
+  interpreter::options().initcheck = false;  // what they copy and multiply nobody has written
+  for (const hopper_patterns::Pattern& pattern : hopper_patterns::all()) {
+    INFO(pattern.what);
+    CHECK_NOTHROW(pattern.launch());
+  }
+  interpreter::options().initcheck = true;
+  CHECK(interpreter::profiles().size() == hopper_patterns::all().size());
 }
 
 TEST_CASE("the PTX wrappers' results are those of a GPU, bit by bit") {
