@@ -8,10 +8,10 @@
 #   course_step(NAME [TUNED] NEEDS CAPABILITY ["WHAT FOR"])
 #                                     a step: steps/NAME -> library step_NAME, program bin/NAME; TUNED: its tiles are candidates
 #   course_peer(NAME FOLDER)          somebody else's kernels behind a step's contract: FOLDER -> program bin/NAME, on demand only
-#   course_architectures(RESULT CAPABILITY [ARCHITECTURE...])  those of the build's, or of these, that have CAPABILITY
 #
 # CAPABILITY is what a GPU must have: 80 is compute capability 8.0 or higher, 90a is 9.0 and no other. tools/command/machine/needs.py
 # reads these calls too, so each stands in a line by itself.
+include(${CMAKE_CURRENT_LIST_DIR}/architectures.cmake)
 
 # ------------------------------------------------------------------------------------------------------------ toolchains
 if(COURSE_GPU)
@@ -118,25 +118,6 @@ endif()
 add_library(interpreter_hooks INTERFACE)
 target_compile_options(interpreter_hooks INTERFACE ${interpreter_hooks})
 
-function(course_architectures result capability)
-  set(architectures ${ARGN})
-  if(NOT architectures)
-    set(architectures ${CMAKE_CUDA_ARCHITECTURES})
-  endif()
-  set(able)
-  foreach(architecture IN LISTS architectures)
-    string(REGEX MATCH "^[0-9]+" number "${architecture}")
-    if(capability MATCHES "a$")
-      if(architecture MATCHES "^${capability}(-|$)")
-        list(APPEND able ${architecture})
-      endif()
-    elseif(number GREATER_EQUAL capability)
-      list(APPEND able ${architecture})
-    endif()
-  endforeach()
-  set(${result} "${able}" PARENT_SCOPE)
-endfunction()
-
 function(course_library name)
   add_library(${name} STATIC ${ARGN})
   target_link_libraries(${name} PUBLIC course_warnings course_cuda_headers)
@@ -221,8 +202,9 @@ function(course_step_library target name)
   target_link_libraries(${target} PUBLIC harness PRIVATE $<BUILD_INTERFACE:edited_kernels>)
 endfunction()
 
-# A step that no GPU of this build can run: its program says so.
-function(course_unavailable_program name)
+# A step that no GPU of this build can run: its program says so. IS_TUNED: it has the options of such a step.
+function(course_unavailable_program name is_tuned)
+  string(TOLOWER ${is_tuned} COURSE_STEP_IS_TUNED)
   set(entry ${CMAKE_BINARY_DIR}/steps/${name}/unavailable.cpp)
   configure_file(${CMAKE_SOURCE_DIR}/common/harness/program/unavailable.cpp.in ${entry} @ONLY)
   course_library(step_${name} ${entry})
@@ -234,8 +216,8 @@ endfunction()
 # FOLDER's gemm.cuh as the library step_NAME and the program NAME, for those of the ARCHITECTURES... whose GPUs have what it NEEDS. On
 # the interpreter, also as short programs, one for each type, on demand only: NAME_first_f16 has NAME's first tile alone, so it is built
 # soon after an edit of gemm.cuh. COMPILED: whether any architecture was left, and which in ARCHITECTURES.
-function(course_program name folder needs)
-  cmake_parse_arguments(PARSE_ARGV 3 of "" "" "ARCHITECTURES")
+function(course_program name folder needs is_tuned)
+  cmake_parse_arguments(PARSE_ARGV 4 of "" "" "ARCHITECTURES")
   list(LENGTH needs words)
   list(GET needs 0 COURSE_STEP_NEEDS)
   set(COURSE_STEP_NEEDS_WHAT "")
@@ -248,7 +230,7 @@ function(course_program name folder needs)
   if(COURSE_GPU)
     course_architectures(architectures ${COURSE_STEP_NEEDS} ${of_ARCHITECTURES})
     if(NOT architectures)
-      course_unavailable_program(${name})
+      course_unavailable_program(${name} ${is_tuned})
       set(COMPILED OFF PARENT_SCOPE)
       return()
     endif()
@@ -290,7 +272,7 @@ function(course_step name)
   if(step_TUNED)
     set(architectures ${COURSE_TUNED_ARCHITECTURES})
   endif()
-  course_program(${name} steps/${name} "${step_NEEDS}" ARCHITECTURES ${architectures})
+  course_program(${name} steps/${name} "${step_NEEDS}" ${step_TUNED} ARCHITECTURES ${architectures})
   if(COMPILED AND step_TUNED)
     course_tuned_step(${name} steps/${name})
   endif()
@@ -313,7 +295,7 @@ endfunction()
 # A peer takes long to compile and is no part of the course: only who asks for its target gets it. Its headers are somebody else's,
 # so it has no conformance test; its program verifies what it measures. SOURCES: as of course_tuned_step.
 function(course_peer name folder)
-  course_program(${name} ${folder} 80 ARCHITECTURES ${COURSE_TUNED_ARCHITECTURES})
+  course_program(${name} ${folder} 80 TRUE ARCHITECTURES ${COURSE_TUNED_ARCHITECTURES})
   if(COMPILED)
     course_tuned_step(${name} ${folder} ${ARGN})
   endif()

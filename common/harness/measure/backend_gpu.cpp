@@ -252,7 +252,9 @@ double noise(const Sample& s) { return (s.q80 - s.q20) / 2 / s.median; }
 
 Availability availability(const Step& step) {
   int count = 0;
-  if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) return {};  // prepare() says so
+  if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {  // prepare() says so
+    return step.architectures.empty() ? Availability{"is not in this build, which has no GPU with what it needs"} : Availability{};
+  }
   const cudaDeviceProp p = properties();
   return availability(step, p.name, 10 * p.major + p.minor);
 }

@@ -142,4 +142,9 @@ if __name__ == "__main__":
         SHORT_PROGRAMS = arguments[arguments.index("--short") + 1 :]
         del arguments[arguments.index("--short") :]
     FUSED_PROGRAM, *PROGRAMS = arguments
+    for each in arguments:
+        found = subprocess.run([each, "--check-memory", "--shape", "1x1x1"], capture_output=True, text=True, check=False)
+        if "needs compute capability" in found.stderr:
+            print(found.stderr, end="")
+            sys.exit(77)
     unittest.main(argv=sys.argv[:1])
