@@ -235,3 +235,21 @@ TEST_CASE("ceilings are those of a GPU") {
   DEVICE_CHECK(cudaDeviceGetAttribute(&clock_khz, cudaDevAttrClockRate, 0));
   CHECK(c.fma_f32 < 1.05 * 2 * 128 * p.multiProcessorCount * 1e3 * clock_khz);
 }
+
+TEST_CASE("a launcher that allocates is timed like one that does not, and gets memory that is its own") {
+  constexpr std::size_t kBytes = 1 << 20;
+  std::set<void*> seen;
+  const auto allocating = [&](int) {
+    const device::Buffer<unsigned char> first(kBytes, "first"), second(kBytes, "second");
+    CHECK(first.data() != second.data());
+    seen.insert({first.data(), second.data()});
+    wait(kShort);
+  };
+  TimingPlan plan;
+  plan.seconds = 0.1;
+  const Timings timings = time_in_rounds({{allocating}, {[](int) { wait(kShort); }}}, plan);
+  CHECK(timings.graph[0]);
+  CHECK(timings.ratio(0, 1).median == doctest::Approx(1).epsilon(0.1));
+  CHECK(seen.size() == 2);  // kept from launch to launch
+  CHECK(device::lender() == nullptr);
+}

@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <cmath>
+#include <map>
+#include <unordered_map>
 #include <utility>
 
 #include "common/device/device.cuh"
@@ -33,6 +35,39 @@ class StreamScope {
 
  private:
   cudaStream_t before_;
+};
+
+// Lends launchers memory, and keeps what they give back for the next one that asks for as much: launches follow each other on one
+// stream, so none needs it any more when another one gets it.
+class KeptMemory final : public device::Lender {
+ public:
+  KeptMemory() : before_(std::exchange(device::lender(), this)) {}
+  ~KeptMemory() {
+    device::lender() = before_;
+    for (const auto& [bytes, p] : free_) cudaFree(p);
+  }
+  KeptMemory(const KeptMemory&) = delete;
+  void* allocate(std::size_t bytes) override {
+    if (const auto kept = free_.find(bytes); kept != free_.end()) {
+      void* const p = kept->second;
+      free_.erase(kept);
+      return p;
+    }
+    void* const p = device::detail::allocate_from_runtime(bytes);
+    bytes_.emplace(p, bytes);
+    return p;
+  }
+  void release(void* p) noexcept override {
+    if (const auto lent = bytes_.find(p); lent != bytes_.end())
+      free_.emplace(lent->second, p);
+    else
+      cudaFree(p);  // older than this
+  }
+
+ private:
+  device::Lender* before_;
+  std::unordered_map<void*, std::size_t> bytes_;
+  std::multimap<std::size_t, void*> free_;
 };
 
 class Event {
@@ -100,6 +135,7 @@ Timings time_in_rounds(const std::vector<Contestant>& contestants, const TimingP
   using Clock = std::chrono::steady_clock;
   const auto since = [](Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); };
   const StreamScope stream;
+  KeptMemory memory;
   Event begin, end;
   int next_set = 0;
   const auto turn = [&] { return plan.cold ? next_set++ % plan.sets : 0; };

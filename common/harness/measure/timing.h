@@ -11,7 +11,8 @@ namespace harness {
 
 /// One of the things that are timed against each other.
 struct Contestant {
-  /// Starts the work once on device::stream(), on buffer set number `set`.
+  /// Starts the work once on device::stream(), on buffer set number `set`, and does not wait for it. Memory of Buffers that it
+  /// makes and gives back is kept for its next launch.
   std::function<void(int set)> launch;
 };
 
