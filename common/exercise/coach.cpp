@@ -1,16 +1,13 @@
 #include "common/exercise/coach.h"
 
 #include <array>
-#include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <optional>
 
 #include "common/device/device.cuh"
-#include "common/exercise/profile.h"
-#include "common/harness/problem/reference.h"
-#include "common/harness/problem/test_matrix.h"
+#include "common/exercise/posed.h"
+#include "common/exercise/race.h"
 
 namespace exercise {
 namespace {
@@ -28,110 +25,29 @@ std::string shape(const Case& c, harness::DType in) {
   return text;
 }
 
-// ------------------------------------------------------------------------------------------------------------ operands
-
-harness::Placement placement(std::int64_t rows, std::int64_t cols, bool transposed, std::int64_t padding, std::int64_t offset = 0) {
-  harness::Placement p = transposed ? harness::column_major(rows, cols, padding) : harness::row_major(rows, cols, padding);
-  p.offset = offset;
-  return p;
-}
-
-Matrix<void> erased(const harness::TestMatrix& m) {
-  const harness::AnyMatrix v = m.view();
-  return {v.data, v.rows, v.cols, v.row_stride, v.col_stride};
-}
-
-// Numbers that nobody can guess from the element's place, of both signs, a few bits long: between -2 and 2.
-double element(std::uint64_t matrix, std::int64_t row, std::int64_t col) {
-  std::uint64_t x =
-      matrix * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(row) * 0xbf58476d1ce4e5b9u + static_cast<std::uint64_t>(col);
-  x = (x ^ x >> 31) * 0x94d049bb133111ebu;
-  x ^= x >> 29;
-  return static_cast<double>(static_cast<std::int64_t>(x % 257) - 128) / 64;
-}
-
-std::string why_nan(const std::string& matrix) {
-  return ".\n" + matrix +
-         " is NaN before the call: no thread has stored this element, or something went into its sum that nobody wrote";
-}
-
 // What a learner is told about C, with what the exercise has to say of it.
 NotYet about_c(const Case& c, const std::string& text) { return {text + (c.hint.empty() ? "" : "\n" + c.hint)}; }
 
-class Problem {
- public:
-  Problem(const Case& c, harness::DType in, harness::DType out)
-      : case_(c),
-        a_(filled(1, "A", in, placement(c.m, c.k, c.layout.at(0) == 't', c.padding), c.scale, c.a)),
-        b_(filled(2, "B", in, placement(c.k, c.n, c.layout.at(1) == 't', c.padding, c.b_offset), 1, c.b)),
-        c_("C", out, harness::row_major(c.m, c.n, c.padding)),
-        bias_(filled(3, "bias", out, harness::row_major(c.epilogue.bias ? 1 : 0, c.n), 1)),
-        reference_(a_, b_) {
-    c_.poison();
-  }
-  Operands operands() const { return {case_.m, case_.n, case_.k, erased(a_), erased(b_), erased(c_), bias_.view().data}; }
-  double input_bytes() const {
-    return static_cast<double>((case_.m + case_.n) * case_.k) * static_cast<double>(harness::bytes(a_.type()));
-  }
-  double output_bytes() const { return static_cast<double>(case_.m * case_.n) * static_cast<double>(harness::bytes(c_.type())); }
-
-  // What is wrong, or an empty string.
-  std::string verify() {
-    if (std::string wrong = c_.fetch(); !wrong.empty()) return wrong;
-    if (std::string wrong = reference_.compare(c_, harness::Reference::Sums::kFloat, case_.epilogue, bias_); !wrong.empty()) {
-      if (wrong.find(" is nan,") != std::string::npos || wrong.find(" is -nan,") != std::string::npos)
-        wrong += why_nan("C");
-      else if (const std::size_t at = wrong.find("] is ");
-               at != std::string::npos && std::abs(std::strtod(wrong.c_str() + at + 5, nullptr)) > 1e30)
-        wrong +=
-            ".\nNo sum of these inputs is so large: something was used that nobody has set, a local variable for example, or the "
-            "range of a type ends too early";
-      return wrong;
-    }
-    for (const harness::TestMatrix* input : {&a_, &b_, &bias_})
-      if (std::string wrong = input->changed(); !wrong.empty()) return wrong;
-    return "";
-  }
-
-  // After verify(): where C is not `before`, the C of another order, in words; the first call keeps C in it.
-  std::string differs_from(std::vector<double>& before) const {
-    const bool is_first = before.empty();
-    for (std::int64_t i = 0; i < case_.m * case_.n; ++i) {
-      const std::int64_t row = i / case_.n, col = i % case_.n;
-      const double x = c_.at(row, col);
-      if (is_first)
-        before.push_back(x);
-      else if (const double y = before[static_cast<std::size_t>(i)]; x != y)
-        return "C[" + std::to_string(row) + ", " + std::to_string(col) + "] is " + digits(x) + " here, and was " + digits(y);
-    }
-    return "";
-  }
-
- private:
-  static std::string digits(double x) {
+// Where the C of this order of threads is not `before`, that of another one, in words; the first call keeps C in it.
+std::string differs(const harness::TestMatrix& C, std::vector<double>& before) {
+  const auto digits = [](double x) {
     char text[40];
     std::snprintf(text, sizeof text, "%.9g", x);
-    return text;
+    return std::string(text);
+  };
+  const bool is_first = before.empty();
+  for (std::int64_t i = 0; i < C.rows() * C.cols(); ++i) {
+    const std::int64_t row = i / C.cols(), col = i % C.cols();
+    const double x = C.at(row, col);
+    if (is_first)
+      before.push_back(x);
+    else if (const double y = before[static_cast<std::size_t>(i)]; x != y)
+      return "C[" + std::to_string(row) + ", " + std::to_string(col) + "] is " + digits(x) + " here, and was " + digits(y);
   }
-  static harness::TestMatrix filled(std::uint64_t number, const char* name, harness::DType type,
-                                    const harness::Placement& placement, double scale,
-                                    const std::function<double(std::int64_t, std::int64_t)>& given = {}) {
-    harness::TestMatrix m(name, type, placement);
-    m.fill([&](std::int64_t r, std::int64_t c) { return scale * (given ? given(r, c) : element(number, r, c)); });
-    return m;
-  }
-  Case case_;
-  harness::TestMatrix a_, b_, c_, bias_;
-  harness::Reference reference_;
-};
+  return "";
+}
 
 // ------------------------------------------------------------------------------------------------------------ running
-
-std::string number(double x) {
-  char text[32];
-  std::snprintf(text, sizeof text, x >= 1000 ? "%.0f" : "%.4g", x);
-  return text;
-}
 
 #ifdef COURSE_ON_INTERPRETER
 struct OrderOfThreads {
@@ -351,87 +267,61 @@ const Counts& Counts::enough([[maybe_unused]] std::string_view of, [[maybe_unuse
 
 // ------------------------------------------------------------------------------------------------------------- the coach
 
-Counts Coach::multiply(const Case& c, harness::DType in, harness::DType out,
-                       const std::function<void(const Operands&)>& run) const {
+namespace {
+Subject subject_of(const Case& c, harness::DType in, harness::DType out) { return {shape(c, in), 1, c.m, c.n, c.k, in, out}; }
+Subject subject_of(const Heads& h, harness::DType in, harness::DType out) {
+  const std::string words = std::to_string(h.count) + (h.count == 1 ? " head of " : " heads of ") + shape(h.each, in);
+  return {words, h.count, h.each.m, h.each.n, h.each.k, in, out};
+}
+}  // namespace
+
+// `c` says what is judged of the problem that `pose` makes.
+Counts Coach::judge(const Subject& subject, const Case& c, const std::function<std::unique_ptr<Posed>()>& pose,
+                    const Function& function) const {
+  if (only_asks_) return {subject.words, {}};
   std::vector<double> before;
-  const Subject subject{shape(c, in), 1, c.m, c.n, c.k, in, out};
   return in_all_orders(subject, [&] {
-    Problem problem(c, in, out);
-    auto launches = launches_of(subject, [&] { run(problem.operands()); });
+    const std::unique_ptr<Posed> problem = pose();
+    auto launches = launches_of(subject, [&] { function(problem->operands()); });
     require_kernels(launches);
-    if (std::string wrong = problem.verify(); !wrong.empty()) throw about_c(c, "The result is wrong: " + wrong + ".");
-    if (std::string other = c.same_bits ? problem.differs_from(before) : ""; !other.empty())
+    if (std::string wrong = problem->verify(); !wrong.empty()) throw about_c(c, "The result is wrong: " + wrong + ".");
+    if (std::string other = c.same_bits ? differs(problem->C, before) : ""; !other.empty())
       throw about_c(c, "Each order of threads has its own C: " + other +
                            ".\nBoth are near enough, but who looks for a mistake wants the same bits from the same input.");
-    require_work(launches, problem.input_bytes(), problem.output_bytes());
+    require_work(launches, problem->input_bytes(), problem->output_bytes());
     return launches;
   });
 }
 
-Counts Coach::multiply_heads(const Heads& h, harness::DType in, harness::DType out,
-                             const std::function<void(const Operands&)>& run) const {
-  const Case& c = h.each;
-  const bool transposed = c.layout.at(1) == 't';
-  // A head's part of a matrix, and where it begins.
-  struct Stored {
-    std::int64_t rows, cols;
-    bool beside;
-    std::int64_t row(std::int64_t head) const { return beside ? 0 : head * rows; }
-    std::int64_t col(std::int64_t head) const { return beside ? head * cols : 0; }
-  };
-  const Stored a{c.m, c.k, h.a_beside}, b{transposed ? c.n : c.k, transposed ? c.k : c.n, h.b_beside}, to{c.m, c.n, h.c_beside};
-  const auto matrix = [&](int i, const Stored& part, harness::DType type) {
-    return harness::TestMatrix(h.names.substr(static_cast<std::size_t>(i), 1), type,
-                               harness::row_major(part.beside ? part.rows : h.count * part.rows,
-                                                  part.beside ? h.count * part.cols : part.cols, c.padding));
-  };
-  const std::string words = std::to_string(h.count) + (h.count == 1 ? " head of " : " heads of ") + shape(c, in);
-  const Subject subject{words, h.count, c.m, c.n, c.k, in, out};
-  return in_all_orders(subject, [&] {
-    harness::TestMatrix A = matrix(0, a, in), B = matrix(1, b, in), C = matrix(2, to, out);
-    A.fill([&](std::int64_t row, std::int64_t col) { return c.scale * (c.a ? c.a(row, col) : element(1, row, col)); });
-    B.fill([&](std::int64_t row, std::int64_t col) { return c.b ? c.b(row, col) : element(2, row, col); });
-    C.poison();
-    auto launches = launches_of(subject, [&] { run({c.m, c.n, c.k, erased(A), erased(B), erased(C), nullptr}); });
-    require_kernels(launches);
-    const auto fail = [&](const std::string& wrong) { throw about_c(c, "The result is wrong: " + wrong + "."); };
-    if (const std::string wrong = C.fetch(); !wrong.empty()) fail(wrong);
-    std::vector<double> of_b(static_cast<std::size_t>(c.n * c.k));  // by column: at() is slow
-    for (std::int64_t head = 0; head < h.count; ++head) {
-      for (std::int64_t i = 0; i < c.n * c.k; ++i)
-        of_b[static_cast<std::size_t>(i)] =
-            B.at(b.row(head) + (transposed ? i / c.k : i % c.k), b.col(head) + (transposed ? i % c.k : i / c.k));
-      for (std::int64_t row = 0; row < c.m; ++row) {
-        std::vector<double> of_a;
-        for (std::int64_t k = 0; k < c.k; ++k) of_a.push_back(A.at(a.row(head) + row, a.col(head) + k));
-        for (std::int64_t col = 0; col < c.n; ++col) {
-          double sum = 0, magnitude = 0;
-          for (std::size_t k = 0; k < of_a.size(); ++k) {
-            const double product = of_a[k] * of_b[static_cast<std::size_t>(col) * of_a.size() + k];
-            sum += product, magnitude += std::abs(product);
-          }
-          const double expected = h.factor * sum, found = C.at(to.row(head) + row, to.col(head) + col);
-          const double tolerance = std::abs(h.factor) * magnitude * static_cast<double>(c.k + 2) * 0x1p-23 +
-                                   std::abs(expected) * 1.01 * harness::unit_roundoff(out) + harness::underflow_unit(out);
-          if (std::abs(found - expected) <= tolerance) continue;
-          std::string wrong = "element (" + std::to_string(row) + ", " + std::to_string(col) + ") of head " + std::to_string(head) +
-                              " is " + number(found) + ", expected " + number(expected) + " within " + number(tolerance);
-          if (std::isnan(found)) wrong += why_nan(h.names.substr(2, 1));
-          fail(wrong);
-        }
-      }
-    }
-    for (const harness::TestMatrix* input : {&A, &B})
-      if (const std::string wrong = input->changed(); !wrong.empty()) fail(wrong);
-    const auto bytes = [&](const Stored& part, harness::DType type) {
-      return static_cast<double>(h.count * part.rows * part.cols) * static_cast<double>(harness::bytes(type));
-    };
-    require_work(launches, bytes(a, in) + bytes(b, in), bytes(to, out));
-    return launches;
-  });
+Counts Coach::multiply(const Case& c, harness::DType in, harness::DType out, const Function& function) const {
+  subjects_.push_back(subject_of(c, in, out));
+  return judge(
+      subjects_.back(), c, [=] { return posed(c, in, out); }, function);
 }
+
+Counts Coach::multiply_heads(const Heads& h, harness::DType in, harness::DType out, const Function& function) const {
+  subjects_.push_back(subject_of(h, in, out));
+  return judge(
+      subjects_.back(), h.each, [=] { return posed(h, in, out); }, function);
+}
+
+#ifdef COURSE_ON_GPU
+void Coach::multiply_on_gpu(const Case& c, harness::DType in, harness::DType out, const Function& function) const {
+  timed_.push_back({subject_of(c, in, out), c.bar, c.slow, !c.epilogue.is_identity(), [=] { return posed(c, in, out); }, function});
+  judge(timed_.back().subject, c, timed_.back().pose, function);
+}
+
+void Coach::multiply_heads_on_gpu(const Heads& h, harness::DType in, harness::DType out, const Function& function) const {
+  timed_.push_back({subject_of(h, in, out), h.each.bar, h.each.slow, false, [=] { return posed(h, in, out); }, function});
+  judge(timed_.back().subject, h.each, timed_.back().pose, function);
+}
+#else
+void Coach::multiply_on_gpu(const Case&, harness::DType, harness::DType, const Function&) const {}
+void Coach::multiply_heads_on_gpu(const Heads&, harness::DType, harness::DType, const Function&) const {}
+#endif
 
 Counts Coach::run(const std::string& what, const std::function<void()>& body) const {
+  if (only_asks_) return {what, {}};
   const Subject subject{.words = what};
   return in_all_orders(subject, [&] {
     auto launches = launches_of(subject, body);
@@ -441,19 +331,61 @@ Counts Coach::run(const std::string& what, const std::function<void()>& body) co
 }
 
 void Coach::require(bool holds, const std::string& text) const {
-  if (!holds) throw NotYet{text};
+  if (!holds && !only_asks_) throw NotYet{text};
 }
 
 }  // namespace exercise
 
-// Judges the file that it is linked with: judge FILE [WORD [PROFILE]]. The last line of what it prints is "passed WORD" if that is
-// right; so a file that ends the program has not passed. PROFILE is what exercise::profile_to() takes.
+namespace {
+
+// After the test has passed: the speed bars. @return what to tell who has passed them
+std::string timed([[maybe_unused]] const exercise::Coach& coach, [[maybe_unused]] const std::string& results) {
+#ifdef COURSE_ON_GPU
+  exercise::Coach solution(true);
+  solution::check(solution);
+  return exercise::race(coach.timed(), solution.timed(), results);
+#else
+  return "";
+#endif
+}
+
+#ifdef COURSE_ON_GPU
+// The words of the problem with most to do, of those that the interpreter has, too; of several the last.
+std::string largest() {
+  exercise::Coach coach(true);
+  exercise::check(coach);
+  const exercise::Subject* found = nullptr;
+  const auto products = [](const exercise::Subject& s) { return s.heads * s.m * s.n * s.k; };
+  for (const exercise::Subject& s : coach.subjects())
+    if (!found || products(s) >= products(*found)) found = &s;
+  if (!found) return "";
+  std::printf("profiled: %lldx%lldx%lld-%s\n", static_cast<long long>(found->m), static_cast<long long>(found->n),
+              static_cast<long long>(found->k), std::string(harness::name(found->in)).c_str());
+  std::fflush(stdout);
+  return found->words;
+}
+#endif
+
+void profile_to(const std::string& profile) {
+#ifdef COURSE_ON_GPU
+  if (profile == "largest") return exercise::profile_to(largest());
+#endif
+  exercise::profile_to(profile);
+}
+
+}  // namespace
+
+// Judges the file that it is linked with: judge FILE [WORD [PROFILE [RESULTS]]]. The last line of what it prints is "passed WORD"
+// if that is right; so a file that ends the program has not passed. PROFILE is what exercise::profile_to() takes, on a GPU also
+// "largest", for the problem with most to do; nothing is timed then. RESULTS is what exercise::race() takes. An empty word is as
+// none.
 int main(int argc, char** argv) {
-  if (argc < 2 || argc > 4) {
-    std::fprintf(stderr, "usage: %s FILE [WORD [PROFILE]]\n", argv[0]);
+  if (argc < 2 || argc > 5) {
+    std::fprintf(stderr, "usage: %s FILE [WORD [PROFILE [RESULTS]]]\n", argv[0]);
     return 2;
   }
-  const std::string file = argv[1];
+  const auto argument = [&](int i) { return std::string(i < argc ? argv[i] : ""); };
+  const std::string file = argument(1), profile = argument(3);
   exercise::folder = file.substr(0, file.rfind('/') + 1);
 #ifdef COURSE_ON_INTERPRETER
   // The problems are small: what takes longer than this does not end.
@@ -463,10 +395,13 @@ int main(int argc, char** argv) {
   exercise::Coach coach;
   std::string text;
   try {
-    if (argc == 4) exercise::profile_to(argv[3]);
+    if (!profile.empty()) profile_to(profile);
     exercise::check(coach);
     exercise::write_profile();
-    std::printf("passed %s\n", argc >= 3 ? argv[2] : "");
+    if (profile.empty()) std::printf("%s", timed(coach, argument(4)).c_str());
+    std::printf("passed %s\n", argument(2).c_str());
+    return 0;
+  } catch (const exercise::Seen&) {
     return 0;
   } catch (const exercise::NotYet& failure) {
     text = failure.text;

@@ -7,10 +7,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "common/exercise/profile.h"
 #include "common/gemm/matrix.h"
 #include "common/harness/problem/dtype.h"
 #include "common/harness/problem/epilogue.h"
@@ -38,6 +40,10 @@ struct Case {
   std::string hint = {};      ///< what to think about if the result is wrong, a sentence
   bool same_bits = false;     ///< C has to be the same in every order of threads and blocks, bit by bit
   std::int64_t b_offset = 0;  ///< elements from an aligned address to B's first one
+  /// On a GPU, of a problem that is timed: how many times as long as the solution an answer may take. More than this where the
+  /// exercise leaves a choice that has its own speed.
+  double bar = 1.15;
+  std::string slow = {};  ///< what to think about if it takes longer, a sentence
 };
 
 /// The operands of a Case in device memory.
@@ -131,9 +137,28 @@ class Counts {
   std::vector<interpreter::KernelProfile> launches_;
 };
 
+class Posed;
+
+/// Calls the learner's function.
+using Function = std::function<void(const Operands&)>;
+
+/// A problem of which the time counts, too.
+struct Timed {
+  Subject subject;
+  double bar;
+  std::string slow;  ///< as in Case
+  bool is_fused;     ///< whether C is more than a product
+  std::function<std::unique_ptr<Posed>()> pose;
+  Function function;
+};
+
 /// Judges one file.
 class Coach {
  public:
+  Coach() = default;
+  /// @param only_asks whether nothing is called and judged: then the test only says what its problems are
+  explicit Coach(bool only_asks) : only_asks_(only_asks) {}
+
   /// Where a failure from now on sends its reader: "steps/01_naive/README.md".
   void lesson(std::string path) { lesson_ = std::move(path); }
   const std::string& lesson() const { return lesson_; }  ///< as it was set
@@ -141,49 +166,67 @@ class Coach {
   /// Calls `run`, which calls the learner's function, and compares C with the right result; on the interpreter in three orders of
   /// threads and blocks, with every check on. What stores C must be kernels of the learner's own that read A and B.
   /// @return what the call in the first order did  @throws NotYet
-  Counts multiply(const Case& c, harness::DType in, harness::DType out, const std::function<void(const Operands&)>& run) const;
+  Counts multiply(const Case& c, harness::DType in, harness::DType out, const Function& run) const;
   /// The same of the usual function.
   template <class In, class Out>
   Counts multiply(const Case& c, void (*gemm)(Matrix<const In>, Matrix<const In>, Matrix<Out>)) const {
-    return multiply(c, harness::kDType<In>, harness::kDType<Out>,
-                    [gemm](const Operands& o) { gemm(o.A<In>(), o.B<In>(), o.C<Out>()); });
+    return multiply(c, harness::kDType<In>, harness::kDType<Out>, usual<In, Out>(gemm));
   }
-  /// multiply() of the shape that the exercise is about, where it can be run: on a GPU. On the interpreter it would take minutes,
-  /// so nothing happens; a small shape with the same number of waves, or the same remainder, stands for it.
+  /// multiply() of the shape that the exercise is about, where it can be run: on a GPU. There it is timed in the end, against the
+  /// solution. On the interpreter it would take minutes, so nothing happens; a small shape with the same number of waves, or the
+  /// same remainder, stands for it.
+  void multiply_on_gpu(const Case& c, harness::DType in, harness::DType out, const Function& run) const;
+  /// The same of the usual function.
   template <class In, class Out>
-  void multiply_on_gpu([[maybe_unused]] const Case& c,
-                       [[maybe_unused]] void (*gemm)(Matrix<const In>, Matrix<const In>, Matrix<Out>)) const {
-#ifdef COURSE_ON_GPU
-    multiply<In, Out>(c, gemm);
-#endif
+  void multiply_on_gpu(const Case& c, void (*gemm)(Matrix<const In>, Matrix<const In>, Matrix<Out>)) const {
+    multiply_on_gpu(c, harness::kDType<In>, harness::kDType<Out>, usual<In, Out>(gemm));
   }
   /// The same for heads. Operands are the whole matrices as they are stored: a transposed B has n rows, or n below each other.
-  Counts multiply_heads(const Heads& h, harness::DType in, harness::DType out,
-                        const std::function<void(const Operands&)>& run) const;
+  Counts multiply_heads(const Heads& h, harness::DType in, harness::DType out, const Function& run) const;
   /// The same of a function that takes the whole matrices.
   template <class In, class Out>
   Counts multiply_heads(const Heads& h, void (*gemm)(Matrix<const In>, Matrix<const In>, Matrix<Out>)) const {
-    return multiply_heads(h, harness::kDType<In>, harness::kDType<Out>,
-                          [gemm](const Operands& o) { gemm(o.A<In>(), o.B<In>(), o.C<Out>()); });
+    return multiply_heads(h, harness::kDType<In>, harness::kDType<Out>, usual<In, Out>(gemm));
   }
   /// As multiply_on_gpu().
+  void multiply_heads_on_gpu(const Heads& h, harness::DType in, harness::DType out, const Function& run) const;
+  /// The same of a function that takes the whole matrices.
   template <class In, class Out>
-  void multiply_heads_on_gpu([[maybe_unused]] const Heads& h,
-                             [[maybe_unused]] void (*gemm)(Matrix<const In>, Matrix<const In>, Matrix<Out>)) const {
-#ifdef COURSE_ON_GPU
-    multiply_heads<In, Out>(h, gemm);
-#endif
+  void multiply_heads_on_gpu(const Heads& h, void (*gemm)(Matrix<const In>, Matrix<const In>, Matrix<Out>)) const {
+    multiply_heads_on_gpu(h, harness::kDType<In>, harness::kDType<Out>, usual<In, Out>(gemm));
   }
   /// Calls `body`, in the same orders and under the same checks; body itself throws NotYet for a wrong result.
   Counts run(const std::string& what, const std::function<void()>& body) const;
   /// @throws NotYet with `text` unless `holds`
   void require(bool holds, const std::string& text) const;
 
+  const std::vector<Subject>& subjects() const { return subjects_; }  ///< problems for both machines, in order
+  const std::vector<Timed>& timed() const { return timed_; }          ///< problems for a GPU, in order
+
  private:
+  template <class In, class Out>
+  static Function usual(void (*gemm)(Matrix<const In>, Matrix<const In>, Matrix<Out>)) {
+    return [gemm](const Operands& o) { gemm(o.A<In>(), o.B<In>(), o.C<Out>()); };
+  }
+  Counts judge(const Subject& subject, const Case& c, const std::function<std::unique_ptr<Posed>()>& pose,
+               const Function& run) const;
+
   std::string lesson_;
+  bool only_asks_ = false;
+  // What the test has asked for so far; tests hand the coach on as one that they do not change.
+  mutable std::vector<Subject> subjects_;
+  mutable std::vector<Timed> timed_;
 };
 
 /// Defined by each exercise's test. @throws NotYet
 void check(Coach& coach);
 
 }  // namespace exercise
+
+/// The course's answers, on a GPU linked beside the file that is judged; see solution_test.cpp.
+namespace solution {
+
+/// The exercise's test, of the solution's functions.
+void check(exercise::Coach& coach);
+
+}  // namespace solution

@@ -80,6 +80,7 @@ void call_in_sight(const Subject& subject, const std::function<void()>& body) {
   body();
   device::synchronize();
   DEVICE_CHECK(cudaProfilerStop());
+  throw Seen();
 }
 #endif
 

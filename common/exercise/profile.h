@@ -33,7 +33,10 @@ void add_to_profile(const std::string& words, const std::string& row, double bou
 /// Writes the profile, if somebody has asked for one.
 void write_profile();
 
-/// Calls `body`. On a GPU ncu sees what it launches, if this is the problem that profile_to() named.
+/// Thrown when a profiler has seen what it is to see: nothing more is wanted of the program.
+struct Seen {};
+
+/// Calls `body`. On a GPU ncu sees what it launches, if this is the problem that profile_to() named. @throws Seen then
 void call_in_sight(const Subject& subject, const std::function<void()>& body);
 
 }  // namespace exercise

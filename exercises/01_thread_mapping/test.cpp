@@ -14,6 +14,14 @@ void check(Coach& coach) {
       .at_most(sectors_per_load(), 2.5,
                "A warp is 32 threads with neighbouring threadIdx.x. Which elements of B do they ask for at the same time?")
       .at_most(sectors_per_store(), 4, "Which elements of C does a warp store at the same time?");
+
+  coach.multiply_on_gpu<float, float>(
+      {.m = 2048,
+       .n = 2048,
+       .k = 2048,
+       .bar = 1.5,  // which block is yours to choose
+       .slow = "On the interpreter, 'tools/course check 1' counts how many sectors a warp asks for."},
+      gemm);
 }
 
 }  // namespace exercise

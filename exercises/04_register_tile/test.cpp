@@ -23,6 +23,14 @@ void check(Coach& coach) {
       .at_most(wavefronts_of_ideal(), 1,
                "Lanes of a warp read and write at the same time. Which of them want different words of the same bank?")
       .at_most(stored(4 * kM * kN), 1, "Which elements of C does a warp store at the same time? Neighbours share a sector.");
+
+  coach.multiply_on_gpu<float, float>(
+      {.m = 2048,
+       .n = 2048,
+       .k = 2048,
+       .slow =
+           "Do all 16 sums of a thread stay in registers? An index that is known only at run time puts them into local memory."},
+      gemm);
 }
 
 }  // namespace exercise

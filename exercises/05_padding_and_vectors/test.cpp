@@ -22,6 +22,13 @@ void check(Coach& coach) {
           wavefronts_of_ideal(), 1,
           "A warp stores 4 neighbours in each of 8 rows of sA. In which of the 32 banks do they lie? Rows are kBlockM + kPad words "
           "apart.");
+
+  coach.multiply_on_gpu<float, float>(
+      {.m = 2048,
+       .n = 2048,
+       .k = 2048,
+       .slow = "How many loads from shared memory are there for 16 products, and do they conflict?"},
+      gemm);
 }
 
 }  // namespace exercise

@@ -33,6 +33,10 @@ void check(Coach& coach) {
                "ldmatrix reads a matrix of 8 x 8 at once: the same chunk of eight rows. A chunk is 4 of the 32 banks. Where do the "
                "eight\n"
                "chunks lie? And eight lanes that copy a row of 128 bytes should write one row, in order or exchanged by XOR.");
+
+  coach.multiply_on_gpu<__half, float>(
+      {.m = 2048, .n = 2048, .k = 2048, .layout = "nt", .slow = "Which instruction fills a fragment, and do its rows conflict?"},
+      gemm);
 }
 
 }  // namespace exercise

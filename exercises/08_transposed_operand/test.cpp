@@ -42,6 +42,9 @@ void check(Coach& coach) {
                "A tile can be copied as it lies, 16 bytes at a time: 96 x 8 chunks are 24 stores of a warp, and none with "
                "cp.async. Who\n"
                "transposes A then?");
+
+  coach.multiply_on_gpu<__half, float>(
+      {.m = 2048, .n = 2048, .k = 2048, .layout = "tt", .slow = "Who transposes A, and do the rows of a fragment conflict?"}, gemm);
 }
 
 }  // namespace exercise

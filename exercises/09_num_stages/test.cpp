@@ -46,6 +46,16 @@ void check(Coach& coach) {
         .at_least(copies(kLoads), 1, "A load waits, a cp.async goes on in the background. All tiles should be copied by cp.async.")
         .at_most(global_loads(kLoads), 1, "Each tile is copied once. Which tile has been copied before the loop, which in it?");
   }
+
+  constexpr int kStages = 4;
+  coach.multiply_on_gpu(
+      {.m = 2048,
+       .n = 2048,
+       .k = 2048,
+       .what = "4 stages",
+       .slow = "For which groups does a round wait before it multiplies? Copies for later should still be under way."},
+      harness::kDType<float>, harness::kDType<float>,
+      [](const Operands& o) { gemm(o.A<float>(), o.B<float>(), o.C<float>(), kStages); });
 }
 
 }  // namespace exercise

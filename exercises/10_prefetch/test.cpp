@@ -34,6 +34,10 @@ void check(Coach& coach) {
                "Each block loads each element of its tiles once. What is loaded in the last round, when there is no next tile?")
       .at_most(sectors_per_load(), 4, "32 neighbours of a row are 4 sectors.")
       .at_most(shared_stores(2 * 2 * 4. * 8 * 8), 1, "Each block stores its tiles in shared memory once.");
+
+  coach.multiply_on_gpu<float, float>(
+      {.m = 2048, .n = 2048, .k = 2048, .slow = "When is the next tile asked for: before the products of this one, or after them?"},
+      gemm);
 }
 
 }  // namespace exercise

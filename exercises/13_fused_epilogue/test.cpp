@@ -34,6 +34,16 @@ void check(Coach& coach) {
   counts.at_most(stored(2 * 64 * 64), 1, "Each element of C is stored once, when it is finished.")
       .at_most(loaded(kTiles + kBias), 1,
                "Beside the tiles a warp loads 32 elements of the bias, once. Who reads C, or loads a bias more than once?");
+
+  coach.multiply_on_gpu(
+      {.m = 2048,
+       .n = 2048,
+       .k = 2048,
+       .epilogue = epilogue,
+       .slow =
+           "Is C stored once, when it is finished? What is read or stored again costs more than all of the epilogue's arithmetic."},
+      harness::kDType<__half>, harness::kDType<__half>,
+      [](const Operands& o) { gemm(o.A<__half>(), o.B<__half>(), o.C<__half>(), o.bias<__half>()); });
 }
 
 }  // namespace exercise

@@ -37,7 +37,13 @@ void check(Coach& coach) {
           "Most of it is B, and each element of B is used for 8 rows only. Is every byte of B loaded once? A is loaded again by\n"
           "each block: do its 8 rows stay few against the columns of B?");
 
-  coach.multiply_on_gpu<__half, float>({8, 4096, 4096}, gemm);
+  coach.multiply_on_gpu<__half, float>(
+      {.m = 8,
+       .n = 4096,
+       .k = 4096,
+       .bar = 1.3,  // the tile is yours to choose
+       .slow = "B is 32 MiB, and each byte of it is needed once. Do all SMs load all of the time, with enough warps to wait?"},
+      gemm);
 }
 
 }  // namespace exercise

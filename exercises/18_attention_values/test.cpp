@@ -46,7 +46,9 @@ void check(Coach& coach) {
       .at_most(mma(kHeads * kM / 16 * kN / 8 * kK / 16), 1, "One mma.sync is enough for each piece of 16 x 8 x 16.")
       .at_most(stored(kHeads * kM * kN * 2), 1, "O is stored once, when its sums are complete. Who stores more?");
 
-  coach.multiply_heads_on_gpu<__half, __half>(heads(4, 2048, 2048), values);
+  Heads whole = heads(4, 2048, 2048);
+  whole.each.slow = "Four heads of 2048 rows are few blocks. Does each of them read P once, and are all SMs busy?";
+  coach.multiply_heads_on_gpu<__half, __half>(whole, values);
 }
 
 }  // namespace exercise

@@ -45,8 +45,10 @@ void check(Coach& coach) {
               " blocks for 32 x 64 x 1024. C is one tile, but k is long enough for four parts:\nfour blocks, on four SMs, "
               "at the same time.");
 
-  coach.multiply_on_gpu<__half, __half>({16, 4096, 11008, "nt"}, gemm);
-  coach.multiply_on_gpu<__half, __half>({4096, 4096, 11008, "nt"}, gemm);
+  const char* const slow =
+      "Into how many parts is k cut, and what does it cost to add them? More parts than SMs can take help nobody.";
+  coach.multiply_on_gpu<__half, __half>({.m = 16, .n = 4096, .k = 11008, .layout = "nt", .slow = slow}, gemm);
+  coach.multiply_on_gpu<__half, __half>({.m = 4096, .n = 4096, .k = 11008, .layout = "nt", .slow = slow}, gemm);
 }
 
 }  // namespace exercise

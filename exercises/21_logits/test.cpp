@@ -31,7 +31,12 @@ void check(Coach& coach) {
                  "Who loads B one by one, and how often?");
   counts.launches(2, "One kernel copies B to where its rows begin at chunks, another one multiplies. Both run on the GPU.");
 
-  coach.multiply_on_gpu<__half, __half>({1024, 50257, 768}, gemm);
+  coach.multiply_on_gpu<__half, __half>(
+      {.m = 1024,
+       .n = 50257,
+       .k = 768,
+       .slow = "How long are the rows of the copy of B? What it has too much is copied and multiplied, too."},
+      gemm);
 }
 
 }  // namespace exercise

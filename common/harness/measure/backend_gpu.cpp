@@ -6,12 +6,12 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
-#include <random>
 
 #include "common/device/device.cuh"
 #include "common/device/fallback.cuh"
 #include "common/harness/measure/backend.h"
 #include "common/harness/measure/baselines.h"
+#include "common/harness/measure/buffer_sets.h"
 #include "common/harness/measure/ceilings.h"
 #include "common/harness/measure/nvml.h"
 #include "common/harness/measure/timing.h"
@@ -56,61 +56,29 @@ const Cublas& cublas() {
   return library;
 }
 
-// How many sets of matrices launches have to take in turn, so that between two uses of a set more than three times the L2 cache
-// is read or written.
-int cold_sets(const Spec& s) {
-  return static_cast<int>(std::min(1e9, std::ceil(3.0 * properties().l2CacheSize / std::max(1.0, matrix_bytes(s))) + 1));
-}
 constexpr int kMaxSets = 8192;
 
-// Hot, how many rounds take in turn: up to 32, as many as 1 GiB holds, for a large problem lies on many pages by itself.
-int sets_for(const Spec& s, Mode mode) {
-  if (mode != Mode::kHot) return cold_sets(s);
-  return static_cast<int>(std::clamp(double{1 << 30} / std::max(1.0, matrix_bytes(s)), 1.0, 32.0));
-}
+int sets_for(const Spec& s, Mode mode) { return mode == Mode::kHot ? hot_sets(matrix_bytes(s)) : cold_sets(matrix_bytes(s)); }
 
-// Copies of a problem's matrices in device memory. Set 0 is the problem itself. Which copies make a set, and so how far they lie
-// from each other, is left to chance (the same in every run): cuBLAS's time depends on it at 1408 x 1408 x 1408 on an H200, and if
-// it were the same in all sets, most of them would be fast in one process and slow in the next.
-class BufferSets {
+// A problem's matrices, in sets, and a C for the baselines.
+class ProblemSets {
  public:
-  BufferSets(const Problem& problem, const TestMatrix& baseline_C, int sets)
-      : matrices_{&problem.A, &problem.B, &problem.C, &baseline_C, &problem.bias}, has_bias_(problem.spec.epilogue.bias) {
-    std::minstd_rand random(1);
-    for (const TestMatrix* m : matrices_) {
-      const std::size_t pitch = (m->allocated_bytes() + 511) / 512 * 512;  // as cudaMalloc aligns
-      device::Buffer<unsigned char> copies(pitch * static_cast<std::size_t>(sets - 1), "copies");
-      std::vector<void*>& allocations = allocations_.emplace_back(1, m->allocation());
-      for (std::size_t s = 0; s + 1 < static_cast<std::size_t>(sets); ++s) {
-        allocations.push_back(copies.data() + s * pitch);
-        DEVICE_CHECK(cudaMemcpy(allocations.back(), m->allocation(), m->allocated_bytes(), cudaMemcpyDeviceToDevice));
-      }
-      std::shuffle(allocations.begin() + 1, allocations.end(), random);
-      copies_.push_back(std::move(copies));
-    }
-  }
+  ProblemSets(const Problem& p, const TestMatrix& baseline_C, int sets)
+      : sets_({&p.A, &p.B, &p.C, &baseline_C, &p.bias}, sets), has_bias_(p.spec.epilogue.bias) {}
 
-  Operands ours(int set) const { return with_C(2, set); }
-  Operands baselines(int set) const { return with_C(3, set); }
+  Operands ours(int set) const { return with_C(kC, set); }
+  Operands baselines(int set) const { return with_C(kBaselineC, set); }
   /// Puts what is in a set's C into the problem's own.
-  void bring_back_C(int set) const {
-    const std::vector<void*>& allocations = allocations_[2];
-    DEVICE_CHECK(cudaMemcpy(allocations[0], allocations[static_cast<std::size_t>(set)], matrices_[2]->allocated_bytes(),
-                            cudaMemcpyDeviceToDevice));
-  }
+  void bring_back_C(int set) const { sets_.bring_back(kC, set); }
 
  private:
+  enum : std::size_t { kA, kB, kC, kBaselineC, kBias };
   Operands with_C(std::size_t C, int set) const {
-    return {view(0, set), view(1, set), view(C, set), has_bias_ ? view(4, set).data : nullptr};
-  }
-  AnyMatrix view(std::size_t matrix, int set) const {
-    return matrices_[matrix]->view_in(allocations_[matrix][static_cast<std::size_t>(set)]);
+    return {sets_.view(kA, set), sets_.view(kB, set), sets_.view(C, set), has_bias_ ? sets_.view(kBias, set).data : nullptr};
   }
 
-  std::vector<const TestMatrix*> matrices_;
+  BufferSets sets_;
   bool has_bias_;
-  std::vector<std::vector<void*>> allocations_;  // per matrix and set
-  std::vector<device::Buffer<unsigned char>> copies_;
 };
 
 struct Competitor {
@@ -131,7 +99,7 @@ std::vector<const char*> names_of_baselines(const Spec& s) {
 
 // cublasGemmEx, and the fastest of cublasLt's candidates; without those that cuBLAS cannot run. For a fused problem, cublasLt fuses
 // too; and cublasGemmEx and the step's own kernel without the epilogue come twice, alone and with a separate kernel after them.
-std::vector<Competitor> find_baselines(const Variant& variant, const Problem& p, const BufferSets& buffers,
+std::vector<Competitor> find_baselines(const Variant& variant, const Problem& p, const ProblemSets& buffers,
                                        const TimingPlan& plan) {
   std::vector<Competitor> found;
   const Operands like = buffers.baselines(0);
@@ -210,7 +178,7 @@ void time_against_baselines(const Variant& variant, Problem& problem, const Argu
   TestMatrix baseline_C("C of cuBLAS", problem.spec.out, row_major(problem.spec.m, problem.spec.n));
   baseline_C.poison();
   problem.C.poison();
-  const BufferSets buffers(problem, baseline_C, plan.sets);
+  const ProblemSets buffers(problem, baseline_C, plan.sets);
   const std::vector<Competitor> found = find_baselines(variant, problem, buffers, plan);
   int last_set = 0;  // that our kernel wrote to
   std::vector<Contestant> contestants = {{[&](int set) {

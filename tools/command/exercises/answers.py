@@ -106,7 +106,10 @@ def problems(workshop, exercises, sample, told):
         every = answers(exercise)
         if sample:
             every = [*[each for each in every if not each.is_right][:1], *[each for each in every if each.is_right][:1]]
-        jobs += [(f"{exercise.name}/stub", lambda e=exercise: stub_problem(workshop, e))]
+        if workshop.preset == "gpu":  # which counts nothing and sees no race: there, what is wrong may pass
+            every = [each for each in every if each.is_right]
+        else:
+            jobs += [(f"{exercise.name}/stub", lambda e=exercise: stub_problem(workshop, e))]
         jobs += [(f"{exercise.name}/solution", lambda e=exercise: solution_problem(workshop, e))]
         jobs += [(answer.name, lambda a=answer: problem_of(workshop, a)) for answer in every]
 

@@ -10,6 +10,7 @@ import shlex
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from typing import Sequence
 
@@ -53,10 +54,12 @@ class Workshop:
         self.preset = backend
         self.folder = os.path.join(BUILD, backend)
         self.commands = {}
+        self.alone = threading.Lock() if backend == "gpu" else contextlib.nullcontext()  # who measures has the GPU alone
 
     def prepare(self, exercises):
         """Builds what the learner's file is linked with."""
-        targets = ["coach", *(f"judge_{each.name}" for each in exercises)]
+        parts = ["judge", "beside"] if self.preset == "gpu" else ["judge"]  # there, the solution is timed beside it
+        targets = ["coach", *(f"{part}_{each.name}" for each in exercises for part in parts)]
         folder.prepare(self.preset, targets=targets)
         for each in exercises:
             self.commands[each.name] = self.commands_of(each)
@@ -78,12 +81,12 @@ class Workshop:
             kind, text = self.outcome(built, file)
         return Verdict(kind, text.replace(ROOT + os.sep, ""), time.monotonic() - begin)
 
-    @staticmethod
-    def outcome(built, file):
+    def outcome(self, built, file):
         if built.refused:
             return NO_PROGRAM, built.refused
         word = secrets.token_hex(8)  # what a file cannot print by itself
-        kind, text = verdict_of(limited([built.path, file, word], ROOT, SECONDS), word)
+        with self.alone:
+            kind, text = verdict_of(limited([built.path, file, word], ROOT, SECONDS), word)
         if kind != PASSED and built.warnings:
             text += "\n\nThe compiler has a question, too:\n" + "\n".join(built.warnings)
         return kind, text

@@ -1,0 +1,10 @@
+// An exercise's test once more, of the solution's functions in place of the learner's: it says what is timed, and how these
+// functions are called. -DCOURSE_TEST="\"/path/test.cpp\"" says which test.
+#include "common/exercise/coach.h"
+
+namespace solution {
+using namespace exercise;
+}
+
+#define exercise solution
+#include COURSE_TEST
