@@ -1,6 +1,8 @@
 """ncu: one launch of a program, and what it counts there."""
 
 import csv
+import io
+import math
 import os
 import shutil
 import subprocess
@@ -102,5 +104,17 @@ def to_csv(ncu, report, path):
 def rows(path):
     """[(kernel, {metric: number})] of a table of launches."""
     with open(path, encoding="utf-8", newline="") as file:
-        table = list(csv.DictReader(file))
-    return [(row["Kernel Name"], {name: float(value) for name, value in row.items() if "__" in name and value}) for row in table]
+        return launches_in(file.read())
+
+
+def launches_in(text):
+    """The same of a table's text. What is no number, such as ncu's n/a, was not counted."""
+    table = csv.DictReader(io.StringIO(text, newline=""))
+    return [(row["Kernel Name"], {name: float(value) for name, value in row.items() if "__" in name and is_number(value)}) for row in table]
+
+
+def is_number(text):
+    try:
+        return math.isfinite(float(text))
+    except (TypeError, ValueError):
+        return False
