@@ -30,7 +30,7 @@ COMMAND = Command(
     intro="""
     Tests the exercises themselves: each stub compiles and fails, differs from its solution in the holes alone, and has three hints; each
     solution passes; answers that are known to be wrong are rejected with the intended message, other right ones are accepted. Learners'
-    files have no part in it.
+    files have no part in it. On a GPU, solutions and other right answers are run and timed, and what is wrong is left out.
     """,
     options=(options.SAMPLE, options.EXERCISES_ON),
     outro="Exit code: 0 all is as it should be, 1 something is not, 2 refused input, 130 interrupted.",
