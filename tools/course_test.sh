@@ -554,17 +554,74 @@ test_gpu() {
   unset CUDA_HOME
 }
 
-# A run's results, with the real report.
-test_results() {
-  local results=$scratch/course/build/results before
+# What a GPU cannot run is said on every command, and stops none that did not name it.
+test_steps_that_the_gpu_cannot_run() {
+  local reason='10_last needs compute capability 9.0, no other: wgmma. This GPU, NVIDIA A100, has 8.0'
+  make_gpu
+  stand_in nvidia-smi <<<'[[ $* != *compute_cap* ]] || cat "$SCRATCH/gpus"'
+  echo 'NVIDIA A100, 8.0' >"$scratch/gpus"
+  mkdir "$scratch/course/steps/06_tuned"
+  printf 'course_step(%s)\n' '01_naive NEEDS 75' '06_tuned TUNED NEEDS 80 "cp.async"' '10_last NEEDS 90a "wgmma"' \
+    >"$scratch/course/steps/CMakeLists.txt"
+  refused "$reason. Run it on the interpreter: --on interpreter" run 10
+  refused "$reason" run 1 10_last --on gpu
+  course bench 1 10
+  check 'bench with its name' equal "$code" 2
+  check 'bench with its name' contains "$errors" "$reason"
+  course run 10 --on interpreter
+  check 'on the interpreter it runs' equal "$code" 0
+  make_document gpu
+  course run
+  check 'the others run' equal "$code" 0
+  check 'the others run' equal "$(steps_run)" '01_naive 02_tiled 02_tiny 06_tuned '
+  check 'it is not built' not_called '--build.*10_last'
+  check 'it is said' contains "$errors" 'course: 10_last is unavailable: needs compute capability 9.0'
+  check 'its place in the ladder' contains "$output" $'10_last: –\n  unavailable: needs compute capability 9.0, no other: wgmma.'
+  check 'the ladder is complete' contains "$errors" "results: $scratch/course/build/results/ladder.json"
+  rm "$scratch/reports" "$scratch/document.json"
+  course test
+  check 'course test' equal "$code" 0
+  check 'course test' contains "$errors" '10_last is unavailable, its test is skipped: needs'
+  course bench --plan --suite transformer --dtype f16 --mode hot
+  check 'bench' contains "$errors" '10_last is unavailable'
+  course tune --on gpu
+  check 'tune' contains "$output" '06_tuned --ceilings'
+  course profile 10 --on gpu
+  check 'profile --on gpu' equal "$code" 2
+  check 'profile --on gpu' contains "$errors" "course: --on gpu: $reason. Or run with --on interpreter."
+  echo 'Tesla T4, 7.5' >"$scratch/gpus"
+  course tune
+  check 'tune goes to the interpreter' contains "$errors" '06_tuned needs compute capability 8.0 or higher: cp.async. This GPU, Tesla T4, has 7.5; using'
+  check 'tune goes to the interpreter' called 'cmake --build --preset interpreter --target 06_tuned'
+  rm -r "$scratch/course/build"
+  refused '--on gpu: 06_tuned needs compute capability 8.0' tune --on gpu
+  echo 'Tesla V100, 7.0' >"$scratch/gpus"
+  course run 1
+  check 'a GPU that is too old' equal "$code" 0
+  check 'a GPU that is too old' contains "$errors" "this machine's GPU, Tesla V100, is too old"
+  check 'a GPU that is too old' called 'cmake --build --preset interpreter'
+  echo 'NVIDIA H200, 9.0' >"$scratch/gpus"
+  course run 10
+  check 'a GPU that can' equal "$code" 0
+  unset CUDA_HOME
+}
+
+# make_document BACKEND: what each step's stand-in writes, for the real report.
+make_document() {
   : >"$scratch/reports"
-  cat >"$scratch/document.json" <<'END'
-{"schema": "gemm-course-results", "version": 1, "created": "2026-11-21T07:00:00Z", "commit": null, "backend": "interpreter",
+  sed "s/BACKEND/$1/" >"$scratch/document.json" <<'END'
+{"schema": "gemm-course-results", "version": 1, "created": "2026-11-21T07:00:00Z", "commit": null, "backend": "BACKEND",
  "gpu": {"name": "a GPU"}, "cuda": "13.0", "cublas": null, "ceilings": {"source": "datasheet"},
  "results": [{"step": "STEP", "tile": "1x1", "first": true, "m": 1, "n": 1, "k": 1, "in": "f32", "out": "f32",
    "layout": "nn", "mode": "count", "flops": 2, "bytes": {"no_reuse": 12, "tile_reuse": 12, "compulsory": 12},
    "intensity": {}, "bound": {}, "note": "the note of STEP", "counters": {"bytes": 96}}]}
 END
+}
+
+# A run's results, with the real report.
+test_results() {
+  local results=$scratch/course/build/results before
+  make_document interpreter
   course run --on interpreter
   check 'the ladder' equal "$code" 0
   check 'the ladder' contains "$output" 'the note of 10_last'

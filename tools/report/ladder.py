@@ -173,8 +173,10 @@ def cells(tiles, columns):
     return header, [["  " + results.title(each), *(cell(each) for _, cell in columns)] for each in tiles]
 
 
-def table(document, setting, group, style, root=ROOT, all_tiles=True):
-    """Lines: the tiles of each step under its idea, then what each step's note says."""
+def table(document, setting, group, style, root=ROOT, all_tiles=True, unavailable=None):
+    """Lines: the tiles of each step under its idea, then what each step's note says. UNAVAILABLE: from steps that cannot run here to
+    the reasons, which stand in their places."""
+    unavailable = unavailable or {}
     everything = steps = by_step(group)
     if not all_tiles and any(map(projected, group)):
         steps = best_projected(steps)
@@ -189,7 +191,11 @@ def table(document, setting, group, style, root=ROOT, all_tiles=True):
 
     lines = [style.bold(", ".join(results.describe(setting))), *wrapped("", predicted(group[0])), *head]
     row = iter(body)
-    for step, of_step in steps.items():
+    for step in sorted({*steps, *unavailable}):
+        if step not in steps:
+            lines += [style.bold(f"{step}: {title(step, root)[1]}"), *wrapped("  unavailable: ", unavailable[step])]
+            continue
+        of_step = steps[step]
         more = len(everything[step]) - len(of_step)
         lines.append(style.bold(f"{step}: {title(step, root)[1]}") + (f" (the best of {more + 1} tiles)" if more else ""))
         for index, _ in enumerate(of_step):
@@ -204,10 +210,10 @@ def table(document, setting, group, style, root=ROOT, all_tiles=True):
     return lines
 
 
-def report(document, style, root=ROOT, all_tiles=True):
+def report(document, style, root=ROOT, all_tiles=True, unavailable=None):
     lines = wrapped("", heading(document))
     for setting, group in results.grouped(document["results"], results.setting).items():
-        lines += ["", *table(document, setting, group, style, root, all_tiles)]
+        lines += ["", *table(document, setting, group, style, root, all_tiles, unavailable)]
     legend = GPU_LEGEND if document["backend"] == "gpu" else INTERPRETER_LEGEND
     if any(each.get("projection") for each in document["results"]):
         legend += PROJECTION_LEGEND
@@ -220,13 +226,19 @@ def main():
     arguments.add_argument("--out", metavar="FILE", help="also write all results into this one file")
     arguments.add_argument("--json", action="store_true", help="print the merged document instead of the table")
     arguments.add_argument("--all-tiles", action="store_true", help="of projections, all tiles instead of each step's best")
+    arguments.add_argument(
+        "--unavailable", metavar="STEP=REASON", action="append", default=[], help="a step that cannot run here: said in its place"
+    )
     given = arguments.parse_args()
     document = results.merge([results.load(file) for file in given.files])
     if not document["results"]:
         raise results.BadFile(f"no results in {' '.join(given.files)}: make some with 'tools/course run'.")
     # The table first: a disk that is full must not cost what was measured.
-    style = Style(wants_colours(sys.stdout))
-    sys.stdout.write(results.dump(document) if given.json else report(document, style, all_tiles=given.all_tiles))
+    unavailable = dict(each.split("=", 1) for each in given.unavailable)
+    if given.json:
+        sys.stdout.write(results.dump(document))
+    else:
+        sys.stdout.write(report(document, Style(wants_colours(sys.stdout)), all_tiles=given.all_tiles, unavailable=unavailable))
     sys.stdout.flush()
     if given.out:
         results.write(given.out, document)

@@ -474,6 +474,16 @@ class Ladder(InFolder):
         self.assertIn("no measurement", text)
         self.assertLessEqual(max(map(len, lines)), 120)
 
+    def test_a_step_that_cannot_run_is_said_in_its_place(self):
+        unavailable = {"01_a": "needs wgmma", "99_z": "needs " + "more " * 30}
+        with mock.patch.object(ladder, "width", lambda: 80):
+            lines = ladder.report(gpu_document(), terminal.Style(False), str(self.root), unavailable=unavailable).splitlines()
+        first, last = (next(i for i, line in enumerate(lines) if line.startswith(step)) for step in unavailable)
+        self.assertEqual(lines[first : first + 2], ["01_a: –", "  unavailable: needs wgmma"])
+        self.assertTrue(lines[first + 2].startswith("01_naive: "))
+        self.assertTrue(lines[last + 1].startswith("  unavailable: needs more"))
+        self.assertLessEqual(max(map(len, lines[last : last + 4])), 80)
+
     def test_of_projections_each_steps_best_tile(self):
         document = interpreter_document()
         document["results"].append({**document["results"][0], "tile": "another", "first": False})

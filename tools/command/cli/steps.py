@@ -62,7 +62,7 @@ def fuses(step):
 def tuned_steps():
     """Those whose tiles are candidates."""
     with open(os.path.join(ROOT, "steps", "CMakeLists.txt"), encoding="utf-8") as file:
-        return re.findall(r"^course_step\((\w+) TUNED\)$", file.read(), re.MULTILINE)
+        return re.findall(r"^course_step\((\w+) TUNED\b", file.read(), re.MULTILINE)
 
 
 def choose_dtype(steps, wanted, are_named):

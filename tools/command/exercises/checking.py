@@ -4,6 +4,7 @@ import os
 import textwrap
 
 from ..cli.arguments import width
+from ..machine import needs
 from ..messages import Refused
 from ..places import ROOT
 from . import progress
@@ -21,6 +22,12 @@ def to_check(words):
         return list(dict.fromkeys(map(named, words)))
     following = progress.Progress().next()
     return [following] if following else []
+
+
+def able(exercises, backend, are_named):
+    """Those that can run on BACKEND; one of those that ARE_NAMED is refused."""
+    kept, _ = needs.available("exercises", [each.name for each in exercises], backend, are_named)
+    return [each for each in exercises if each.name in kept]
 
 
 def bar():

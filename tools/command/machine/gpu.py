@@ -1,6 +1,8 @@
 """Where to run: on a GPU, or on the interpreter."""
 
+import functools
 import glob
+import re
 
 from ..messages import Refused, say
 from ..places import MACHINE
@@ -8,6 +10,7 @@ from . import processes
 from .toolchain import find_nvcc, find_toolkit_headers
 
 
+OLDEST = 75  # of what nvcc 13 compiles for, and what any step needs
 NONE = "this machine has no NVIDIA GPU that can be used"
 
 
@@ -24,6 +27,9 @@ def reason_against():
         return "there is a GPU but no nvcc: install the CUDA toolkit, 12.8 or newer, or set CUDA_HOME"
     if not find_toolkit_headers():
         return f"there is a GPU but {nvcc} is older than CUDA 12.8: install a newer toolkit, or set CUDA_HOME"
+    found = capabilities()
+    if found and all(capability < OLDEST for _, capability in found):
+        return f"this machine's GPU, {found[0][0]}, is too old: the course needs compute capability 7.5 or higher"
     return ""
 
 
@@ -42,6 +48,14 @@ def choose_backend(wanted=None):
 
 def name():
     return processes.ask(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"])[1].split("\n")[0] or "a GPU"
+
+
+@functools.lru_cache(maxsize=None)
+def capabilities():
+    """[(name, compute capability)] of the GPUs: 80 is 8.0. [] where nobody says."""
+    said = processes.ask(["nvidia-smi", "--query-gpu=name,compute_cap", "--format=csv,noheader"])[1]
+    found = re.findall(r"^(.+), (\d+)\.(\d)$", said, re.MULTILINE)
+    return [(name, 10 * int(major) + int(minor)) for name, major, minor in found]
 
 
 def memory():

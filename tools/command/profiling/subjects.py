@@ -49,6 +49,7 @@ def chosen(given):
 class Step:
     def __init__(self, given, step):
         self.step, self.tile = step, given.tile
+        self.declared = "steps", step  # where what it needs of a GPU is found
         self.dtype, _ = steps.choose_dtype([step], given.dtype, True)
         self.shape = "x".join(map(str, given.shape.shapes[0])) if given.shape else USUAL.get(step, LARGE)
         self.extents = tuple(map(int, self.shape.split("x")))
@@ -134,6 +135,7 @@ class Answer:
 
     def __init__(self, given, exercise, is_solution):
         self.exercise, self.wanted = exercise, given.shape
+        self.declared = "exercises", exercise.name
         self.file = exercise.solution if is_solution else exercise.file
         self.kind = "solution" if is_solution else "exercise"
         self.title = f"{self.kind} {exercise.title}"

@@ -5,7 +5,7 @@ import os
 from ..build import folder
 from ..cli import options, steps
 from ..cli.arguments import Command
-from ..machine import gpu, processes
+from ..machine import gpu, needs, processes
 from ..machine.processes import become
 from ..messages import Refused
 from ..places import BUILD, ROOT, script
@@ -29,6 +29,8 @@ def run(given):
             raise Refused(f"bench measures on a GPU: {reason}. Here, 'course bench --plan' says what it would do.")
         require_writable(out)
     programs = named or steps.all_steps()
+    if gpu.has_gpu():
+        programs, _ = needs.available("steps", programs, "gpu", bool(named))
     lists = {
         "--suite": given.suite or list(options.values.SUITES),
         "--dtype": given.dtype or ["f16", "bf16"],

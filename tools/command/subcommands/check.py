@@ -37,8 +37,10 @@ def run(given):
     if not exercises:
         print(f"{checking.bar()}\n{checking.what_next()}")
         return 0
+    backend = choose_backend(given.on or "interpreter")
+    exercises = checking.able(exercises, backend, not given.all)
     files = files_of(given, exercises)
-    workshop = Workshop(choose_backend(given.on or "interpreter"))
+    workshop = Workshop(backend)
     workshop.prepare(exercises)
     # One of the learner's own is talked about; several, or somebody else's, are listed.
     is_list = len(files) > 1 or bool(given.of)

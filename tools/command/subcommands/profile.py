@@ -5,7 +5,7 @@ import os
 
 from ..cli import options
 from ..cli.arguments import Command
-from ..machine import gpu, processes
+from ..machine import gpu, needs, processes
 from ..messages import Refused, say
 from ..places import BUILD, ROOT, script
 from ..profiling import ncu, recorded, subjects
@@ -17,14 +17,17 @@ NO_NCU = (
 )
 
 
-def reason_against_measuring(wanted):
+def reason_against_measuring(wanted, subject):
     """Why ncu will not be started; '' if it will."""
     if wanted == "interpreter":
         return "--on interpreter"
     reason = gpu.reason_against()
     if reason == gpu.NONE:
         reason += ": measuring needs one, with the CUDA toolkit, 12.8 or newer, and its ncu"
-    return reason or ("" if ncu.find() else NO_NCU)
+    missing = reason or needs.reason_against(*subject.declared)
+    if missing:
+        return reason or f"{subject.declared[1]} {missing}"
+    return "" if ncu.find() else NO_NCU
 
 
 def measured(subject, out):
@@ -57,7 +60,7 @@ def measured_or_recorded(subject, tile, out, wanted, reason):
 
 def run(given):
     subject = subjects.chosen(given)
-    reason = reason_against_measuring(given.on)
+    reason = reason_against_measuring(given.on, subject)
     if reason and given.on == "gpu":
         raise Refused(f"--on gpu: {reason}. Or run with --on interpreter.")
     out = given.out or os.path.join(BUILD, "profiles")

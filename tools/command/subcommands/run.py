@@ -11,7 +11,7 @@ from ..build import folder
 from ..cli import options, steps
 from ..cli.arguments import Command
 from ..cli.values import ELEMENT_BYTES, Shapes
-from ..machine import memory, processes
+from ..machine import memory, needs, processes
 from ..machine.gpu import choose_backend
 from ..machine.progress import Ticker
 from ..messages import Refused, say
@@ -106,6 +106,7 @@ class Run:
             debug.check(given, self.steps)
         self.backend = choose_backend("interpreter" if given.debug and not given.on else given.on)
         refuse_what_the_backend_lacks(given, self.backend)
+        self.steps, self.unavailable = needs.available("steps", self.steps, self.backend, named)
         self.shapes = given.shape or Shapes(SIZES[self.backend])
         memory.check(self.shapes, ELEMENT_BYTES[self.dtype], self.backend)
         if self.backend == "interpreter" and not given.force and not given.debug:
@@ -190,7 +191,9 @@ class Run:
     def show_results(self):
         ladder = os.path.join(self.out, "ladder.json")
         arguments = [*self.made, *self.given.to_pass(options.JSON, options.ALL_TILES)]
-        # A ladder in which steps are missing does not replace a complete one.
+        for step, reason in self.unavailable.items():
+            arguments += ["--unavailable", f"{step}={reason}"]
+        # A ladder in which steps are missing that can run does not replace a complete one.
         if not self.exit.worst:
             arguments += ["--out", ladder]
         code = processes.run([*script("report", "ladder.py"), *arguments])
@@ -247,7 +250,8 @@ COMMAND = Command(
     ),
     outro="""
     Exit code: 0 verified, 1 a wrong result, a failed check or a failed build, 2 refused input, 130 interrupted. A failed step does
-    not stop the ones after it, but ladder.json then stays as it was; of several codes, 1 comes before 2.
+    not stop the ones after it, but ladder.json then stays as it was; of several codes, 1 comes before 2. A step that needs another
+    GPU is refused if it was named; otherwise the ladder says so in its place, and is complete without it.
     """,
     run=run,
 )

@@ -7,12 +7,12 @@ import subprocess
 import sys
 
 from ..build import folder
-from ..cli import options
+from ..cli import options, steps
 from ..cli.arguments import Command
-from ..machine import processes
+from ..machine import needs, processes
 from ..machine.gpu import choose_backend
 from ..machine.progress import Ticker
-from ..messages import Refused, Terminated
+from ..messages import Refused, Terminated, say
 from ..places import BUILD
 
 
@@ -75,6 +75,11 @@ def run(given):
     # One test is about gdb in a kernel on the interpreter; where gdb cannot be had, that test is skipped.
     if preset != "gpu":
         folder.want_commands(["gdb"])
+    if preset == "gpu":
+        for step in steps.all_steps():
+            reason = needs.reason_against("steps", step)
+            if reason:
+                say(f"{step} is unavailable, its test is skipped: {reason}.")
     tools = folder.prepare(preset, ["python3"])
     command = [tools.ctest, "--test-dir", os.path.join(BUILD, preset), "--output-on-failure", "--no-tests=error"]
     code = Ctest().run([*command, f"-j{len(os.sched_getaffinity(0))}", *given.after_dashes])

@@ -7,7 +7,7 @@ from ..cli import options, steps
 from ..cli.arguments import Command
 from ..cli.values import ELEMENT_BYTES, Shapes
 from ..machine import memory
-from ..machine.gpu import choose_backend
+from ..machine.needs import choose_backend_for
 from ..machine.processes import become
 from ..messages import Refused
 from ..places import BUILD
@@ -39,7 +39,7 @@ def arguments_of_a_problem(given, step):
     dtype = given.dtype or "f16"
     if not steps.has_type(step, dtype) or dtype == "f32":
         raise Refused(f"--dtype {dtype}: {step} multiplies f16 and bf16.")
-    backend = choose_backend(given.on)
+    backend = choose_backend_for(step, given.on)
     shapes = given.shape or Shapes(SIZES[backend])
     if backend == "gpu":
         if getattr(given, "as"):
@@ -57,7 +57,7 @@ def run(given):
     if given.show or given.clear:
         refuse_together(given)
         check_cache(given)
-        backend, words = choose_backend(given.on), given.to_pass(options.SHOW, options.CLEAR)
+        backend, words = choose_backend_for(step, given.on), given.to_pass(options.SHOW, options.CLEAR)
     else:
         check_cache(given)
         backend, words = arguments_of_a_problem(given, step)

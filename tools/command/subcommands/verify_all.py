@@ -11,7 +11,9 @@ from ..messages import say
 
 def run(given):
     exercises = checking.to_check(given.everything) if given.everything else list(all_exercises())
-    workshop = Workshop(choose_backend(given.on or "interpreter"))
+    backend = choose_backend(given.on or "interpreter")
+    exercises = checking.able(exercises, backend, bool(given.everything))
+    workshop = Workshop(backend)
     workshop.prepare(exercises)
 
     def told(name, is_fine):

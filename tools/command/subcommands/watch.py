@@ -43,8 +43,9 @@ def run(given):
     if len(given.everything) > 1:
         raise Refused("watch begins with one exercise: name it, or none.")
     following = checking.to_check(given.everything)
-    workshop = Workshop(choose_backend(given.on or "interpreter"))
-    while following:
+    backend = choose_backend(given.on or "interpreter")
+    workshop = Workshop(backend)
+    while checking.able(following, backend, True):
         watch(workshop, following[0])
         following = checking.to_check([])
     print(checking.what_next())
