@@ -153,6 +153,16 @@ class Declarations(unittest.TestCase):
         self.assertEqual(able, ["01_naive", "02_tiled"])
         self.assertEqual(min(each.least for each in needs.declared("steps").values()), gpu.OLDEST)
 
+    def test_the_readme_says_the_same(self):
+        with open(os.path.join(needs.ROOT, "README.md"), encoding="utf-8") as file:
+            rows = re.findall(r"^\| (\d\d)(?:–(\d\d))? \| (\d+)\.(\d)( or higher| only) \|", file.read(), re.MULTILINE)
+        said = {
+            f"{number:02}": (10 * int(major) + int(minor), kind == " only")
+            for first, last, major, minor, kind in rows
+            for number in range(int(first), int(last or first) + 1)
+        }
+        self.assertEqual(said, {step[:2]: (each.least, each.only) for step, each in needs.declared("steps").items()})
+
     def test_tuned_steps(self):
         self.assertEqual(steps.tuned_steps()[:1], ["06_autotune"])
 
