@@ -98,8 +98,21 @@ __device__ __forceinline__ bool mbarrier_try_wait_parity(Mbarrier* barrier, uint
 }
 /// Waits until the phase with this parity is over.
 __device__ __forceinline__ void mbarrier_wait_parity(Mbarrier* barrier, uint32_t parity) {
+#ifdef __CUDACC__
+  // The loop is within the instructions: with it as the head of a loop of wgmma, ptxas 13.0 has the products wait for each other.
+  asm volatile(
+      "{\n"
+      ".reg .pred over;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 over, [%0], %1;\n"
+      "@!over bra again;\n"
+      "}" ::"r"(detail::shared_address(barrier)),
+      "r"(parity)
+      : "memory");
+#else
   while (!mbarrier_try_wait_parity(barrier, parity)) {
   }
+#endif
 }
 /// @}
 
