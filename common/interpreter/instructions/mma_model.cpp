@@ -3,8 +3,8 @@
 // One sum has 17 terms: 16 products and the accumulator. Products are exact. With e the largest exponent of the terms that are not
 // zero, all terms are cut to multiples of 2^(e-25), the sum of these is exact, and its 24 leading bits are the result: toward zero,
 // both times. A product's exponent is the sum of its factors' exponents, though its significand may reach 4; denormals keep the
-// smallest normal exponent and are not flushed. Sums beyond the largest float are infinite, a zero is +0 whatever its terms' signs,
-// and a NaN is always 0x7fffffff.
+// smallest normal exponent and are not flushed. Sums beyond the largest float are infinite; a zero is +0 whatever its terms' signs,
+// also where a sum below the smallest denormal is cut to it; and a NaN is always 0x7fffffff.
 #include "common/interpreter/instructions/mma_model.h"
 
 #include <algorithm>
@@ -73,6 +73,7 @@ float sum_of(const Term (&terms)[17]) {
   const std::int64_t magnitude = std::abs(sum);
   const int excess = std::max(static_cast<int>(std::bit_width(static_cast<std::uint64_t>(magnitude))) - 24, -149 - unit);
   const std::int64_t kept = excess <= 0 ? magnitude : excess < 63 ? magnitude >> excess << excess : 0;
+  if (kept == 0) return 0;
   const float result = static_cast<float>(std::ldexp(static_cast<double>(kept), unit));
   return sum < 0 ? -result : result;
 }

@@ -129,6 +129,7 @@ TEST_CASE("the PTX wrappers' results are those of a GPU, bit by bit") {
 }
 
 TEST_CASE("wgmma's results are the tensor core model's, and those of a GPU, bit by bit") {
+  REQUIRE(std::filesystem::exists("docs/results/h200/ptx/wgmma.csv"));
   std::vector<ptx_cases::Result> results;
   for (wgmma_cases::Case& one : wgmma_cases::run(true)) {
     INFO(one.result.name);
