@@ -27,6 +27,22 @@ __device__ __forceinline__ void cp_async_bulk_tensor_2d(void* shared, const Tens
   interpreter::cp_async_bulk_tensor_load(shared, map, coordinates, barrier);
 #endif
 }
+/// The same to each block of the cluster whose bit `mask` has: bit r is that of rank r. Box and bytes arrive in each of them where
+/// the issuing block would have them: at the same place of its shared memory, and at its own mbarrier. So each destination expects
+/// the bytes of the whole box for itself, and has its stage free when the copy is issued.
+__device__ __forceinline__ void cp_async_bulk_tensor_2d_multicast(void* shared, const TensorMap* map, int x, int y,
+                                                                  Mbarrier* barrier, uint16_t mask) {
+#ifdef __CUDACC__
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3}], [%4], "
+      "%5;" ::"r"(detail::shared_address(shared)),
+      "l"(map), "r"(x), "r"(y), "r"(detail::shared_address(barrier)), "h"(mask)
+      : "memory");
+#else
+  const int coordinates[] = {x, y};
+  interpreter::cp_async_bulk_tensor_load_multicast(shared, map, coordinates, barrier, mask);
+#endif
+}
 /// From shared to global memory, as part of a group.
 __device__ __forceinline__ void cp_async_bulk_tensor_2d_store(const TensorMap* map, int x, int y, const void* shared) {
 #ifdef __CUDACC__

@@ -58,6 +58,7 @@ struct LaunchConfiguration {
   const void* kernel = nullptr;
   dim3 grid, block;
   std::size_t shared_bytes = 0;  ///< dynamic
+  dim3 cluster = {1, 1, 1};      ///< in blocks
 };
 /// Of the last launch(): for a harness that wants to know what a step's launcher chose.
 inline LaunchConfiguration& last_launch() {
@@ -71,18 +72,29 @@ inline bool& dry_run() {
   return on;
 }
 
-/// Starts `kernel` with `shared_bytes` of dynamic shared memory on stream().
+/// Starts `kernel` in clusters of `cluster` blocks with `shared_bytes` of dynamic shared memory each, on stream(). The grid's sizes
+/// are multiples of the cluster's, which has at most 8 blocks; compute capability 9.0.
 /// @throws Error when CUDA refuses the configuration. What goes wrong while the kernel runs shows at the next synchronize().
 template <class... Parameters, class... Arguments>
-void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, Arguments&&... arguments) {
-  last_launch() = {reinterpret_cast<const void*>(kernel), grid, block, shared_bytes};
+void launch_clusters(void (*kernel)(Parameters...), dim3 grid, dim3 block, dim3 cluster, std::size_t shared_bytes,
+                     Arguments&&... arguments) {
+  last_launch() = {reinterpret_cast<const void*>(kernel), grid, block, shared_bytes, cluster};
   if (dry_run()) return;
   if (shared_bytes > 48 * 1024)  // more must be asked for
     DEVICE_CHECK(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
                                       static_cast<int>(shared_bytes)));
   cudaLaunchConfig_t config{};
   config.gridDim = grid, config.blockDim = block, config.dynamicSmemBytes = shared_bytes, config.stream = stream();
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim = {cluster.x, cluster.y, cluster.z};
+  config.attrs = &attribute, config.numAttrs = cluster.x * cluster.y * cluster.z == 1 ? 0 : 1;
   DEVICE_CHECK(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(std::forward<Arguments>(arguments))...));
+}
+/// The same without clusters.
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, Arguments&&... arguments) {
+  launch_clusters(kernel, grid, block, dim3(1, 1, 1), shared_bytes, std::forward<Arguments>(arguments)...);
 }
 
 /// Waits for all launches. @throws Error for what went wrong in them.
@@ -151,7 +163,8 @@ T* dynamic_smem() {
 
 /// @throws interpreter::KernelError for the first failed check; the launch is over when this returns.
 template <class... Parameters, class... Arguments>
-void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, Arguments&&... arguments) {
+void launch_clusters(void (*kernel)(Parameters...), dim3 grid, dim3 block, dim3 cluster, std::size_t shared_bytes,
+                     Arguments&&... arguments) {
   struct Closure {
     void (*kernel)(Parameters...);
     std::tuple<Parameters...> arguments;
@@ -161,7 +174,11 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
                       const Closure& c = *static_cast<const Closure*>(p);
                       std::apply(c.kernel, c.arguments);
                     },
-                    &closure, sizeof closure, nullptr, true, interpreter::pointers_among(closure.arguments)});
+                    &closure, sizeof closure, nullptr, true, interpreter::pointers_among(closure.arguments), cluster});
+}
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, Arguments&&... arguments) {
+  launch_clusters(kernel, grid, block, dim3(1, 1, 1), shared_bytes, std::forward<Arguments>(arguments)...);
 }
 
 inline void synchronize() {}

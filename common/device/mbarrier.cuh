@@ -116,6 +116,69 @@ __device__ __forceinline__ void mbarrier_wait_parity(Mbarrier* barrier, uint32_t
 }
 /// @}
 
+/// @name Barriers of other blocks of the cluster (PTX ISA, "mbarrier.arrive", "mbarrier.try_wait", "Memory Consistency Model")
+/// A thread may arrive at another block's barrier. Only threads of the block that has it wait there.
+///
+/// Without a scope, the manual takes `.cta` for both instructions. Between two blocks that orders what the arriving thread has
+/// read, and what copies have brought: enough to give a stage back. It does not order what it has written: for that, both sides say
+/// `.cluster`, and pay: the arrival with a fence for the whole GPU, the wait with an empty L1 cache.
+/// @{
+
+/// One arrival at the barrier of the block `rank` that lies where `barrier` does in this one (with "mapa" for its address).
+__device__ __forceinline__ void mbarrier_arrive_cluster(Mbarrier* barrier, uint32_t rank) {
+#ifdef __CUDACC__
+  asm volatile(
+      "{\n"
+      ".reg .b32 there;\n"
+      "mapa.shared::cluster.u32 there, %0, %1;\n"
+      "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
+      "}" ::"r"(detail::shared_address(barrier)),
+      "r"(rank)
+      : "memory");
+#else
+  interpreter::mbarrier_arrive_cluster(barrier, rank, false);
+#endif
+}
+/// The same, and who waits with acquire.cluster sees what this thread has written.
+__device__ __forceinline__ void mbarrier_arrive_release_cluster(Mbarrier* barrier, uint32_t rank) {
+#ifdef __CUDACC__
+  asm volatile(
+      "{\n"
+      ".reg .b32 there;\n"
+      "mapa.shared::cluster.u32 there, %0, %1;\n"
+      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
+      "}" ::"r"(detail::shared_address(barrier)),
+      "r"(rank)
+      : "memory");
+#else
+  interpreter::mbarrier_arrive_cluster(barrier, rank, true);
+#endif
+}
+/// mbarrier_try_wait_parity() that also sees what threads of other blocks have written before they arrived with release.cluster.
+__device__ __forceinline__ bool mbarrier_try_wait_parity_acquire_cluster(Mbarrier* barrier, uint32_t parity) {
+#ifdef __CUDACC__
+  uint32_t over;
+  asm volatile(
+      "{\n"
+      ".reg .pred over;\n"
+      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 over, [%1], %2;\n"
+      "selp.u32 %0, 1, 0, over;\n"
+      "}"
+      : "=r"(over)
+      : "r"(detail::shared_address(barrier)), "r"(parity)
+      : "memory");
+  return over;
+#else
+  return interpreter::mbarrier_try_wait_parity_acquire_cluster(barrier, parity);
+#endif
+}
+/// Waits with it until the phase is over.
+__device__ __forceinline__ void mbarrier_wait_parity_acquire_cluster(Mbarrier* barrier, uint32_t parity) {
+  while (!mbarrier_try_wait_parity_acquire_cluster(barrier, parity)) {
+  }
+}
+/// @}
+
 /// @name Fences for what others than threads do (PTX ISA, "membar / fence")
 /// @{
 

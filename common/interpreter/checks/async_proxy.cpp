@@ -27,16 +27,25 @@ void AsyncProxy::fence(const Fiber& fiber) {
 }
 
 bool AsyncProxy::fenced(unsigned reader, const Stamp& write) const {
-  const BlockClock& clock = block_.clock;
-  const auto by = [&](unsigned thread) {
-    return std::any_of(fences_[thread].rbegin(), fences_[thread].rend(), [&](const Fence& fence) {
-      return covers(fence.covered, write) && clock.knows(reader, {clock.id(thread), fence.time, 0});
+  const auto by = [&](const Block& block, unsigned thread) {
+    const std::vector<Fence>& fences = block.async_proxy.fences_[thread];
+    return std::any_of(fences.rbegin(), fences.rend(), [&](const Fence& fence) {
+      return covers(fence.covered, write) && block_.clock.knows(reader, {block.clock.id(thread), fence.time, 0});
     });
   };
-  if (by(thread_of(write.thread)) || by(reader)) return true;
-  for (unsigned thread = 0; thread < fences_.size(); ++thread)
-    if (by(thread)) return true;
+  const std::vector<Block*>& blocks = block_.cluster().blocks();
+  const auto by_writer = [&](const Block* block) {
+    return block->clock.block() == block_of(write.thread) && by(*block, thread_of(write.thread));
+  };
+  if (std::any_of(blocks.begin(), blocks.end(), by_writer) || by(block_, reader)) return true;
+  for (const Block* const block : blocks)
+    for (unsigned thread = 0; thread < fences_.size(); ++thread)
+      if (by(*block, thread)) return true;
   return false;
+}
+
+AsyncProxy& AsyncProxy::home_of(std::uintptr_t address) {
+  return block_.shared.contains(address) ? *this : block_.cluster().home_of(address)->async_proxy;
 }
 
 AsyncProxy::Unfenced AsyncProxy::find_unfenced(const Fiber& reader, std::uintptr_t address, unsigned bytes) {
@@ -44,7 +53,7 @@ AsyncProxy::Unfenced AsyncProxy::find_unfenced(const Fiber& reader, std::uintptr
   Stamp last;
   for (std::uintptr_t at = address; at < address + bytes; at += 4) {
     const Stamp& write = cell_at(range, at).write;
-    if (!write.thread || block_of(write.thread) != block_.clock.block()) continue;  // or the copy engine's own
+    if (!write.thread || write.thread & kEngine || launch_of(write.thread) != block_.clock.launch()) continue;
     if (write.thread == last.thread && write.time == last.time) continue;
     last = write;
     if (!fenced(reader.linear, write)) return {write, at};
@@ -62,9 +71,10 @@ void AsyncProxy::report_unfenced(const Unfenced& unfenced, const Instruction& by
 }
 
 // ------------------------------------------------------------------------------------------------------------ reports
-std::string AsyncProxy::where_it_completes(std::uintptr_t address) const {
-  const auto after = landings_.upper_bound(address);
-  if (after == landings_.begin()) return "its mbarrier";
+std::string AsyncProxy::where_it_completes(std::uintptr_t address) {
+  const auto& landings = home_of(address).landings_;
+  const auto after = landings.upper_bound(address);
+  if (after == landings.begin()) return "its mbarrier";
   const auto& [begin, landing] = *std::prev(after);
   return address < begin + landing.bytes ? block_.reporter.describe(reinterpret_cast<const void*>(landing.barrier))
                                          : "its mbarrier";
@@ -76,7 +86,7 @@ void AsyncProxy::report(const Race& race, unsigned warp, const WarpAccess& acces
   const char* const verb = access.write ? "written" : "read";
   const std::string there = at_line(race.earlier.pc);
   std::string what, expected;
-  if (block_.shared.contains(race.address)) {
+  if (block_.cluster().home_of(race.address)) {
     const std::string barrier = where_it_completes(race.address);
     what = "race on " + block_.reporter.describe(p) + ": " +
            (race.copying ? "the bulk copy issued at " + there + " is under way there, and "
@@ -106,7 +116,7 @@ void AsyncProxy::report(const Race& race, unsigned warp, const WarpAccess& acces
 void AsyncProxy::report_issue(const Race& race, const Instruction& by, bool writes, bool shared) {
   const void* const p = reinterpret_cast<const void*>(race.address);
   const Stamp& earlier = race.earlier;
-  const bool other_block = !(earlier.thread & kEngine) && block_of(earlier.thread) != block_.clock.block();
+  const bool other_block = !(earlier.thread & kEngine) && !block_.cluster().readers.holds(earlier.thread);
   std::string what = "race on " + block_.reporter.describe(p) + ": ", expected;
   if (race.copying && (earlier.pc & kEnginePc))
     what +=
@@ -145,6 +155,8 @@ void AsyncProxy::require_shared(const Instruction& by, std::uintptr_t address, u
     fail(by, Check::kMemcheck, p, std::string(by.name) + " at " + block_.reporter.describe(p) + what, expected);
   };
   const SharedMemory& shared = block_.shared;
+  if (!shared.contains(address) && block_.cluster().peer_at(address))
+    refuse(", where it takes an address of its own block", "the address is one of the block's own shared memory");
   if (!shared.contains(address)) refuse(", which is not shared memory", "the address is one of shared memory");
   if (address % alignment) refuse(", misaligned", "the address is a multiple of " + std::to_string(alignment));
   const auto refuse_end = [&] {
@@ -161,6 +173,19 @@ void AsyncProxy::require_shared(const Instruction& by, std::uintptr_t address, u
     for (unsigned done = 0; done < bytes; done += 16)
       block_.bounds.touch_static(by.fiber, address + done, std::min(16u, bytes - done), Op::kStore, called_from);
   }
+}
+
+std::uintptr_t AsyncProxy::counterpart(const Instruction& by, std::uintptr_t address, unsigned rank) {
+  require_shared(by, address, 1, 1);
+  const unsigned size = block_.cluster().size();
+  if (rank >= size) {
+    const void* const p = reinterpret_cast<const void*>(address);
+    fail(by, Check::kMemcheck, p,
+         std::string(by.name) + " of " + block_.reporter.describe(p) + " in block " + std::to_string(rank) + " of a cluster of " +
+             std::to_string(size),
+         "ranks go from 0 to the number of the cluster's blocks less one");
+  }
+  return block_.cluster().counterpart(block_, address, rank);
 }
 
 std::uint64_t AsyncProxy::begin_read(const Instruction& by, std::uintptr_t address, unsigned bytes) {
@@ -212,10 +237,11 @@ void AsyncProxy::begin_write(const Instruction& by, std::uintptr_t address, unsi
     const Race race = begin_copy(block_.shadows.of_shared(address), block_.clock, access, address, by.fiber.lane);
     if (race.earlier.thread) report_issue(race, by, true, true);
     if (unfenced.address) report_unfenced(unfenced, by, "overwritten");
-    landings_.erase(landings_.lower_bound(address), landings_.lower_bound(address + bytes));
-    landings_[address] = {bytes, barrier};
+    auto& landings = home_of(address).landings_;
+    landings.erase(landings.lower_bound(address), landings.lower_bound(address + bytes));
+    landings[address] = {bytes, barrier};
   }
-  if (options.initcheck) block_.shared.part_of(address).set_initialised(address, bytes, false);
+  if (options.initcheck) home_of(address).block_.shared.part_of(address).set_initialised(address, bytes, false);
   std::memset(reinterpret_cast<void*>(address), 0xff, bytes);
 }
 

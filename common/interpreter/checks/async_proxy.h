@@ -45,15 +45,19 @@ class AsyncProxy {
   /// Reports an address that is no shared memory, out of bounds or no multiple of `alignment`.
   void require_shared(const Instruction& by, std::uintptr_t address, unsigned bytes, unsigned alignment);
 
+  /// The same place in the shared memory of the block `rank` of the cluster.
+  std::uintptr_t counterpart(const Instruction& by, std::uintptr_t address, unsigned rank);
+
   /// @name From the issue to the wait for it
   /// @{
   /// The bytes of shared memory are read. @return their version
   std::uint64_t begin_read(const Instruction& by, std::uintptr_t address, unsigned bytes);
   /// The thread has waited: nobody may have written meanwhile.
   void end_read(const Instruction& by, std::uintptr_t address, unsigned bytes, std::uint64_t version);
-  /// The bytes of shared memory are written: they are nobody's until then, and hold NaN. @param barrier where that completes
+  /// The bytes of shared memory, be it another block's, are written: they are nobody's until then, and hold NaN.
+  /// @param barrier where that completes
   void begin_write(const Instruction& by, std::uintptr_t address, unsigned bytes, std::uintptr_t barrier);
-  /// The bytes have been written. @param swizzle_bytes of the pattern in which they lie
+  /// The bytes of the block's own have been written. @param swizzle_bytes of the pattern in which they lie
   void end_write(const Stamp& stamp, std::uintptr_t address, unsigned bytes, unsigned swizzle_bytes);
   /// Reports bytes that the copy engine has put there by another pattern than the instruction reads them by.
   void require_swizzle(const Instruction& by, std::uintptr_t address, unsigned swizzle_bytes);
@@ -76,8 +80,9 @@ class AsyncProxy {
     unsigned bytes;
     std::uintptr_t barrier;
   };
+  AsyncProxy& home_of(std::uintptr_t address);
   static std::string at_line(std::uint32_t pc);
-  std::string where_it_completes(std::uintptr_t address) const;
+  std::string where_it_completes(std::uintptr_t address);
   struct Unfenced {  // a write that `reader`'s instructions need not see
     Stamp write;
     std::uintptr_t address = 0;  // 0: there is none

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/interpreter/report/reporter.h"
+#include "common/interpreter/schedule/cluster.h"
 
 namespace interpreter {
 
@@ -110,7 +111,7 @@ void Bounds::bad_access(Fiber& fiber, const void* p, unsigned size, Op op, const
   } else if (inside(p, constant_memory()) && writes(op)) {
     what = access + "to __constant__ memory: " + reporter_.describe(p), expected = "kernels only read constants";
   } else if (global.contains(address) || shared_.arena.contains(address) || shared_.statics.contains(address) ||
-             inside(p, variables())) {
+             work_.cluster->peer_at(address) || inside(p, variables())) {
     const GlobalMemory::Allocation nearest = global.contains(address) ? global.nearest(p) : GlobalMemory::Allocation();
     const bool released = nearest.released;
     what = access + (released ? "of released memory: " : "out of bounds: ") +

@@ -54,6 +54,19 @@ bool covers(const KnowledgePtr& knowledge, const Stamp& stamp) {
   return thread != block->second.threads.end() && stamp.time < thread->second;
 }
 
+bool covers_read(const KnowledgePtr& knowledge, const Stamp& stamp) {
+  constexpr ThreadId kBlockBits = 10;
+  return covers(knowledge, stamp) || covers(knowledge, {stamp.thread | kReadsOnly << kBlockBits, stamp.time, stamp.pc});
+}
+
+KnowledgePtr without_writes(const KnowledgePtr& knowledge) {
+  if (!knowledge) return nullptr;
+  auto reads = std::make_shared<Knowledge>();
+  for (const auto& [block, known] : *knowledge)
+    add(*reads, Knowledge{{block & block_of(kEngine) ? block : block | kReadsOnly, known}});
+  return reads;
+}
+
 void forget_published_knowledge() {
   std::lock_guard lock(published_mutex);
   published.clear();
@@ -62,9 +75,15 @@ void forget_published_knowledge() {
 }
 
 // -------------------------------------------------------------------------------------------------------- sets of readers
-void ReaderSets::begin(unsigned warps) {
-  warps_ = warps;
+void ReaderSets::begin(std::vector<ThreadId> blocks, unsigned warps) {
+  blocks_ = std::move(blocks);
+  warps_of_block_ = warps, warps_ = warps * static_cast<unsigned>(blocks_.size());
   readers_.clear(), free_.clear();
+}
+
+unsigned ReaderSets::warp_of(ThreadId thread) const {
+  const auto block = std::find(blocks_.begin(), blocks_.end(), thread - thread_of(thread));
+  return static_cast<unsigned>(block - blocks_.begin()) * warps_of_block_ + thread_of(thread) / 32;
 }
 
 std::uint32_t ReaderSets::add() {
@@ -85,7 +104,7 @@ std::uint32_t ReaderSets::copy(std::uint32_t set) {
 }
 
 // ------------------------------------------------------------------------------------------------------------- clocks
-void BlockClock::begin(std::uint64_t launch, std::uint64_t block, unsigned threads) {
+void BlockClock::begin(std::uint64_t launch, std::uint64_t block, unsigned threads, ReaderSets& reader_sets) {
   first_ = make_thread_id(launch, block, 0);
   time_ = barrier_time_ = 1;
   warps_.resize((threads + 31) / 32);
@@ -94,8 +113,9 @@ void BlockClock::begin(std::uint64_t launch, std::uint64_t block, unsigned threa
   acquired_.reset(), fenced_in_block_.reset(), fenced_in_gpu_.reset();
   merged_ = {};
   epoch_ = 0;
-  reader_sets_->begin((threads + 31) / 32);
-  answers_.assign(warps_.size(), {});
+  reader_sets_ = &reader_sets;
+  first_warp_ = reader_sets.warp_of(first_);
+  answers_.assign(reader_sets.warps(), {});
   learnt_ = 1;
 }
 
@@ -159,17 +179,22 @@ void BlockClock::warp_barrier(unsigned warp, unsigned mask) {
 
 BlockClock::ThreadClock& BlockClock::clock_of(unsigned thread) { return threads_[thread]; }
 
-KnowledgePtr BlockClock::everything_known_to(unsigned thread) const {
-  auto known = std::make_shared<Knowledge>();
-  BlockKnowledge& own = (*known)[block()];
-  own.before = barrier_time_;
+// What the thread did itself, and what it knows of others by barriers of the block and the warp.
+void BlockClock::add_own(unsigned thread, Knowledge& known) const {
+  BlockKnowledge& own = known[block()];
+  own.before = std::max(own.before, barrier_time_);
   own.threads[thread] = time_ + 1;  // itself, up to now
   const WarpClock& warp = warps_[thread / 32];
   for (unsigned lane = 0; lane < 32; ++lane) {
     const std::uint32_t time = std::max(warp.all_before, warp.known ? warp.known[thread % 32][lane] : 0);
     const unsigned of = thread / 32 * 32 + lane;
-    if (time > own.before && of != thread) own.threads[of] = time;
+    if (time > own.before && of != thread) own.threads[of] = std::max(own.threads[of], time);
   }
+}
+
+KnowledgePtr BlockClock::everything_known_to(unsigned thread) const {
+  auto known = std::make_shared<Knowledge>();
+  add_own(thread, *known);
   KnowledgePtr all = merge(known, acquired_);
   const auto clock = threads_.find(thread);
   return clock == threads_.end() ? all : merge(all, clock->second.acquired);
@@ -227,6 +252,16 @@ KnowledgePtr BlockClock::release(unsigned thread) {
   return known;
 }
 
+void BlockClock::release_into(unsigned thread, Knowledge& known, KnowledgePtr& last) {
+  add_own(thread, known);
+  if (acquired_) add(known, *acquired_);
+  const auto clock = threads_.find(thread);
+  const KnowledgePtr acquired = clock == threads_.end() ? nullptr : clock->second.acquired;
+  if (acquired && acquired != last) add(known, *acquired);
+  last = acquired;
+  ++time_;
+}
+
 void BlockClock::acquire(unsigned thread, const KnowledgePtr& knowledge) {
   ++learnt_;
   ThreadClock& clock = clock_of(thread);
@@ -243,7 +278,7 @@ KnowledgePtr BlockClock::land(unsigned mbarrier, const KnowledgePtr& knowledge) 
   return known;
 }
 
-bool BlockClock::knows(unsigned thread, const Stamp& stamp) const {
+bool BlockClock::knows_without_others(unsigned thread, const Stamp& stamp) const {
   if (launch_of(stamp.thread) != launch()) return true;  // an earlier launch
   if (block_of(stamp.thread) == block()) {
     if (stamp.time < barrier_time_) return true;
@@ -255,10 +290,21 @@ bool BlockClock::knows(unsigned thread, const Stamp& stamp) const {
       if (warp.known && stamp.time < warp.known[thread % 32][other % 32]) return true;
     }
   }
-  if (covers(acquired_, stamp)) return true;
+  return false;
+}
+
+bool BlockClock::knows(unsigned thread, const Stamp& stamp) const {
+  if (knows_without_others(thread, stamp) || covers(acquired_, stamp)) return true;
   if (threads_.empty()) return false;
   const auto clock = threads_.find(thread);
   return clock != threads_.end() && covers(clock->second.acquired, stamp);
+}
+
+bool BlockClock::knows_read(unsigned thread, const Stamp& stamp) const {
+  if (knows_without_others(thread, stamp) || covers_read(acquired_, stamp)) return true;
+  if (threads_.empty()) return false;
+  const auto clock = threads_.find(thread);
+  return clock != threads_.end() && covers_read(clock->second.acquired, stamp);
 }
 
 bool BlockClock::knows_of_warp(unsigned thread, unsigned warp, std::uint32_t time) const {
@@ -279,12 +325,12 @@ bool BlockClock::knows_of_warp(unsigned thread, unsigned warp, std::uint32_t tim
 }
 
 bool BlockClock::knows_of_lanes(unsigned thread, unsigned warp, std::uint32_t lanes, std::uint32_t time) const {
-  if (time < barrier_time_) return true;
+  if (time < barrier_time_ && block_of(reader_sets_->thread(warp, 0)) == block()) return true;
   Answer& answer = answers_[warp];
   if (answer.learnt == learnt_ && answer.thread == thread && answer.lanes == lanes && answer.time == time) return answer.known;
   bool known = true;
   for (std::uint32_t rest = lanes; rest && known; rest &= rest - 1)
-    known = knows(thread, {id(warp * 32 + static_cast<unsigned>(std::countr_zero(rest))), time, 0});
+    known = knows_read(thread, {reader_sets_->thread(warp, static_cast<unsigned>(std::countr_zero(rest))), time, 0});
   answer = {learnt_, thread, lanes, time, known};
   return known;
 }
@@ -343,17 +389,15 @@ Stamp unknown_reader(const Cell& cell, const BlockClock& clock, unsigned thread)
     const ReaderSets::Reader& reader = readers[warp];
     if (!reader.lanes || clock.knows_of_lanes(thread, warp, reader.lanes, reader.time)) continue;
     for (std::uint32_t rest = reader.lanes; rest; rest &= rest - 1) {
-      const Stamp one = {clock.id(warp * 32 + static_cast<unsigned>(std::countr_zero(rest))), reader.time, reader.pc};
-      if (!clock.knows(thread, one)) return one;
+      const ThreadId id = clock.reader_sets().thread(warp, static_cast<unsigned>(std::countr_zero(rest)));
+      if (const Stamp one = {id, reader.time, reader.pc}; !clock.knows_read(thread, one)) return one;
     }
   }
   return {};
 }
 
 void forget_readers(Cell& cell, const BlockClock& clock) {
-  if (cell.state.in_set && cell.read_level() == ReadLevel::kWarps && cell.read.thread &&
-      block_of(cell.read.thread) == clock.block())
-    clock.reader_sets().remove(cell.lanes);
+  if (cell.state.in_set && cell.read_level() == ReadLevel::kWarps && cell.read.thread) clock.reader_sets().remove(cell.lanes);
   cell.state.in_set = 0;
 }
 
@@ -363,19 +407,19 @@ bool reads_known(const Cell& cell, const BlockClock& clock, unsigned thread) {
   if (read.thread == 0 || launch_of(read.thread) != clock.launch()) return true;
   const bool same_block = block_of(read.thread) == clock.block();
   switch (cell.read_level()) {
-    case ReadLevel::kThread: return clock.knows(thread, read);
+    case ReadLevel::kThread: return clock.knows_read(thread, read);
     case ReadLevel::kLanes: {
       if (same_block && read.time < clock.barrier_time()) return true;
       for (unsigned rest = cell.lanes; rest; rest &= rest - 1) {
         Stamp one = read;
         one.thread = (read.thread & ~ThreadId(31)) | static_cast<unsigned>(std::countr_zero(rest));
-        if (!clock.knows(thread, one)) return false;
+        if (!clock.knows_read(thread, one)) return false;
       }
       return true;
     }
     case ReadLevel::kWarps:
-      if (!same_block) return clock.epoch_of(thread) > cell.state.epoch;
       if (cell.state.in_set) return unknown_reader(cell, clock, thread).thread == 0;
+      if (!same_block) return clock.epoch_of(thread) > cell.state.epoch;
       if (read.time < clock.barrier_time()) return true;
       for (unsigned rest = cell.lanes; rest; rest &= rest - 1)
         if (!clock.knows_of_warp(thread, static_cast<unsigned>(std::countr_zero(rest)), read.time)) return false;
@@ -391,13 +435,14 @@ void add_reader(Cell& cell, const BlockClock& clock, unsigned warp, unsigned lan
   if (!cell.state.in_set) {
     const std::uint32_t before = cell.read_level() == ReadLevel::kLanes ? cell.lanes : 1u << thread_of(cell.read.thread) % 32;
     const std::uint32_t set = sets.add();
-    sets.of(set)[thread_of(cell.read.thread) / 32] = {cell.read.time, before, cell.read.pc};
+    sets.of(set)[sets.warp_of(cell.read.thread)] = {cell.read.time, before, cell.read.pc};
     cell.lanes = set;
     cell.state.level = static_cast<std::uint32_t>(ReadLevel::kWarps), cell.state.in_set = 1;
   }
-  ReaderSets::Reader& reader = sets.of(cell.lanes)[warp];
+  ReaderSets::Reader& reader = sets.of(cell.lanes)[clock.warp_in_cluster(warp)];
   const unsigned thread = warp * 32 + static_cast<unsigned>(std::countr_zero(lanes));
-  if (!reader.lanes || (reader.lanes & ~lanes) == 0 || clock.knows_of_lanes(thread, warp, reader.lanes, reader.time))
+  if (!reader.lanes || (reader.lanes & ~lanes) == 0 ||
+      clock.knows_of_lanes(thread, clock.warp_in_cluster(warp), reader.lanes, reader.time))
     reader = {clock.time(), lanes, pc};
   else  // the earliest time stands for all (lenient)
     reader.lanes |= lanes;
@@ -413,7 +458,8 @@ void note_read(Cell& cell, const BlockClock& clock, unsigned warp, unsigned lane
   if (cell.read_level() == ReadLevel::kBlocks && state.epoch == epoch && read.time == clock.time() &&
       block_of(read.thread) == clock.block())
     return;  // one more of many
-  if (cell.state.in_set && read.thread && block_of(read.thread) == clock.block() && read.time >= clock.barrier_time())
+  const bool same_block = block_of(read.thread) == clock.block();
+  if (cell.state.in_set && read.thread && (!same_block || read.time >= clock.barrier_time()))
     return add_reader(cell, clock, warp, lanes, pc);
   if (cell.read_level() == ReadLevel::kWarps && state.epoch == epoch && block_of(read.thread) == clock.block() &&
       read.time >= clock.barrier_time()) {
@@ -425,11 +471,12 @@ void note_read(Cell& cell, const BlockClock& clock, unsigned warp, unsigned lane
     read = {id, clock.time(), pc};
     cell.lanes = lanes;
     state.level = static_cast<std::uint32_t>(several ? ReadLevel::kLanes : ReadLevel::kThread);
-  } else if (block_of(read.thread) != clock.block() || cell.read_level() == ReadLevel::kBlocks) {
+  } else if (shared && (cell.state.in_set || !same_block ||
+                        (cell.read_level() != ReadLevel::kWarps && thread_of(read.thread) / 32 != warp))) {
+    return add_reader(cell, clock, warp, lanes, pc);
+  } else if (!same_block || cell.read_level() == ReadLevel::kBlocks) {
     read.time = clock.time();
     state.level = static_cast<std::uint32_t>(ReadLevel::kBlocks);
-  } else if (shared && (cell.state.in_set || (cell.read_level() != ReadLevel::kWarps && thread_of(read.thread) / 32 != warp))) {
-    return add_reader(cell, clock, warp, lanes, pc);
   } else if (cell.read_level() == ReadLevel::kWarps || thread_of(read.thread) / 32 != warp) {
     if (cell.read_level() != ReadLevel::kWarps) cell.lanes = 1u << thread_of(read.thread) / 32;
     cell.lanes |= 1u << warp;
@@ -615,7 +662,7 @@ Race record_access(ShadowedRange& range, const BlockClock& clock, const WarpAcce
       for (unsigned i = 0; i < 4; ++i) {
         Cell& byte = range.byte(word_begin + i) = word;
         if (word.state.valued && word.read.thread == 0) byte.read.time = word.read.time >> 8 * i & 0xff;
-        if (word.state.in_set && block_of(word.read.thread) == clock.block()) byte.lanes = clock.reader_sets().copy(word.lanes);
+        if (word.state.in_set && word.read.thread) byte.lanes = clock.reader_sets().copy(word.lanes);
       }
       forget_readers(word, clock);
       word.state.split = 1;

@@ -6,7 +6,10 @@
 ///   - program order;
 ///   - `__syncthreads`: everything in the block before it, before everything after it;
 ///   - `__syncwarp(mask)`: the same among the lanes of the mask, what their fences cover included;
-///   - an arrival at an mbarrier, before what follows a wait for that phase of it;
+///   - an arrival at an mbarrier, before what follows a wait for that phase of it; across blocks of a cluster only reads and the
+///   copy
+///     engine's writes before it, unless both say `.cluster`;
+///   - an arrival at the cluster's barrier, before what follows a wait there;
 ///   - a fence, then an atomic (or volatile) write, observed by an atomic (or volatile) read, then a fence. A barrier after the
 ///     observing atomic counts as its fence: CUDA's own "last block" reduction in the Programming Guide is written that way. A
 ///     fence of one thread, a barrier, then the atomic of another thread do as well: CUDA's fences are sequentially consistent.
@@ -55,26 +58,40 @@ struct BlockKnowledge {
 };
 using Knowledge = std::map<std::uint64_t, BlockKnowledge>;
 using KnowledgePtr = std::shared_ptr<const Knowledge>;
+/// With this bit in the block's number, knowledge is of reads alone: they are over, but what was written need not be seen.
+inline constexpr std::uint64_t kReadsOnly = 1ull << 53;  // the launch ends below
 /// Whether what `stamp` stands for is among it.
 bool covers(const KnowledgePtr& knowledge, const Stamp& stamp);
+/// The same of a read.
+bool covers_read(const KnowledgePtr& knowledge, const Stamp& stamp);
 /// What is in one of the two.
 KnowledgePtr merge(const KnowledgePtr& a, const KnowledgePtr& b);
+/// What is left of it when threads' writes are not seen.
+KnowledgePtr without_writes(const KnowledgePtr& knowledge);
 
-/// Who has read words of shared memory that several warps have read: for each warp its lanes, and since when.
+/// Who has read words of shared memory that several warps have read: for each warp of the cluster its lanes, and since when.
 class ReaderSets {
  public:
   struct Reader {
     std::uint32_t time = 0, lanes = 0, pc = 0;  ///< no lanes: the warp has not read
   };
-  void begin(unsigned warps);
+  /// A cluster begins. @param blocks the first thread of each block  @param warps of each block
+  void begin(std::vector<ThreadId> blocks, unsigned warps);
   std::uint32_t add();
   std::uint32_t copy(std::uint32_t set);
   void remove(std::uint32_t set) { free_.push_back(set); }
   Reader* of(std::uint32_t set) { return &readers_[std::size_t(set) * warps_]; }
-  unsigned warps() const { return warps_; }
+  unsigned warps() const { return warps_; }  ///< of the cluster
+  /// The number of the thread's warp in the cluster.
+  unsigned warp_of(ThreadId thread) const;
+  bool holds(ThreadId thread) const { return warp_of(thread) < warps_; }  ///< whether it is one of the cluster's
+  ThreadId thread(unsigned warp, unsigned lane) const {
+    return blocks_[warp / warps_of_block_] | (warp % warps_of_block_ * 32 + lane);
+  }
 
  private:
-  unsigned warps_ = 0;
+  std::vector<ThreadId> blocks_;
+  unsigned warps_ = 0, warps_of_block_ = 1;
   std::vector<Reader> readers_;
   std::vector<std::uint32_t> free_;
 };
@@ -82,8 +99,8 @@ class ReaderSets {
 /// The clock of one running block and what its threads know of each other and of other blocks.
 class BlockClock {
  public:
-  /// Starts a block of `threads` threads.
-  void begin(std::uint64_t launch, std::uint64_t block, unsigned threads);
+  /// Starts a block of `threads` threads. @param reader_sets of its cluster
+  void begin(std::uint64_t launch, std::uint64_t block, unsigned threads, ReaderSets& reader_sets);
 
   void barrier();
   void warp_barrier(unsigned warp, unsigned mask);
@@ -95,6 +112,8 @@ class BlockClock {
 
   /// @return what `thread` has done and knows; what it does from now on is not among it
   KnowledgePtr release(unsigned thread);
+  /// The same for many threads, all of which add to `known`. @param last what the one before has added besides itself
+  void release_into(unsigned thread, Knowledge& known, KnowledgePtr& last);
   /// What is in `knowledge` happened before everything that `thread` does from now on.
   void acquire(unsigned thread, const KnowledgePtr& knowledge);
   /// The copy engine has written, with stamps engine(mbarrier) and time(), what the mbarrier's phase makes known.
@@ -104,10 +123,14 @@ class BlockClock {
 
   /// Whether `stamp` happened before everything that `thread` does from now on.
   bool knows(unsigned thread, const Stamp& stamp) const;
-  /// Whether what some lane of a warp of this block did at `time` happened before everything that `thread` does from now on.
+  /// The same of a read.
+  bool knows_read(unsigned thread, const Stamp& stamp) const;
+  /// Whether what some lane of a warp of this block read at `time` happened before everything that `thread` does from now on.
   bool knows_of_warp(unsigned thread, unsigned warp, std::uint32_t time) const;
-  /// The same of what each of the `lanes` did.
+  /// The same of what each of the `lanes` read. @param warp its number in the cluster
   bool knows_of_lanes(unsigned thread, unsigned warp, std::uint32_t lanes, std::uint32_t time) const;
+  /// The number of a warp of this block in the cluster.
+  unsigned warp_in_cluster(unsigned warp) const { return first_warp_ + warp; }
   ReaderSets& reader_sets() const { return *reader_sets_; }
   /// Counts how often any thread of the launch learnt something through an atomic; see ReadLevel.
   std::uint32_t epoch_of(unsigned thread) const;
@@ -130,7 +153,9 @@ class BlockClock {
     std::uint32_t epoch = 0;
   };
   ThreadClock& clock_of(unsigned thread);
+  void add_own(unsigned thread, Knowledge& known) const;
   KnowledgePtr everything_known_to(unsigned thread) const;
+  bool knows_without_others(unsigned thread, const Stamp& stamp) const;
   // An answer of knows_of_lanes(): of a tile, all words have the same readers.
   struct Answer {
     std::uint64_t learnt = 0;  // learnt_ then
@@ -149,9 +174,10 @@ class BlockClock {
   KnowledgePtr acquired_;                         // by any thread of the block before the last barrier
   KnowledgePtr fenced_in_block_, fenced_in_gpu_;  // the same
   std::uint32_t epoch_ = 0;
-  std::unique_ptr<ReaderSets> reader_sets_ = std::make_unique<ReaderSets>();
+  ReaderSets* reader_sets_ = nullptr;
+  unsigned first_warp_ = 0;              // in the cluster
   std::uint64_t learnt_ = 0;             // changes when a thread may have learnt something
-  mutable std::vector<Answer> answers_;  // by warp, the last one
+  mutable std::vector<Answer> answers_;  // by warp of the cluster, the last one
 };
 
 /// How many readers the read stamp of a cell stands for. Exact sets of readers would cost memory without end. At kWarps the warps

@@ -4,13 +4,17 @@
 #include <bit>
 #include <string>
 
-#include "common/interpreter/report/reporter.h"
-#include "common/interpreter/schedule/scheduler.h"
+#include "common/interpreter/schedule/block.h"
 
 namespace interpreter {
 
 void InitCheck::begin() {
   if (work_.options().initcheck) shared_.arena.initialised.clear(0, shared_.dynamic_bytes);
+}
+
+// The shared memory that holds the address: the block's own, or another block's of the cluster.
+SharedMemory& InitCheck::home_of(std::uintptr_t address) {
+  return shared_.contains(address) ? shared_ : work_.cluster->home_of(address)->shared;
 }
 
 void InitCheck::check(unsigned w, const Request& request) {
@@ -27,7 +31,7 @@ void InitCheck::check(unsigned w, const Request& request) {
       else
         initialised = global_.granule_initialised(offset) || global_.initialised(offset, request.size);
     } else {
-      SharedMemory::Part& part = shared_.part_of(address);
+      SharedMemory::Part& part = home_of(address).part_of(address);
       if (overwrites)
         part.initialised.set(address - part.begin, request.size);
       else
@@ -59,12 +63,12 @@ void InitCheck::find_unseen_writes(std::uintptr_t address, unsigned size) {
   SharedMemory::Part* part = nullptr;
   if (const std::uintptr_t offset = address - global_begin_; offset < GlobalMemory::kBytes) {
     poison = global_.poison(offset);
-  } else if (shared_.arena.contains(address)) {
-    part = &shared_.arena;
-    last = std::min(last, part->begin + shared_.dynamic_bytes);
+  } else if (SharedMemory& shared = home_of(address); shared.arena.contains(address)) {
+    part = &shared.arena;
+    last = std::min(last, part->begin + shared.dynamic_bytes);
   } else {
-    part = &shared_.statics;
-    const SharedVariable& variable = shared_variables()[shared_.variable_at(address - part->begin) - 1u];
+    part = &shared.statics;
+    const SharedVariable& variable = shared_variables()[shared.variable_at(address - part->begin) - 1u];
     first = std::max(first, part->begin + variable.offset);
     last = std::min(last, part->begin + variable.offset + variable.bytes);
   }

@@ -27,6 +27,8 @@ class InitCheck {
   void find_unseen_writes(std::uintptr_t address, unsigned size);
 
  private:
+  SharedMemory& home_of(std::uintptr_t address);
+
   const Assignment& work_;
   SharedMemory& shared_;
   const AccessLog& log_;

@@ -8,6 +8,7 @@
 #include "common/interpreter/checks/async_proxy.h"
 #include "common/interpreter/checks/volatile_updates.h"
 #include "common/interpreter/report/reporter.h"
+#include "common/interpreter/schedule/cluster.h"
 #include "common/interpreter/schedule/scheduler.h"
 
 namespace interpreter {
@@ -151,6 +152,9 @@ void RaceCheck::report(const Race& race, unsigned w, const WarpAccess& access) {
   reporter_.fail(
       Check::kRacecheck, what,
       both_atomic ? "an atomic for the whole GPU: one whose name ends in _block is atomic for the threads of its block alone"
+      : !same_block && work_.cluster->readers.holds(race.earlier.thread)
+          ? "a cluster barrier between the two, or an arrival with release.cluster at an mbarrier that the other waits for with "
+            "acquire.cluster"
       : !same_block
           ? (both_write ? "an atomic, or a place for each block and another launch that puts the parts together"
                         : "another launch between the two, or a fence and an atomic on both sides: no barrier orders two blocks")

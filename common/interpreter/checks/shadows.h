@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "common/interpreter/checks/happens_before.h"
+#include "common/interpreter/launch/launch_state.h"
 #include "common/interpreter/memory/global_memory.h"
 #include "common/interpreter/memory/shared_memory.h"
 #include "common/interpreter/report/source_map.h"
@@ -32,18 +33,24 @@ GlobalShadow& global_shadow();
 /// What happened to a block's shared memory, and where to look for the rest.
 class Shadows {
  public:
-  explicit Shadows(const SharedMemory& shared);
+  Shadows(const Assignment& work, const SharedMemory& shared);
   /// A block with that much dynamic shared memory begins.
   void begin(std::size_t dynamic_bytes) { arena_.clear(dynamic_bytes); }
   /// Forgets the accesses to a __shared__ variable, whose offset in SharedMemory::statics this is.
   void forget_static(std::size_t offset, std::size_t bytes);
 
-  /// Of an address in shared memory.
-  ShadowedRange& of_shared(std::uintptr_t address) { return arena_.contains(address) ? arena_ : *statics_; }
+  /// Of an address in shared memory, that of other blocks of the cluster included.
+  ShadowedRange& of_shared(std::uintptr_t address) {
+    if (arena_.contains(address)) return arena_;
+    return statics_ && statics_->contains(address) ? *statics_ : of_peer(address);
+  }
   /// Of any address; null if nothing is kept of it.
   ShadowedRange* find(std::uintptr_t address);
 
  private:
+  ShadowedRange& of_peer(std::uintptr_t address);
+
+  const Assignment& work_;
   ShadowedRange arena_;
   std::uintptr_t statics_begin_;
   std::unique_ptr<ShadowedRange> statics_;  // null if the program has no __shared__ variables

@@ -40,6 +40,7 @@ constexpr std::array kNames{
     INTERPRETER_ERROR(cudaErrorAssert, "device-side assert triggered"),
     INTERPRETER_ERROR(cudaErrorLaunchFailure, "unspecified launch failure"),
     INTERPRETER_ERROR(cudaErrorCooperativeLaunchTooLarge, "too many blocks in cooperative launch"),
+    INTERPRETER_ERROR(cudaErrorInvalidClusterSize, "a kernel launch error has occurred due to cluster misconfiguration"),
     INTERPRETER_ERROR(cudaErrorNotSupported, "operation not supported"),
     INTERPRETER_ERROR(cudaErrorUnknown, "unknown error"),
 };

@@ -10,6 +10,7 @@
 #include "common/interpreter/cuda_runtime/program.h"
 #include "common/interpreter/cuda_runtime/state.h"
 #include "common/interpreter/launch/grid_barrier.h"
+#include "common/interpreter/launch/launch_state.h"
 
 // Words of the language in kernels, members of a struct here.
 #undef gridDim
@@ -33,6 +34,9 @@ const char* what_is_wrong(const Launch& launch, bool cooperative, cudaError_t& e
   error = cudaErrorInvalidValue;
   if (launch.kernel_is_known && launch.dynamic_shared_bytes > dynamic_shared_limit(launch.kernel))
     return "more dynamic shared memory than the kernel may have: see cudaFuncSetAttribute";
+  error = cudaErrorInvalidClusterSize;  // as an H200 has it
+  if (!clusters_are_possible(launch.grid, launch.cluster))
+    return "a cluster has 1 to 8 blocks, and the grid's sizes are multiples of the cluster's";
   error = cudaErrorCooperativeLaunchTooLarge;
   if (cooperative &&
       std::size_t(launch.grid.x) * launch.grid.y * launch.grid.z > resident_blocks(threads, launch.dynamic_shared_bytes))
@@ -68,8 +72,13 @@ cudaError_t start(const Launch& launch, bool cooperative) {
 
 Configuration::Configuration(const cudaLaunchConfig_t& config)
     : grid(config.gridDim), block(config.blockDim), shared_bytes(config.dynamicSmemBytes) {
-  for (unsigned i = 0; i < config.numAttrs; ++i)
-    cooperative |= config.attrs[i].id == cudaLaunchAttributeCooperative && config.attrs[i].val.cooperative;
+  for (unsigned i = 0; i < config.numAttrs; ++i) {
+    const cudaLaunchAttribute& attribute = config.attrs[i];
+    cooperative |= attribute.id == cudaLaunchAttributeCooperative && attribute.val.cooperative;
+    const auto& shape = attribute.val.clusterDim;
+    if (attribute.id == cudaLaunchAttributeClusterDimension && (shape.x | shape.y | shape.z) != 0)  // 0 x 0 x 0: none
+      cluster = {shape.x, shape.y, shape.z};
+  }
 }
 
 void register_kernel(const void* kernel, cudaError_t (*starter)(const Configuration&, void**)) {

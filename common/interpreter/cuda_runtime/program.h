@@ -26,6 +26,7 @@ struct Configuration {
   explicit Configuration(const cudaLaunchConfig_t& config);
   dim3 grid, block;
   std::size_t shared_bytes;
+  dim3 cluster = {1, 1, 1};  // in blocks
   bool cooperative = false;
 };
 
@@ -59,7 +60,8 @@ cudaError_t start_function(const Configuration& c, void (*kernel)(Parameters...)
                 sizeof closure,
                 nullptr,
                 true,
-                pointers_among(closure.arguments)};
+                pointers_among(closure.arguments),
+                c.cluster};
   return start(launch, c.cooperative);
 }
 
@@ -83,6 +85,7 @@ cudaError_t start_call(const Configuration& c, const char* name, const void* ker
                 },
                 &closure,
                 sizeof closure};
+  launch.cluster = c.cluster;
   if (kernel)
     launch.kernel = kernel;
   else

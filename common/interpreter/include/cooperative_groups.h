@@ -1,6 +1,6 @@
 /// @file
 /// Cooperative groups for the interpreter, in the place of CUDA's header of this name: CUDA C++ Programming Guide, "Cooperative
-/// Groups". Clusters are missing, and tiles of more than a warp.
+/// Groups". Tiles of more than a warp are missing.
 #pragma once
 
 #include "common/device/device.cuh"
@@ -247,6 +247,44 @@ class grid_group {
   static void sync(details::Site site = details::Site::here()) { interpreter::grid_sync(site); }
 };
 inline grid_group this_grid() { return {}; }
+
+/// All threads of a cluster of blocks. A block of a launch without clusters is alone in its own.
+class cluster_group {
+ public:
+  struct arrival_token {};
+  static void sync() {
+    interpreter::cluster_barrier_arrive();
+    interpreter::cluster_barrier_wait();
+  }
+  static arrival_token barrier_arrive() { return interpreter::cluster_barrier_arrive(), arrival_token(); }
+  static void barrier_wait() { interpreter::cluster_barrier_wait(); }
+  static void barrier_wait(arrival_token&&) { interpreter::cluster_barrier_wait(); }
+  static unsigned block_rank() { return interpreter::cluster_rank(); }
+  static unsigned num_blocks() { return interpreter::cluster_size(); }
+  static unsigned thread_rank() { return block_rank() * details::threads_of_block() + details::rank_of_thread(); }
+  static unsigned num_threads() { return num_blocks() * details::threads_of_block(); }
+  static unsigned size() { return num_threads(); }
+  static dim3 dim_blocks() { return interpreter::cluster_dimensions(); }
+  static dim3 dim_threads() {
+    const dim3 blocks = dim_blocks(), threads = interpreter::block_dimensions();
+    return {blocks.x * threads.x, blocks.y * threads.y, blocks.z * threads.z};
+  }
+  static dim3 block_index() {
+    const dim3 blocks = dim_blocks();
+    return {blockIdx.x % blocks.x, blockIdx.y % blocks.y, blockIdx.z % blocks.z};
+  }
+  static dim3 thread_index() {
+    const dim3 block = block_index(), threads = interpreter::block_dimensions();
+    return {block.x * threads.x + threadIdx.x, block.y * threads.y + threadIdx.y, block.z * threads.z + threadIdx.z};
+  }
+  /// The same variable of another block, in distributed shared memory.
+  template <class T>
+  static T* map_shared_rank(T* variable, unsigned rank) {
+    return static_cast<T*>(interpreter::mapa(variable, rank));
+  }
+  static unsigned query_shared_rank(const void* address) { return interpreter::cluster_rank_of(address); }
+};
+inline cluster_group this_cluster() { return {}; }
 
 template <class Group>
 void sync(const Group& group, details::Site site = details::Site::here()) {

@@ -48,7 +48,9 @@ class BulkCopies final : public Family {
   void begin(unsigned threads) override { threads_.assign(threads, {}); }
   void on_exit(Fiber& fiber) override;
 
-  void load(const AsyncProxy::Instruction& by, Box box, std::uintptr_t barrier);
+  /// @param home whose shared memory is written
+  void load(const AsyncProxy::Instruction& by, Block& home, Box box, std::uintptr_t barrier);
+  void multicast(const AsyncProxy::Instruction& by, const Box& box, std::uintptr_t barrier, unsigned mask);
   void store(const AsyncProxy::Instruction& by, Box box);
   Box box_of(const AsyncProxy::Instruction& by, std::uintptr_t shared, const TensorMap& map, const int* coordinates);
   Box range_of(const AsyncProxy::Instruction& by, std::uintptr_t shared, std::uintptr_t global, unsigned bytes);
@@ -114,18 +116,38 @@ Box BulkCopies::range_of(const AsyncProxy::Instruction& by, std::uintptr_t share
 }
 
 // ----------------------------------------------------------------------------------------------------------------- loads
-void BulkCopies::load(const AsyncProxy::Instruction& by, Box box, std::uintptr_t barrier) {
+void BulkCopies::load(const AsyncProxy::Instruction& by, Block& home, Box box, std::uintptr_t barrier) {
   block_.async_proxy.begin_write(by, box.shared, box.bytes, barrier);
   for (Run& run : box.runs) run.version = block_.async_proxy.begin_global_read(by, run.global, run.bytes);
   const unsigned bytes = box.bytes;
-  const auto land = [this, box = std::move(box), &fiber = by.fiber, name = by.name, pc = by.pc](const Stamp& stamp) {
+  const auto land = [this, &home, box = std::move(box), &fiber = by.fiber, name = by.name, pc = by.pc](const Stamp& stamp) {
     const AsyncProxy::Instruction again{fiber, name, pc};
     for (const Run& run : box.runs) block_.async_proxy.end_global_read(again, stamp, run.global, run.bytes, run.version);
     std::memset(reinterpret_cast<void*>(box.shared), 0, box.bytes);
     box.for_each_piece([](const char* global, char* shared, unsigned size) { std::memcpy(shared, global, size); });
-    block_.async_proxy.end_write(stamp, box.shared, box.bytes, box.swizzle_bytes);
+    home.async_proxy.end_write(stamp, box.shared, box.bytes, box.swizzle_bytes);
   };
-  block_.family<Mbarriers>().add_copy(by, barrier, bytes, land);
+  home.family<Mbarriers>().add_copy(by, barrier, bytes, land);
+}
+
+// Each block of the mask gets the box, and its bytes at its mbarrier, where the issuing block would have them.
+void BulkCopies::multicast(const AsyncProxy::Instruction& by, const Box& box, std::uintptr_t barrier, unsigned mask) {
+  block_.async_proxy.require_shared(by, barrier, 8, 8);
+  const Cluster& cluster = block_.cluster();
+  const void* const p = reinterpret_cast<const void*>(box.shared);
+  if (mask == 0 || mask >> cluster.size())
+    block_.async_proxy.fail(by, Check::kMemcheck, p,
+                            std::string(by.name) + " with mask " + hex(mask) + " in a cluster of " + std::to_string(cluster.size()),
+                            "a bit of the mask for each destination, and none for blocks that the cluster does not have");
+  for (unsigned rank = 0; rank < cluster.size(); ++rank) {
+    if (!(mask >> rank & 1)) continue;
+    Block& home = cluster.block(rank);
+    Box there = box;
+    there.shared = cluster.counterpart(block_, box.shared, rank);
+    block_.visits.require_resident(by.fiber, home, reinterpret_cast<const void*>(there.shared), "written by a copy", by.pc);
+    block_.visits.begin_variables(home, there.shared, there.bytes);
+    load(by, home, std::move(there), cluster.counterpart(block_, barrier, rank));
+  }
 }
 
 // ---------------------------------------------------------------------------------------------------------------- stores
@@ -196,7 +218,15 @@ void cp_async_bulk_tensor_load(void* shared, const TensorMap* map, const int* co
   const AsyncProxy::Instruction by{in.fiber, "cp.async.bulk.tensor", to_pc(__builtin_return_address(0))};
   in.block.scheduler.rendezvous(in.fiber);
   auto& copies = in.block.family<BulkCopies>();
-  copies.load(by, copies.box_of(by, number(shared), *map, coordinates), number(barrier));
+  copies.load(by, in.block, copies.box_of(by, number(shared), *map, coordinates), number(barrier));
+}
+void cp_async_bulk_tensor_load_multicast(void* shared, const TensorMap* map, const int* coordinates, std::uint64_t* barrier,
+                                         unsigned mask) {
+  const Entered in;
+  const AsyncProxy::Instruction by{in.fiber, "cp.async.bulk.tensor.multicast", to_pc(__builtin_return_address(0))};
+  in.block.scheduler.rendezvous(in.fiber);
+  auto& copies = in.block.family<BulkCopies>();
+  copies.multicast(by, copies.box_of(by, number(shared), *map, coordinates), number(barrier), mask);
 }
 void cp_async_bulk_tensor_store(const TensorMap* map, const int* coordinates, const void* shared) {
   const Entered in;
@@ -210,7 +240,7 @@ void cp_async_bulk_load(void* shared, const void* global, unsigned bytes, std::u
   const AsyncProxy::Instruction by{in.fiber, "cp.async.bulk", to_pc(__builtin_return_address(0))};
   in.block.scheduler.rendezvous(in.fiber);
   auto& copies = in.block.family<BulkCopies>();
-  copies.load(by, copies.range_of(by, number(shared), number(global), bytes), number(barrier));
+  copies.load(by, in.block, copies.range_of(by, number(shared), number(global), bytes), number(barrier));
 }
 void cp_async_bulk_store(void* global, const void* shared, unsigned bytes) {
   const Entered in;

@@ -16,8 +16,9 @@ namespace interpreter {
 
 class Block;
 
-/// The mbarriers of a block (PTX ISA, "mbarrier"). A phase is complete when as many threads have arrived as init said, and as many
-/// bytes have come as expect_tx said.
+/// The mbarriers of a block (PTX ISA, "mbarrier"). Threads of other blocks of the cluster may arrive there, and have copies
+/// complete there. A phase is complete when as many threads have arrived as init said, and as many bytes have come as expect_tx
+/// said.
 ///
 /// Bytes come as late as PTX allows: when all threads have arrived and somebody waits. Until then a copy's destination is NaN.
 class Mbarriers final : public Family {
@@ -32,9 +33,12 @@ class Mbarriers final : public Family {
   void init(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned arrivals);
   void invalidate(const AsyncProxy::Instruction& by, std::uintptr_t address);
   void arrive(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned count, unsigned bytes);
+  /// By a thread of any block of the cluster. @param writes whether others see what the thread has written
+  void arrive_remotely(const AsyncProxy::Instruction& by, std::uintptr_t address, bool writes);
   void expect(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned bytes);
-  /// @param blocking try_wait, else test_wait. @return whether the phase with that parity is complete
-  bool wait(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned parity, bool blocking);
+  /// @param blocking try_wait, else test_wait  @param cluster sees what threads of other blocks have written
+  /// @return whether the phase with that parity is complete
+  bool wait(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned parity, bool blocking, bool cluster);
 
   /// A copy has been issued that says `bytes` to the mbarrier when it lands. @param land does the copy; it leaves the stamp behind
   void add_copy(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned bytes, std::function<void(const Stamp&)> land);
@@ -43,7 +47,8 @@ class Mbarriers final : public Family {
   struct Copy {
     unsigned bytes;
     Pc pc;
-    unsigned thread;
+    Block* issuer;
+    const Fiber* thread;
     std::function<void(const Stamp&)> land;
   };
   struct Mbarrier {
@@ -52,12 +57,14 @@ class Mbarriers final : public Family {
     std::int64_t bytes = 0;  // that are still to come in this phase
     std::uint64_t phase = 0;
     Stamp initialised;
-    KnowledgePtr arrived, completed;  // what this phase makes known so far, and what the last one did
-    std::deque<Copy> copies;          // under way
+    KnowledgePtr arrived, completed;                  // what this phase makes known so far, and what the last one did
+    KnowledgePtr cluster_arrived, cluster_completed;  // the same to who waits with acquire.cluster, besides
+    std::deque<Copy> copies;                          // under way
   };
   struct Waiter {
     unsigned thread;
     std::uintptr_t address;
+    bool cluster;
     bool completed = false;
     KnowledgePtr known = nullptr;  // what the phase makes known
   };
@@ -68,9 +75,12 @@ class Mbarriers final : public Family {
   void note_access(const AsyncProxy::Instruction& by, std::uintptr_t address, bool write, bool atomic);
   void require_tx_in_range(const AsyncProxy::Instruction& by, std::uintptr_t address, const Mbarrier& barrier);
   bool somebody_waits_at(std::uintptr_t address) const;
+  void arrive(const AsyncProxy::Instruction& by, std::uintptr_t address, Mbarrier& barrier, unsigned count, unsigned bytes,
+              const KnowledgePtr& known);
   void advance(std::uintptr_t address, Mbarrier& barrier);
   [[noreturn]] void fail_unexpected(std::uintptr_t address, const Mbarrier& barrier);
   void acquire(const Fiber& fiber, const KnowledgePtr& known);
+  bool lacks_some_arrivals() const;
   std::uintptr_t awaited_by(const Fiber& fiber) const;
 
   Block& block_;

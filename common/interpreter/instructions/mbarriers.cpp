@@ -30,7 +30,8 @@ void Mbarriers::begin(unsigned) {
 void Mbarriers::fail(const AsyncProxy::Instruction& by, std::uintptr_t address, const std::string& what,
                      const std::string& expected) {
   const void* const p = reinterpret_cast<const void*>(address);
-  block_.async_proxy.fail(by, Check::kSynccheck, p, std::string(by.name) + " on " + block_.reporter.describe(p) + what, expected);
+  current_block->async_proxy.fail(by, Check::kSynccheck, p,
+                                  std::string(by.name) + " on " + current_block->reporter.describe(p) + what, expected);
 }
 
 // ----------------------------------------------------------------------------------------------------------- init, inval
@@ -74,15 +75,19 @@ bool Mbarriers::in_use(std::uintptr_t address, const Mbarrier& barrier) const {
 void Mbarriers::note_access(const AsyncProxy::Instruction& by, std::uintptr_t address, bool write, bool atomic) {
   if (!block_.work().options().racecheck) return;
   const WarpAccess access{.warp = by.fiber.warp, .pc = by.pc, .size = 8, .write = write, .atomic = atomic, .shared = true};
-  const Race race = record_access(block_.shadows.of_shared(address), block_.clock, access, address, 1u << by.fiber.lane);
-  if (race.earlier.thread) block_.races.report(race, by.fiber.warp, access);
+  Block& running = *current_block;
+  const Race race = record_access(block_.shadows.of_shared(address), running.clock, access, address, 1u << by.fiber.lane);
+  if (race.earlier.thread) running.races.report(race, by.fiber.warp, access);
 }
 
 Mbarriers::Mbarrier& Mbarriers::require(const AsyncProxy::Instruction& by, std::uintptr_t address) {
+  Block& running = *current_block;
+  const char* const barrier_between = &running == &block_ ? "__syncthreads()" : "a cluster barrier";
   const auto found = barriers_.find(address);
   if (found == barriers_.end()) {
-    block_.async_proxy.require_shared(by, address, 8, 8);
-    fail(by, address, ", where no mbarrier has been initialised", "mbarrier.init by one thread, then __syncthreads(), comes first");
+    if (&running == &block_) block_.async_proxy.require_shared(by, address, 8, 8);
+    fail(by, address, ", where no mbarrier has been initialised",
+         std::string("mbarrier.init by one thread, then ") + barrier_between + ", comes first");
   }
   if (std::memcmp(reinterpret_cast<const void*>(address), &kContent, sizeof kContent) != 0) {
     Stamp write;
@@ -94,13 +99,13 @@ Mbarriers::Mbarrier& Mbarriers::require(const AsyncProxy::Instruction& by, std::
          "an mbarrier's 8 bytes are its own from mbarrier.init to mbarrier.inval");
   }
   const Stamp& init = found->second.initialised;
-  if (block_.work().options().racecheck && !block_.clock.knows(by.fiber.linear, init)) {
+  if (block_.work().options().racecheck && !running.clock.knows(by.fiber.linear, init)) {
     const void* const p = reinterpret_cast<const void*>(address);
-    block_.async_proxy.fail(by, Check::kRacecheck, p,
-                            "race on " + block_.reporter.describe(p) + ": initialised by " +
-                                block_.reporter.name_of(init.thread, block_.clock) + " at " + at(user_location(init.pc)) +
-                                ", then used by " + by.name + " of this thread, with no order between them",
-                            "__syncthreads() between mbarrier.init and the first use");
+    running.async_proxy.fail(by, Check::kRacecheck, p,
+                             "race on " + running.reporter.describe(p) + ": initialised by " +
+                                 running.reporter.name_of(init.thread, running.clock) + " at " + at(user_location(init.pc)) +
+                                 ", then used by " + by.name + " of this thread, with no order between them",
+                             std::string(barrier_between) + " between mbarrier.init and the first use");
   }
   return found->second;
 }
@@ -123,6 +128,30 @@ void Mbarriers::expect(const AsyncProxy::Instruction& by, std::uintptr_t address
 void Mbarriers::arrive(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned count, unsigned bytes) {
   block_.scheduler.rendezvous(by.fiber);
   Mbarrier& barrier = require(by, address);
+  arrive(by, address, barrier, count, bytes, nullptr);
+}
+
+// What a release.cta or an acquire.cta orders ends with the block (PTX ISA, "Memory Consistency Model": morally strong). But who
+// arrives has read what it had to read, and knows what has landed.
+void Mbarriers::arrive_remotely(const AsyncProxy::Instruction& by, std::uintptr_t address, bool writes) {
+  Block& running = *current_block;
+  running.scheduler.rendezvous(by.fiber);
+  running.visits.require_resident(by.fiber, block_, reinterpret_cast<const void*>(address), "used", by.pc);
+  Mbarrier& barrier = require(by, address);
+  KnowledgePtr known;
+  if (block_.work().options().racecheck && &running != &block_) {
+    running.visits.note(by.fiber, block_, address, by.pc);
+    known = running.clock.release(by.fiber.linear);
+    if (writes) barrier.cluster_arrived = merge(barrier.cluster_arrived, known);
+    known = without_writes(known);
+  }
+  arrive(by, address, barrier, 1, 0, known);
+}
+
+// @param known what others learn by that; null: all that the thread knows
+void Mbarriers::arrive(const AsyncProxy::Instruction& by, std::uintptr_t address, Mbarrier& barrier, unsigned count, unsigned bytes,
+                       const KnowledgePtr& known) {
+  Block& running = *current_block;
   if (count > barrier.pending)
     fail(by, address,
          ": " + std::string(count == 1 ? "one arrival" : std::to_string(count) + " arrivals") + " more, but " +
@@ -133,26 +162,29 @@ void Mbarriers::arrive(const AsyncProxy::Instruction& by, std::uintptr_t address
   barrier.bytes += bytes;
   require_tx_in_range(by, address, barrier);
   barrier.pending -= count;
-  if (block_.work().options().racecheck) barrier.arrived = merge(barrier.arrived, block_.clock.release(by.fiber.linear));
-  block_.waiting.note_change(by.fiber);
+  if (block_.work().options().racecheck)
+    barrier.arrived = merge(barrier.arrived, known ? known : running.clock.release(by.fiber.linear));
+  running.waiting.note_change(by.fiber);
   if (somebody_waits_at(address) || barrier.bytes == 0) advance(address, barrier);
 }
 
 void Mbarriers::add_copy(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned bytes,
                          std::function<void(const Stamp&)> land) {
   Mbarrier& barrier = require(by, address);
-  if (block_.work().options().racecheck && !block_.async_proxy.fenced(by.fiber.linear, barrier.initialised)) {
+  Block& running = *current_block;
+  if (block_.work().options().racecheck && !running.async_proxy.fenced(by.fiber.linear, barrier.initialised)) {
     const void* const p = reinterpret_cast<const void*>(address);
-    block_.async_proxy.fail(by, Check::kRacecheck, p,
-                            "race on " + block_.reporter.describe(p) + ": initialised by " +
-                                block_.reporter.name_of(barrier.initialised.thread, block_.clock) + " at " +
-                                at(user_location(barrier.initialised.pc)) + ", then used by " + by.name +
-                                " through the async proxy, with no fence.mbarrier_init between",
-                            "fence.mbarrier_init by the thread that initialises, then __syncthreads()");
+    running.async_proxy.fail(by, Check::kRacecheck, p,
+                             "race on " + running.reporter.describe(p) + ": initialised by " +
+                                 running.reporter.name_of(barrier.initialised.thread, running.clock) + " at " +
+                                 at(user_location(barrier.initialised.pc)) + ", then used by " + by.name +
+                                 " through the async proxy, with no fence.mbarrier_init between",
+                             "fence.mbarrier_init by the thread that initialises, then " +
+                                 std::string(&running == &block_ ? "__syncthreads()" : "a cluster barrier"));
   }
   note_access(by, address, true, true);
-  barrier.copies.push_back({bytes, by.pc, by.fiber.linear, std::move(land)});
-  block_.waiting.note_change(by.fiber);
+  barrier.copies.push_back({bytes, by.pc, &running, &by.fiber, std::move(land)});
+  running.waiting.note_change(by.fiber);
   if (somebody_waits_at(address)) advance(address, barrier);
 }
 
@@ -170,8 +202,8 @@ void Mbarriers::advance(std::uintptr_t address, Mbarrier& barrier) {
   if (!barrier.copies.empty()) fail_unexpected(address, barrier);
   ++barrier.phase;
   barrier.pending = barrier.arrivals;
-  barrier.completed = std::move(barrier.arrived);
-  barrier.arrived = nullptr;
+  barrier.completed = std::exchange(barrier.arrived, nullptr);
+  barrier.cluster_completed = std::exchange(barrier.cluster_arrived, nullptr);
   block_.activity.note_change();
   for (std::size_t i = 0; i < waiters_.size();) {
     Waiter& waiter = *waiters_[i];
@@ -180,6 +212,7 @@ void Mbarriers::advance(std::uintptr_t address, Mbarrier& barrier) {
       continue;
     }
     waiter.completed = true, waiter.known = barrier.completed;
+    if (waiter.cluster) waiter.known = merge(barrier.completed, barrier.cluster_completed);
     waiters_.erase(waiters_.begin() + static_cast<std::ptrdiff_t>(i));
     block_.wake_in_family(block_.scheduler.fibers()[waiter.thread]);
   }
@@ -189,12 +222,13 @@ void Mbarriers::advance(std::uintptr_t address, Mbarrier& barrier) {
 void Mbarriers::fail_unexpected(std::uintptr_t address, const Mbarrier& barrier) {
   const void* const p = reinterpret_cast<const void*>(address);
   const Copy& copy = barrier.copies.front();
-  block_.reporter.fail(Check::kSynccheck,
-                       "phase " + std::to_string(barrier.phase) + " of " + block_.reporter.describe(p) +
-                           " is complete, but a bulk copy that completes there is still under way: nobody has expected its " +
-                           std::to_string(copy.bytes) + " bytes in this phase",
-                       "expect_tx, before the phase's last arrival, with the bytes of all the copies that are issued in the phase",
-                       &block_.scheduler.fibers()[copy.thread], user_location(copy.pc), block_.reporter.variable_at(p));
+  copy.issuer->reporter.fail(
+      Check::kSynccheck,
+      "phase " + std::to_string(barrier.phase) + " of " + block_.reporter.describe(p) +
+          " is complete, but a bulk copy that completes there is still under way: nobody has expected its " +
+          std::to_string(copy.bytes) + " bytes in this phase",
+      "expect_tx, before the phase's last arrival, with the bytes of all the copies that are issued in the phase", copy.thread,
+      user_location(copy.pc), block_.reporter.variable_at(p));
 }
 
 // ------------------------------------------------------------------------------------------------------------------- wait
@@ -206,7 +240,7 @@ void Mbarriers::acquire(const Fiber& fiber, const KnowledgePtr& known) {
   if (known && block_.work().options().racecheck) block_.clock.acquire(fiber.linear, known);
 }
 
-bool Mbarriers::wait(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned parity, bool blocking) {
+bool Mbarriers::wait(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned parity, bool blocking, bool cluster) {
   block_.activity.note_progress();
   block_.scheduler.rendezvous(by.fiber);
   Mbarrier& barrier = require(by, address);
@@ -214,7 +248,7 @@ bool Mbarriers::wait(const AsyncProxy::Instruction& by, std::uintptr_t address, 
   note_access(by, address, false, true);
   if ((barrier.phase & 1) == parity) advance(address, barrier);
   if ((barrier.phase & 1) != parity) {
-    acquire(by.fiber, barrier.completed);
+    acquire(by.fiber, cluster ? merge(barrier.completed, barrier.cluster_completed) : barrier.completed);
     return true;
   }
   const void* const p = reinterpret_cast<const void*>(address);
@@ -223,7 +257,7 @@ bool Mbarriers::wait(const AsyncProxy::Instruction& by, std::uintptr_t address, 
     block_.waiting.poll(by.fiber, p, by.pc);
     return false;
   }
-  Waiter waiter{by.fiber.linear, address};
+  Waiter waiter{by.fiber.linear, address, cluster};
   waiters_.push_back(&waiter);
   block_.wait_in_family(by.fiber, by.name, by.pc);
   if (waiter.completed) acquire(by.fiber, waiter.known);
@@ -234,7 +268,8 @@ bool Mbarriers::wait(const AsyncProxy::Instruction& by, std::uintptr_t address, 
 // find anything new either.
 bool Mbarriers::wake_somebody() {
   if (waiters_.empty()) return false;
-  if (std::exchange(seen_, block_.activity.changes()) != block_.activity.changes()) told_ = 0;
+  const std::uint64_t changes = block_.cluster().changes();
+  if (std::exchange(seen_, changes) != changes) told_ = 0;
   if (++told_ > kMostTries) return false;
   for (const Waiter* waiter : std::exchange(waiters_, {})) block_.wake_in_family(block_.scheduler.fibers()[waiter->thread]);
   return true;
@@ -259,11 +294,24 @@ std::string Mbarriers::what_is_awaited(const Fiber& fiber) const {
   return "";
 }
 
-// What is missing besides other threads is nobody's who waits elsewhere.
+// Somebody waits for arrivals of which some have come, and others have not.
+bool Mbarriers::lacks_some_arrivals() const {
+  return std::any_of(waiters_.begin(), waiters_.end(), [&](const Waiter* waiter) {
+    const Mbarrier& barrier = barriers_.at(waiter->address);
+    return barrier.pending != 0 && barrier.pending != barrier.arrivals;
+  });
+}
+
+// What is missing besides other threads is nobody's who waits elsewhere. In a cluster, bytes come from other blocks too, whose
+// threads may wait for arrivals.
 Family::Missing Mbarriers::what_is_missing(const Fiber& fiber) const {
   if (const std::uintptr_t address = awaited_by(fiber)) {
     const Mbarrier& barrier = barriers_.at(address);
-    return {block_.reporter.variable_at(reinterpret_cast<const void*>(address)), barrier.pending == 0,
+    const std::vector<Block*>& blocks = block_.cluster().blocks();
+    const bool bytes_alone = std::none_of(blocks.begin(), blocks.end(), [&](Block* block) {
+      return blocks.size() > 1 && block->family<Mbarriers>().lacks_some_arrivals();
+    });
+    return {block_.reporter.variable_at(reinterpret_cast<const void*>(address)), barrier.pending == 0 && bytes_alone,
             barrier.pending == 0
                 ? "expect_tx says as many bytes as the phase's copies have: of a box, those outside of the tensor too"
                 : "each phase gets as many arrivals as mbarrier.init says, and who waits names the right parity"};
@@ -280,12 +328,12 @@ void Mbarriers::on_exit(Fiber&) {
   for (const auto& [address, barrier] : barriers_) {
     if (barrier.copies.empty()) continue;
     const Copy& copy = barrier.copies.front();
-    block_.reporter.fail(Check::kRacecheck,
-                         "the block ends while a bulk copy to its shared memory is under way: nobody has waited for phase " +
-                             std::to_string(barrier.phase) + " of " +
-                             block_.reporter.describe(reinterpret_cast<const void*>(address)) + ", where it completes",
-                         "each copy that is issued is waited for before the block ends", &block_.scheduler.fibers()[copy.thread],
-                         user_location(copy.pc), block_.reporter.variable_at(reinterpret_cast<const void*>(address)));
+    copy.issuer->reporter.fail(Check::kRacecheck,
+                               "the block ends while a bulk copy to its shared memory is under way: nobody has waited for phase " +
+                                   std::to_string(barrier.phase) + " of " +
+                                   block_.reporter.describe(reinterpret_cast<const void*>(address)) + ", where it completes",
+                               "each copy that is issued is waited for before the block ends", copy.thread, user_location(copy.pc),
+                               block_.reporter.variable_at(reinterpret_cast<const void*>(address)));
   }
 }
 
@@ -324,12 +372,25 @@ void mbarrier_arrive_expect_tx(std::uint64_t* barrier, unsigned bytes) {
 bool mbarrier_test_wait_parity(std::uint64_t* barrier, unsigned parity) {
   const Entered in;
   const Pc pc = to_pc(__builtin_return_address(0));
-  return in.block.family<Mbarriers>().wait({in.fiber, "mbarrier.test_wait", pc}, address_of(barrier), parity, false);
+  return in.block.family<Mbarriers>().wait({in.fiber, "mbarrier.test_wait", pc}, address_of(barrier), parity, false, false);
 }
 bool mbarrier_try_wait_parity(std::uint64_t* barrier, unsigned parity) {
   const Entered in;
   const Pc pc = to_pc(__builtin_return_address(0));
-  return in.block.family<Mbarriers>().wait({in.fiber, "mbarrier.try_wait", pc}, address_of(barrier), parity, true);
+  return in.block.family<Mbarriers>().wait({in.fiber, "mbarrier.try_wait", pc}, address_of(barrier), parity, true, false);
+}
+bool mbarrier_try_wait_parity_acquire_cluster(std::uint64_t* barrier, unsigned parity) {
+  const Entered in;
+  const Pc pc = to_pc(__builtin_return_address(0));
+  return in.block.family<Mbarriers>().wait({in.fiber, "mbarrier.try_wait.acquire.cluster", pc}, address_of(barrier), parity, true,
+                                           true);
+}
+void mbarrier_arrive_cluster(std::uint64_t* barrier, unsigned rank, bool release_cluster) {
+  const Entered in;
+  const AsyncProxy::Instruction by{in.fiber, release_cluster ? "mbarrier.arrive.release.cluster" : "mbarrier.arrive",
+                                   to_pc(__builtin_return_address(0))};
+  const std::uintptr_t address = in.block.async_proxy.counterpart(by, address_of(barrier), rank);
+  in.block.cluster().block(rank).family<Mbarriers>().arrive_remotely(by, address, release_cluster);
 }
 void fence_proxy_async() {
   const Entered in;

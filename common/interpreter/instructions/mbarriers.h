@@ -13,6 +13,9 @@ void mbarrier_expect_tx(std::uint64_t* barrier, unsigned bytes);
 void mbarrier_arrive_expect_tx(std::uint64_t* barrier, unsigned bytes);
 bool mbarrier_test_wait_parity(std::uint64_t* barrier, unsigned parity);
 bool mbarrier_try_wait_parity(std::uint64_t* barrier, unsigned parity);
+bool mbarrier_try_wait_parity_acquire_cluster(std::uint64_t* barrier, unsigned parity);
+/// At the counterpart of `barrier` in the block `rank` of the cluster.
+void mbarrier_arrive_cluster(std::uint64_t* barrier, unsigned rank, bool release_cluster);
 void fence_mbarrier_init();
 void fence_proxy_async();
 

@@ -511,6 +511,7 @@ inline size_t __cvta_generic_to_shared(const void* pointer) {
 
 // ------------------------------------------------------------------------------------------------------ further rooms
 #include "common/interpreter/instructions/bulk_copies.h"
+#include "common/interpreter/instructions/cluster.h"
 #include "common/interpreter/instructions/cp_async.h"
 #include "common/interpreter/instructions/mbarriers.h"
 #include "common/interpreter/instructions/named_barriers.h"

@@ -44,6 +44,12 @@ void check_configuration(const Launch& launch, const Gpu& gpu) {
     refuse("block of " + text(b) + " threads", "1 to 1024 threads, at most 1024 x 1024 x 64");
   if (*bound && b.x * b.y * b.z > *bound)
     refuse("block of " + text(b) + " threads", "at most " + std::to_string(*bound) + ", as the kernel's __launch_bounds__ say");
+  const dim3 c = launch.cluster;
+  if (!clusters_are_possible(g, c))
+    refuse("grid of " + text(g) + " blocks in clusters of " + text(c),
+           "1 to 8 blocks in a cluster, and the grid's sizes are multiples of the cluster's");
+  if (c.x * c.y * c.z > 1 && gpu.compute_capability < 90)
+    refuse("clusters on " + std::string(gpu.title), "a GPU of compute capability 9.0");
   if (launch.dynamic_shared_bytes > gpu.shared_per_block)
     refuse(std::to_string(launch.dynamic_shared_bytes) + " bytes of dynamic shared memory",
            "at most " + std::to_string(gpu.shared_per_block) + " bytes on " + std::string(gpu.title));

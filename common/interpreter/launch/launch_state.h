@@ -15,6 +15,15 @@
 
 namespace interpreter {
 
+class Cluster;
+
+/// Whether CUDA starts such clusters: of 1 to 8 blocks, as every GPU that has clusters can, and no block is left over.
+constexpr bool clusters_are_possible(dim3 grid, dim3 cluster) {
+  constexpr std::uint64_t kMostBlocks = 8;
+  const std::uint64_t blocks = std::uint64_t(cluster.x) * cluster.y * cluster.z;
+  return blocks > 0 && blocks <= kMostBlocks && grid.x % cluster.x == 0 && grid.y % cluster.y == 0 && grid.z % cluster.z == 0;
+}
+
 /// The name of the launch's kernel, as reports have it.
 std::string kernel_name_of(const Launch& launch);
 
@@ -27,7 +36,9 @@ struct LaunchState {
         gpu(gpu),
         number(number),
         threads(launch.block.x * launch.block.y * launch.block.z),
-        blocks(std::uint64_t(launch.grid.x) * launch.grid.y * launch.grid.z) {}
+        blocks(std::uint64_t(launch.grid.x) * launch.grid.y * launch.grid.z),
+        cluster_size(launch.cluster.x * launch.cluster.y * launch.cluster.z),
+        clusters(blocks / cluster_size) {}
 
   const Launch& launch;
   const Options options;
@@ -35,6 +46,8 @@ struct LaunchState {
   const std::uint64_t number;
   const unsigned threads;  ///< per block
   const std::uint64_t blocks;
+  const unsigned cluster_size;   ///< in blocks
+  const std::uint64_t clusters;  ///< where there are none, each block is one
 
   /// Records the launch's first error. Other blocks stop at their next look at `failed`.
   void fail(Diagnosis diagnosis);
@@ -68,6 +81,8 @@ struct Assignment {
   LaunchState* launch = nullptr;
   std::uint64_t number = 0;  ///< of the block
   uint3 index{};             ///< the same as blockIdx
+  Cluster* cluster = nullptr;
+  unsigned rank = 0;  ///< in the cluster
 
   const Options& options() const { return launch->options; }
   bool has_failed() const { return launch->failed.load(std::memory_order_relaxed); }

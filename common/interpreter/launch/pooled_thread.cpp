@@ -60,11 +60,13 @@ void PooledThread::start(std::function<void(Block&)> task) {
   wake_.notify_all();
 }
 
+void PooledThread::wait() {
+  std::unique_lock lock(mutex_);
+  wake_.wait(lock, [&] { return !task_; });
+}
+
 void PooledThread::wait_and_give_back() {
-  {
-    std::unique_lock lock(mutex_);
-    wake_.wait(lock, [&] { return !task_; });
-  }
+  wait();
   std::lock_guard lock(pool().mutex);
   pool().idle.push_back(this);
 }

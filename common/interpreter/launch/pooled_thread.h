@@ -22,7 +22,9 @@ class PooledThread {
   Block& block() { return *block_; }
   /// Runs `task` on the thread.
   void start(std::function<void(Block&)> task);
-  /// Waits for the task's end; the thread is idle then.
+  /// Waits for the task's end.
+  void wait();
+  /// The same; the thread is idle then.
   void wait_and_give_back();
   /// Sends a signal to the thread.
   void signal(int number) { pthread_kill(handle_, number); }

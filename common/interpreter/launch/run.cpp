@@ -26,15 +26,15 @@ std::uint64_t shuffled(std::uint64_t i, std::uint64_t n, std::uint64_t seed) {
 
 }  // namespace
 
-bool Run::take_block(Slot& slot, std::uint64_t& index) {
+bool Run::take_cluster(Slot& slot, std::uint64_t& number) {
   std::lock_guard lock(mutex_);
   slot.idle_rounds = 0, slot.hopeless = false;
-  if (state_.failed || next_block_ == state_.blocks) return false;
-  const std::uint64_t i = next_block_++;
+  if (state_.failed || next_cluster_ == state_.clusters) return false;
+  const std::uint64_t i = next_cluster_++;
   switch (state_.options.order) {
-    case Order::kForward: index = i; break;
-    case Order::kReverse: index = state_.blocks - 1 - i; break;
-    case Order::kRandom: index = shuffled(i, state_.blocks, state_.options.seed); break;
+    case Order::kForward: number = i; break;
+    case Order::kReverse: number = state_.clusters - 1 - i; break;
+    case Order::kRandom: number = shuffled(i, state_.clusters, state_.options.seed); break;
   }
   return true;
 }
@@ -44,22 +44,33 @@ void Run::start_slot() {
   slot.run = this;
   ++running_, ++alive_;
   slot.may_run = true;
-  slot.thread = &PooledThread::take();
-  slot.block = &slot.thread->block();
-  slot.seen_at = slot.thread->cpu_seconds();
-  slot.thread->start([this, &slot](Block& block) { work(slot, block); });
+  std::vector<Block*> blocks;
+  for (unsigned rank = 0; rank < state_.cluster_size; ++rank) {
+    PooledThread& thread = PooledThread::take();
+    slot.threads.push_back({&thread, 0, thread.cpu_seconds()});
+    blocks.push_back(&thread.block());
+  }
+  slot.cluster = std::make_unique<Cluster>(std::move(blocks));
+  slot.threads[0].thread->start([this, &slot](Block&) { work(slot); });
 }
 
-void Run::work(Slot& slot, Block& block) {
-  for (std::uint64_t index = 0; take_block(slot, index);) {
-    block.run(state_, index, &Run::yield, &slot);
-    block.waiting.stop_watching();
-    if (!state_.failed) collect(block, index);
+void Run::work(Slot& slot) {
+  Cluster& cluster = *slot.cluster;
+  for (std::uint64_t number = 0; take_cluster(slot, number);) {
+    cluster.begin(state_, number);
+    for (unsigned rank = 1; rank < cluster.size(); ++rank)
+      slot.threads[rank].thread->start([&slot](Block& block) { block.run(&Run::yield, &slot); });
+    cluster.block(0).run(&Run::yield, &slot);
+    for (unsigned rank = 1; rank < cluster.size(); ++rank) slot.threads[rank].thread->wait();
+    for (Block* const block : cluster.blocks()) {
+      block->waiting.stop_watching();
+      if (!state_.failed) collect(*block);
+    }
   }
   std::lock_guard lock(mutex_);
-  block.counters.take([&](Pc pc, const Counters& c) { counters[pc] += c; });
-  changes_of_ended_ += block.activity.changes();
-  slot.block = nullptr;
+  for (Block* const block : cluster.blocks()) block->counters.take([&](Pc pc, const Counters& c) { counters[pc] += c; });
+  changes_of_ended_ += cluster.changes();
+  slot.cluster.reset();
   --running_, --alive_;
   pass_turn();
   if (alive_ == 0 || state_.failed) all_done_.notify_all();
@@ -77,7 +88,7 @@ void Run::pass_turn() {
 std::uint64_t Run::changes() const {
   std::uint64_t sum = changes_of_ended_;
   for (const Slot& slot : slots_)
-    if (slot.block) sum += slot.block->activity.changes();
+    if (slot.cluster) sum += slot.cluster->changes();
   return sum;
 }
 
@@ -91,31 +102,34 @@ void Run::wait_for_others(Slot& slot) {
   constexpr unsigned kSuspicious = 8;
   const std::chrono::duration<double> long_time(state_.options.hang_seconds / 4);
   std::unique_lock lock(mutex_);
-  Block& block = *slot.block;
+  const std::vector<Block*>& blocks = slot.cluster->blocks();
+  const bool runs_for_long = std::any_of(blocks.begin(), blocks.end(), [](Block* b) { return b->waiting.runs_for_long(); });
   const std::uint64_t now = changes();
   slot.idle_rounds = now == slot.seen_changes ? slot.idle_rounds + 1 : 0;
   slot.seen_changes = now;
-  if (slot.idle_rounds == 0 && !block.waiting.runs_for_long())
-    block.waiting.stop_watching();  // what a thread has seen before the change says nothing any more
-  if (slot.idle_rounds >= kSuspicious) block.waiting.watch();
-  slot.runs_for_long = block.waiting.runs_for_long();
+  for (Block* const block : blocks) {
+    if (slot.idle_rounds == 0 && !runs_for_long)
+      block->waiting.stop_watching();  // what a thread has seen before the change says nothing any more
+    if (slot.idle_rounds >= kSuspicious || runs_for_long) block->waiting.watch();
+  }
+  slot.runs_for_long = runs_for_long;
   const bool was_hopeless = slot.hopeless;
-  slot.hopeless = block.waiting.nobody_moves_on();
+  slot.hopeless = std::all_of(blocks.begin(), blocks.end(), [](Block* b) { return b->waiting.nobody_moves_on(); });
   if (slot.hopeless && !was_hopeless) {
     slot.hopeless_since = Clock::now();
-    slot.waits_for = block.meetings.who_waits_where();
+    slot.waits_for = slot.cluster->who_waits_where();
   }
 
   // Only a block that runs shows how much static shared memory it has.
-  static_shared_bytes = std::max(static_shared_bytes, block.shared.static_bytes());
+  for (Block* const block : blocks) static_shared_bytes = std::max(static_shared_bytes, block->shared.static_bytes());
   const std::uint64_t held_by_gpu = std::min(
       resident_limit_, static_cast<std::uint64_t>(state_.gpu.multiprocessors) *
                            static_cast<unsigned>(resident_blocks_per_sm(state_.gpu, static_cast<int>(state_.threads),
                                                                         state_.launch.dynamic_shared_bytes + static_shared_bytes)));
-  const bool more_blocks = next_block_ < state_.blocks && alive_ < held_by_gpu;
+  const bool more_blocks = next_cluster_ < state_.clusters && (alive_ + 1) * state_.cluster_size <= held_by_gpu;
   bool hopeless = slot.hopeless && !more_blocks;
   for (const Slot& other : slots_) {
-    if (!other.block || !hopeless) continue;
+    if (!other.cluster || !hopeless) continue;
     // Either all have gone round in circles since the last change, or for a long time, whatever changes.
     const bool since_last_change = !other.runs_for_long && other.seen_changes == now;
     hopeless = other.hopeless && (since_last_change || Clock::now() - other.hopeless_since > long_time);
@@ -124,17 +138,20 @@ void Run::wait_for_others(Slot& slot) {
     Diagnosis d;
     d.check = Check::kSynccheck;
     d.kernel = state_.kernel_name();
-    d.what = alive_ > 1 ? "deadlock between blocks: " : "deadlock: ";
+    const bool several = alive_ * state_.cluster_size > 1;
+    const std::uint64_t not_started = (state_.clusters - next_cluster_) * state_.cluster_size;
+    d.what = several ? "deadlock between blocks: " : "deadlock: ";
     int listed = 0;
     for (const Slot& other : slots_)
-      if (other.block && listed++ < 4) d.what += (listed > 1 ? "; " : "") + other.waits_for;
-    if (next_block_ < state_.blocks)
-      d.what += "; " + std::to_string(state_.blocks - next_block_) + " blocks have not started: the GPU holds " +
-                std::to_string(held_by_gpu) + " of them at a time";
-    d.expected = alive_ > 1 || next_block_ < state_.blocks
+      if (other.cluster && listed++ < 4) d.what += (listed > 1 ? "; " : "") + other.waits_for;
+    if (not_started)
+      d.what += "; " + std::to_string(not_started) + " blocks have not started: the GPU holds " + std::to_string(held_by_gpu) +
+                " of them at a time";
+    d.expected = several || not_started
                      ? "blocks wait only for blocks that are resident together, and for something that happens"
                      : "threads wait only for what happens without them: who holds a lock does not wait for who wants it";
-    slot.block->waiting.name_a_poller(d);
+    for (Block* const block : blocks)
+      if (d.line == 0) block->waiting.name_a_poller(d);
     lock.unlock();
     state_.fail(std::move(d));
     return;
@@ -156,11 +173,11 @@ void Run::wait_for_others(Slot& slot) {
   slot.turn.wait(lock, [&] { return slot.may_run; });
 }
 
-void Run::collect(Block& block, std::uint64_t index) {
+void Run::collect(Block& block) {
   std::lock_guard lock(mutex_);
   static_shared_bytes = std::max(static_shared_bytes, block.shared.static_bytes());
   if (!l2_) return;
-  traces_[index] = block.l2_trace.take();
+  traces_[block.work().number] = block.l2_trace.take();
   const std::uint64_t wave = std::min(resident_limit_, state_.blocks - replayed_);
   for (std::uint64_t b = replayed_; b < replayed_ + wave; ++b)
     if (!traces_.contains(b)) return;
@@ -179,7 +196,7 @@ void Run::watch(std::unique_lock<std::mutex>& lock) {
     const auto status =
         all_done_.wait_for(lock, std::min<std::chrono::duration<double>>(limit / 4, std::chrono::milliseconds(250)));
     if (state_.options.progress && status == std::cv_status::timeout && alive_ > 0) {
-      state_.options.progress(static_cast<double>(next_block_ - alive_) / static_cast<double>(state_.blocks));
+      state_.options.progress(static_cast<double>(next_cluster_ - alive_) / static_cast<double>(state_.clusters));
       shown = true;
     }
     if (state_.failed)  // wake those who wait for their turn, so that they see it
@@ -190,13 +207,15 @@ void Run::watch(std::unique_lock<std::mutex>& lock) {
         waiting_.pop_front();
       }
     for (Slot& slot : slots_) {
-      if (!slot.block) continue;
-      const std::uint64_t progress = slot.block->activity.progress();
-      if (progress != slot.seen_progress || !slot.may_run) {
-        slot.seen_progress = progress;
-        slot.seen_at = slot.thread->cpu_seconds();
-      } else if (slot.thread->cpu_seconds() - slot.seen_at > state_.options.hang_seconds) {
-        slot.thread->signal(kHangSignal);
+      if (!slot.cluster) continue;
+      for (Watched& watched : slot.threads) {
+        const std::uint64_t progress = watched.thread->block().activity.progress();
+        if (progress != watched.seen_progress || !slot.may_run) {
+          watched.seen_progress = progress;
+          watched.seen_at = watched.thread->cpu_seconds();
+        } else if (watched.thread->cpu_seconds() - watched.seen_at > state_.options.hang_seconds) {
+          watched.thread->signal(kHangSignal);
+        }
       }
     }
   }
@@ -205,10 +224,11 @@ void Run::watch(std::unique_lock<std::mutex>& lock) {
 
 void Run::execute() {
   std::unique_lock lock(mutex_);
-  for (unsigned i = 0; i < std::min<std::uint64_t>(workers_, state_.blocks); ++i) start_slot();
+  for (unsigned i = 0; i < std::min<std::uint64_t>(workers_, state_.clusters); ++i) start_slot();
   watch(lock);
   lock.unlock();
-  for (Slot& slot : slots_) slot.thread->wait_and_give_back();
+  for (Slot& slot : slots_)
+    for (Watched& watched : slot.threads) watched.thread->wait_and_give_back();
 }
 
 }  // namespace interpreter

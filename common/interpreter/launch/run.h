@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -18,13 +19,14 @@
 namespace interpreter {
 
 class Block;
+class Cluster;
 class PooledThread;
 
-/// One launch: blocks on OS threads. As many threads run at a time as there are workers. A thread whose block can only wait for
-/// other blocks passes its turn to another one, if need be to a new one with the next block.
+/// One launch: blocks on OS threads, those of a cluster as one, see Cluster. As many of these run at a time as there are workers.
+/// One that can only wait for others passes its turn to another one, if need be to a new one with the next cluster.
 class Run {
  public:
-  /// @param workers blocks that run at a time  @param resident_limit blocks that the GPU holds at a time
+  /// @param workers clusters that run at a time  @param resident_limit blocks that the GPU holds at a time
   Run(LaunchState& state, unsigned workers, std::uint64_t resident_limit)
       : state_(state), workers_(workers), resident_limit_(resident_limit) {
     if (state.options.l2_model) l2_.emplace(state.gpu);
@@ -39,33 +41,36 @@ class Run {
   L2Result l2() const { return l2_ ? l2_->result() : L2Result(); }
 
  private:
-  // A resident block, or a place for one.
+  // A thread of a slot, as the watchdog sees it.
+  struct Watched {
+    PooledThread* thread;
+    std::uint64_t seen_progress = 0;
+    double seen_at = 0;  // by its thread's clock
+  };
+  // A resident cluster, or a place for one.
   struct Slot {
     Run* run;
-    PooledThread* thread = nullptr;
-    Block* block = nullptr;  // null once its work is done
+    std::vector<Watched> threads = {};      // one for each block
+    std::unique_ptr<Cluster> cluster = {};  // null once its work is done
     std::condition_variable turn;
     bool may_run = false;
     std::uint64_t seen_changes = 0;
     unsigned idle_rounds = 0;  // without a change by anybody
-    bool hopeless = false;     // nobody in the block moves on
+    bool hopeless = false;     // nobody in the cluster moves on
     bool runs_for_long = false;
     std::chrono::steady_clock::time_point hopeless_since{};
     std::string waits_for;
-    // the watchdog's
-    std::uint64_t seen_progress = 0;
-    double seen_at = 0;  // by its thread's clock
   };
 
   void start_slot();  // mutex_ held
-  void work(Slot& slot, Block& block);
-  bool take_block(Slot& slot, std::uint64_t& index);
+  void work(Slot& slot);
+  bool take_cluster(Slot& slot, std::uint64_t& number);
   void pass_turn();  // mutex_ held
   static void yield(void* slot);
   void wait_for_others(Slot& slot);
   std::uint64_t changes() const;  // mutex_ held
   void watch(std::unique_lock<std::mutex>& lock);
-  void collect(Block& block, std::uint64_t index);
+  void collect(Block& block);
 
   LaunchState& state_;
   const unsigned workers_;
@@ -76,7 +81,7 @@ class Run {
   std::deque<Slot> slots_;
   std::deque<Slot*> waiting_;  // for their turn
   unsigned running_ = 0, alive_ = 0;
-  std::uint64_t next_block_ = 0;
+  std::uint64_t next_cluster_ = 0;
   std::uint64_t changes_of_ended_ = 0;
 
   // the L2 model sees blocks in launch order, as many at a time as the GPU holds

@@ -26,6 +26,7 @@ class SharedMemory {
     std::size_t bytes = 0;
     ByteFlags initialised;
     bool contains(std::uintptr_t address) const { return address - begin < bytes; }
+    bool all_initialised(std::uintptr_t address, unsigned size) const { return initialised.all(address - begin, size); }
     /// Marks bytes as written or as not written.
     void set_initialised(std::uintptr_t address, unsigned size, bool value) {
       if (value)

@@ -1,11 +1,17 @@
 #include "common/interpreter/report/reporter.h"
 
-#include "common/interpreter/checks/two_worlds.h"
-#include "common/interpreter/memory/shared_memory.h"
+#include "common/interpreter/schedule/block.h"
 
 namespace interpreter {
 
+// Another block of the cluster, whose shared memory holds `p`.
+const Block* Reporter::peer_at(const void* p) const {
+  const auto address = reinterpret_cast<std::uintptr_t>(p);
+  return shared_.contains(address) || !work_.cluster ? nullptr : work_.cluster->peer_at(address);
+}
+
 std::string Reporter::variable_at(const void* p) const {
+  if (const Block* const peer = peer_at(p)) return peer->reporter.variable_at(p);
   const GlobalMemory& global = GlobalMemory::instance();
   const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p);
   if (global.contains(address)) return global.nearest(p).label;
@@ -22,6 +28,7 @@ std::string Reporter::variable_at(const void* p) const {
 }
 
 std::string Reporter::describe(const void* p) const {
+  if (const Block* const peer = peer_at(p)) return peer->reporter.describe(p) + " of block " + to_text(peer->work().index);
   const GlobalMemory& global = GlobalMemory::instance();
   const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p);
   const std::string name = variable_at(p);
@@ -86,19 +93,19 @@ Diagnosis Reporter::diagnose(Check check, std::string what, std::string expected
 
 void Reporter::fail(Check check, std::string what, std::string expected, const Fiber* fiber, const Location& where,
                     std::string variable) {
-  if (worlds_.in_other()) worlds_.end_other_in_error();
+  if (current_block->worlds.in_other()) current_block->worlds.end_other_in_error();
   {
     Diagnosis d = diagnose(check, std::move(what), std::move(expected), fiber, where);
     d.variable = std::move(variable);
     report(std::move(d));
   }
-  scheduler_.leave(Scheduler::Stop::kFailed);  // the fibers are dropped where they stand: kernels own nothing
+  current_block->scheduler.leave(Scheduler::Stop::kFailed);  // the fibers are dropped where they stand: kernels own nothing
 }
 
 void Reporter::fail(Diagnosis d) {
-  if (worlds_.in_other()) worlds_.end_other_in_error();
+  if (current_block->worlds.in_other()) current_block->worlds.end_other_in_error();
   report(std::move(d));
-  scheduler_.leave(Scheduler::Stop::kFailed);
+  current_block->scheduler.leave(Scheduler::Stop::kFailed);
 }
 
 void Reporter::report(Diagnosis d) {

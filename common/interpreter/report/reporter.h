@@ -12,14 +12,13 @@
 
 namespace interpreter {
 
+class Block;
 class SharedMemory;
-class TwoWorlds;
 
 /// Makes reports of what the running block's threads do wrong, and gives the block up.
 class Reporter {
  public:
-  Reporter(const Assignment& work, const SharedMemory& shared, Scheduler& scheduler, TwoWorlds& worlds)
-      : work_(work), shared_(shared), scheduler_(scheduler), worlds_(worlds) {}
+  Reporter(const Assignment& work, const SharedMemory& shared) : work_(work), shared_(shared) {}
   /// A block begins.
   void begin() { uninitialised_.reset(); }
 
@@ -38,7 +37,7 @@ class Reporter {
 
   /// @param fiber null: not the fault of one thread
   Diagnosis diagnose(Check check, std::string what, std::string expected, const Fiber* fiber, const Location& where) const;
-  /// Reports an error and gives up the block; in the second world of a thread, gives up that world.
+  /// Reports an error and gives up the block that runs; in the second world of a thread, gives up that world.
   [[noreturn]] void fail(Check check, std::string what, std::string expected, const Fiber* fiber, const Location& where,
                          std::string variable = "");
   [[noreturn]] void fail(Diagnosis diagnosis);
@@ -53,10 +52,10 @@ class Reporter {
   bool confirm();
 
  private:
+  const Block* peer_at(const void* p) const;
+
   const Assignment& work_;
   const SharedMemory& shared_;
-  Scheduler& scheduler_;
-  TwoWorlds& worlds_;
   std::optional<Diagnosis> uninitialised_;
 };
 

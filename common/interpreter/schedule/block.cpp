@@ -8,26 +8,25 @@ namespace interpreter {
 thread_local constinit Block* current_block = nullptr;
 
 // ----------------------------------------------------------------------------------------------------- begin, run, end
-void Block::begin(LaunchState& launch, std::uint64_t index) {
+void Block::begin(LaunchState& launch, std::uint64_t index, Cluster& cluster, unsigned rank) {
   const unsigned threads = launch.threads;
   const std::size_t dynamic_bytes = launch.launch.dynamic_shared_bytes;
-  work_ = {&launch, index, unflatten(index, launch.launch.grid)};
-  current_block = this;
+  work_ = {&launch, index, unflatten(index, launch.launch.grid), &cluster, rank};
   stacks.prepare(threads, launch.options.stack_bytes);
   shared.begin(dynamic_bytes);
 
   scheduler.begin(stacks, recorder.begin(launch.launch.kernel), &Block::run_fiber);
   meetings.begin();
-  waiting.begin();
   reporter.begin();
 
-  clock.begin(launch.number, index, threads);
+  clock.begin(launch.number, index, threads, cluster.readers);
   if (launch.options.racecheck) shadows.begin(dynamic_bytes);
   indices.begin(threads);
   initialised.begin();
   updates.begin(threads);
   races.begin();
   async_proxy.begin(threads);
+  visits.begin();
   side_stack.begin();
   worlds.begin(threads);
   collective_worlds.begin();
@@ -38,28 +37,44 @@ void Block::begin(LaunchState& launch, std::uint64_t index) {
   l2_trace.begin(launch.options.l2_model ? launch.gpu.l1_per_sm - std::min(launch.gpu.l1_per_sm / 2, dynamic_bytes) : 0);
 }
 
-void Block::run(LaunchState& launch, std::uint64_t index, Yield yield, void* yield_context) {
-  begin(launch, index);
+void Block::run(Yield yield, void* yield_context) {
+  cluster().wait_for_turn(work_.rank);
+  current_block = this;
+  waiting.begin();
+  if (!work_.has_failed()) run_to_end(yield, yield_context);
+  current_block = nullptr;
+  cluster().leave(work_.rank);
+}
+
+void Block::run_to_end(Yield yield, void* yield_context) {
   if (setjmp(after_signal_) != 0) {  // a signal handler gave up the block
     reporter.report(std::move(signal_diagnosis_));
     return;
   }
   Scheduler::Stop stop;
+  const auto any_block = [&](auto&& is) {
+    return std::any_of(cluster().blocks().begin(), cluster().blocks().end(),
+                       [&](Block* block) { return !cluster().is_over(block->work_.rank) && is(*block); });
+  };
   while ((stop = scheduler.run()) == Scheduler::Stop::kNobodyReady) {
-    // Barriers that can complete have completed; only polling threads could still bring something new.
-    if (wake_somebody()) {
-      if (launch.failed) return;
+    if (cluster().pass_turn(work_.rank)) {
+      if (work_.has_failed()) return;
       continue;
     }
-    if (!scheduler.anybody_polls()) return report_deadlock();
+    // Barriers that can complete have completed; only polling threads could still bring something new.
+    if (any_block([](Block& block) { return block.wake_somebody(); })) {
+      if (work_.has_failed()) return;
+      continue;
+    }
+    if (!any_block([](Block& block) { return block.scheduler.anybody_polls(); })) return report_deadlock();
     waiting.look_at_the_time();
     // Who runs for long may wait in a way that does not show.
-    if (waiting.has_polled() || waiting.runs_for_long()) yield(yield_context);
-    if (launch.failed) return;
-    scheduler.wake_polling();
+    if (any_block([](Block& block) { return block.waiting.has_polled() || block.waiting.runs_for_long(); })) yield(yield_context);
+    if (work_.has_failed()) return;
+    for (Block* const block : cluster().blocks())
+      if (!cluster().is_over(block->work_.rank)) block->scheduler.wake_polling();
   }
   if (stop == Scheduler::Stop::kFinished) reporter.confirm();
-  current_block = nullptr;
 }
 
 void Block::run_fiber(Scheduler::Transfer from) {
@@ -89,6 +104,7 @@ void Block::exit(Fiber& self) {
   before_waiting(self);
   for (const auto& family : families_)
     if (family) family->on_exit(self);
+  visits.on_exit(self);
   scheduler.retire(self);
   meetings.leave(self);
   if (scheduler.live() == 0) {
@@ -125,39 +141,46 @@ bool Block::wake_somebody() {
   return std::any_of(families_.begin(), families_.end(), [](const auto& family) { return family && family->wake_somebody(); });
 }
 
-// In the report of a deadlock, who waits for what nobody who waits could bring; else the first who waits in a family.
-void Block::name_what_is_missing(Diagnosis& d) const {
-  bool found = false;
+void Block::name_who_waits(Diagnosis& d, const Fiber& f) const {
+  const Location where = Meetings::place_of(f);
+  d.file = where.file, d.line = where.line;
+  d.block = work_.index, d.thread = f.thread, d.warp = static_cast<int>(f.warp), d.lane = static_cast<int>(f.lane);
+}
+
+// In the report of a deadlock, who waits for what nobody who waits could bring; else the first who waits in a family, unless one
+// was found before. @return whether it is the first of these
+bool Block::name_what_is_missing(Diagnosis& d, bool& found) const {
   for (const Fiber& f : scheduler.fibers()) {
     if (f.state != Fiber::State::kInFamily) continue;
     for (const auto& family : families_) {
       if (!family) continue;
       const Family::Missing missing = family->what_is_missing(f);
       if (missing.expected.empty() || (found && !missing.is_the_reason)) continue;
-      const Location where = Meetings::place_of(f);
-      d.file = where.file, d.line = where.line, d.variable = missing.variable, d.expected = missing.expected;
-      d.thread = f.thread, d.warp = static_cast<int>(f.warp), d.lane = static_cast<int>(f.lane);
-      if (missing.is_the_reason) return;
+      name_who_waits(d, f);
+      d.variable = missing.variable, d.expected = missing.expected;
+      if (missing.is_the_reason) return true;
       found = true;
     }
   }
+  return false;
 }
 
 void Block::report_deadlock() {
   Diagnosis d;
   d.check = Check::kSynccheck;
-  d.what = "deadlock: " + meetings.who_waits_where();
+  d.what = "deadlock: " + cluster().who_waits_where();
   d.expected = "every thread of a barrier, and every lane of a collective's mask, arrives";
-  for (const Fiber& f : scheduler.fibers())
-    if (f.state != Fiber::State::kRunning && f.state != Fiber::State::kExited) {
-      const Location where = Meetings::place_of(f);
-      d.file = where.file, d.line = where.line;
-      d.thread = f.thread, d.warp = static_cast<int>(f.warp), d.lane = static_cast<int>(f.lane);
-      if (f.state != Fiber::State::kAtBarrier) break;  // the narrower place is the more telling one
-    }
-  name_what_is_missing(d);
   d.kernel = work_.launch->kernel_name();
   d.block = work_.index;
+  bool named = false, found = false;
+  for (const Block* const block : cluster().blocks())
+    for (const Fiber& f : block->scheduler.fibers()) {
+      if (f.state == Fiber::State::kRunning || f.state == Fiber::State::kExited || named) continue;
+      block->name_who_waits(d, f);
+      named = f.state != Fiber::State::kAtBarrier;  // the narrower place is the more telling one
+    }
+  for (const Block* const block : cluster().blocks())
+    if (block->name_what_is_missing(d, found)) break;
   reporter.report(std::move(d));
 }
 
@@ -210,7 +233,8 @@ void Block::on_request(unsigned w, const Request& request) {
   if (!request.same_block) updates.pass_branch(w, request.lanes);
   std::uint64_t sectors[64];
   unsigned sector_count = 0;
-  if (options.count) counters.count(request, sectors, &sector_count);
+  const bool visits_others = request.shared && cluster().size() > 1 && visits.note(w, request);
+  if (options.count && !visits_others) counters.count(request, sectors, &sector_count);
   if (options.initcheck) initialised.check(w, request);
   if (options.racecheck) {
     restricts.check(w, request);

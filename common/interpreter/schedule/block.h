@@ -19,6 +19,7 @@
 #include "common/interpreter/checks/restrict.h"
 #include "common/interpreter/checks/shadows.h"
 #include "common/interpreter/checks/two_worlds.h"
+#include "common/interpreter/checks/visits.h"
 #include "common/interpreter/checks/volatile_updates.h"
 #include "common/interpreter/count/counters.h"
 #include "common/interpreter/count/l2_trace.h"
@@ -31,6 +32,7 @@
 #include "common/interpreter/observe/recorder.h"
 #include "common/interpreter/report/reporter.h"
 #include "common/interpreter/schedule/activity.h"
+#include "common/interpreter/schedule/cluster.h"
 #include "common/interpreter/schedule/fiber.h"
 #include "common/interpreter/schedule/meetings.h"
 #include "common/interpreter/schedule/scheduler.h"
@@ -50,11 +52,14 @@ class Block final : private RequestSink {
   Block() = default;
   Block(const Block&) = delete;
 
-  /// Runs block `index` to its end, or until the launch fails. `yield` is called when all its threads wait and some of them poll
-  /// memory that another block may change.
-  void run(LaunchState& launch, std::uint64_t index, Yield yield, void* yield_context);
+  /// Block `index` begins, as one of a cluster; run() is to follow.
+  void begin(LaunchState& launch, std::uint64_t index, Cluster& cluster, unsigned rank);
+  /// Runs the block to its end, or until the launch fails. `yield` is called when all threads of the cluster wait and some of them
+  /// poll memory that another block may change.
+  void run(Yield yield, void* yield_context);
   /// What it runs.
   const Assignment& work() const { return work_; }
+  Cluster& cluster() const { return *work_.cluster; }
 
   // ---- called on a fiber
   /// A memory access of `fiber`, about to happen. strong: atomic or volatile.
@@ -109,7 +114,7 @@ class Block final : private RequestSink {
   Activity activity;
   SideStack side_stack;
   TwoWorlds worlds{*this};  ///< a check, of which reports and waiting know
-  Reporter reporter{work_, shared, scheduler, worlds};
+  Reporter reporter{work_, shared};
   Meetings meetings{*this};
   Waiting waiting{work_, scheduler, reporter, activity, worlds};
   /// @}
@@ -117,13 +122,14 @@ class Block final : private RequestSink {
   /// @name Checks
   /// @{
   BlockClock clock;
-  Shadows shadows{shared};
+  Shadows shadows{work_, shared};
   Bounds bounds{work_, shared, stacks, shadows, reporter};
   BadIndices indices{shared, reporter};
   InitCheck initialised{work_, shared, recorder.log, scheduler, reporter};
   VolatileUpdates updates{clock, scheduler, reporter};
   RaceCheck races{work_, clock, shadows, updates, scheduler, reporter, async_proxy};
   AsyncProxy async_proxy{*this};
+  Visits visits{*this};
   RestrictCheck restricts{work_, clock, scheduler, reporter};
   CollectiveWorlds collective_worlds{*this};
   /// @}
@@ -136,11 +142,12 @@ class Block final : private RequestSink {
                      /// @}
 
  private:
-  void begin(LaunchState& launch, std::uint64_t index);
+  void run_to_end(Yield yield, void* yield_context);
   static void run_fiber(Scheduler::Transfer from);
   [[noreturn]] void exit(Fiber& fiber);
   bool wake_somebody();
-  void name_what_is_missing(Diagnosis& d) const;
+  void name_who_waits(Diagnosis& d, const Fiber& waiting) const;
+  bool name_what_is_missing(Diagnosis& d, bool& found) const;
   void report_deadlock();
   bool observe_special(Fiber& fiber, const void* p, unsigned size, Op op, bool strong, const void* return_address);
   void check_what_was_left(Fiber& fiber);
@@ -185,6 +192,9 @@ inline void Block::observe(Fiber& fiber, const void* p, unsigned size, Op op, bo
     if (op != Op::kStore) was_written = shared.statics.initialised.all(offset, size);
   } else if (stacks.contains(fiber.linear, p)) {
     return;
+  } else if (Block* const peer = cluster().peer_at(address)) {
+    if (!visits.touch(fiber, *peer, address, size, op, return_address)) return;
+    if (op != Op::kStore) was_written = peer->shared.part_of(address).all_initialised(address, size);
   } else {
     if (!bounds.touch_elsewhere(fiber, p, size, op, return_address)) return;
     in_shared = false;

@@ -48,6 +48,8 @@ class Scheduler {
   bool is_polling(const Fiber& fiber) const { return warps_[fiber.warp].polling >> fiber.lane & 1; }
   unsigned live() const { return live_; }       ///< threads that have not exited
   Fiber& running() const { return *running_; }  ///< the fiber that runs, or ran last
+  /// Whether some thread can go on.
+  bool anybody_ready() const { return ready_warps_ != 0; }
   /// Whether some thread waits for all others.
   bool anybody_polls() const;
 

@@ -166,4 +166,51 @@ TEST_CASE("threads that are missing in a tile are found") {
   CHECK(d.check == interpreter::Check::kSynccheck);
 }
 
+// ------------------------------------------------------------------------------------------------------------- clusters
+__global__ void around(int* out) {
+  __shared__ int number;
+  const cg::cluster_group cluster = cg::this_cluster();
+  if (threadIdx.x == 0) number = static_cast<int>(blockIdx.x + 10 * blockIdx.y);
+  cluster.sync();
+  const unsigned next = (cluster.block_rank() + 1) % cluster.num_blocks();
+  const int* const theirs = cluster.map_shared_rank(&number, next);
+  out[(blockIdx.y * gridDim.x + blockIdx.x) * blockDim.x + threadIdx.x] =
+      *theirs * 1000 + static_cast<int>(cluster.query_shared_rank(theirs) * 100 + cluster.thread_rank());
+  cluster.barrier_wait(cluster.barrier_arrive());
+}
+void check_around(const std::vector<int>& found) {
+  for (int y = 0; y < 4; ++y)
+    for (int x = 0; x < 2; ++x)
+      for (int t = 0; t < 3; ++t) {
+        const int rank = y % 2 * 2 + x, next = (rank + 1) % 4;
+        CHECK(found[static_cast<std::size_t>((y * 2 + x) * 3 + t)] ==
+              (next % 2 + 10 * (y / 2 * 2 + next / 2)) * 1000 + next * 100 + rank * 3 + t);
+      }
+}
+TEST_CASE("clusters") {
+  in_all_orders([] {
+    const Buffer<int> out(24, "out");
+    device::launch_clusters(around, dim3(2, 4), 3, dim3(2, 2), 0, out.data());
+    check_around(out.download());
+  });
+}
+TEST_CASE("a launch in clusters by the CUDA runtime, and those that it refuses") {
+  const Buffer<int> out(24, "out");
+  const auto start = [&](dim3 grid, dim3 cluster) {
+    cudaLaunchAttribute attribute{};
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim = {cluster.x, cluster.y, cluster.z};
+    const cudaLaunchConfig_t config{grid, dim3(3), 0, nullptr, &attribute, 1};
+    return cudaLaunchKernelEx(&config, around, out.data());
+  };
+  CHECK(start(dim3(2, 4), dim3(2, 2)) == cudaSuccess);
+  check_around(out.download());
+  CHECK(start(dim3(2, 4), dim3(0, 0, 0)) == cudaSuccess);
+  CHECK(out.download()[0] == 0);  // each block alone
+  for (const auto& [grid, cluster] :
+       {std::pair{dim3(5), dim3(2)}, {dim3(4, 3), dim3(2, 2)}, {dim3(9), dim3(9)}, {dim3(4), dim3(0, 1)}})
+    CHECK(start(grid, cluster) == cudaErrorInvalidClusterSize);
+  cudaGetLastError();
+}
+
 }  // namespace
