@@ -19,7 +19,8 @@ using TensorMap = interpreter::TensorMap;
 
 /// Width in bytes of the pattern in which the 16-byte pieces of a box's rows change places, so that a column of them lies in all
 /// banks. Of rows as wide as the pattern, piece p of row r is at place p ^ (r * width / 128), modulo the number of pieces of a
-/// row: at k128 that is 8, at k64 pairs of rows have the same places, at k32 fours of rows.
+/// row: at k128 that is 8, at k64 pairs of rows have the same places, at k32 fours of rows. Narrower rows lie as far apart as if
+/// they were as wide as the pattern; the copy engine leaves alone what is between them.
 enum class Swizzle { kNone = 0, k32 = 32, k64 = 64, k128 = 128 };
 
 /// A matrix in global memory, of which the copy engine copies boxes.
@@ -28,7 +29,7 @@ struct TensorLayout {
   std::uint64_t rows, columns;  ///< of the matrix
   std::uint64_t row_stride;     ///< in elements; a multiple of 16 bytes
   unsigned box_rows,
-      box_columns;  ///< up to 256 each; a row of a box is as wide as the swizzle; without one, a multiple of 16 bytes
+      box_columns;  ///< up to 256 each; a row of a box is a multiple of 16 bytes, and no wider than the swizzle
   Swizzle swizzle = Swizzle::kNone;
 };
 
@@ -45,8 +46,8 @@ inline const char* refusal_of(const TensorLayout& layout, std::size_t element_by
   if (layout.box_rows == 0 || layout.box_rows > 256) return "a box has between 1 and 256 rows";
   if (layout.box_columns == 0 || layout.box_columns > 256) return "a box has between 1 and 256 columns";
   if (row_bytes % 16) return "a row of the box is no multiple of 16 bytes";
-  if (layout.swizzle != Swizzle::kNone && row_bytes != static_cast<std::size_t>(layout.swizzle))
-    return "a row of the box is not as wide as the swizzle";
+  if (layout.swizzle != Swizzle::kNone && row_bytes > static_cast<std::size_t>(layout.swizzle))
+    return "a row of the box is wider than the swizzle";
   return nullptr;
 }
 

@@ -27,9 +27,18 @@ struct Run {
 struct Box {
   std::uintptr_t shared = 0;
   unsigned bytes = 0, swizzle_bytes = 0;
-  std::vector<Run> runs;  // what of it exists; the rest is outside of the tensor
+  unsigned row_bytes = 0, pitch = 0;  // rows narrower than the swizzle have gaps between them, which are nobody's
+  std::vector<Run> runs;              // what of it exists; the rest is outside of the tensor
 
+  unsigned extent() const { return row_bytes == pitch ? bytes : bytes / row_bytes * pitch; }
   char* at(unsigned offset) const { return reinterpret_cast<char*>(swizzled(shared + offset, swizzle_bytes)); }
+  // Calls `visit(address, bytes)` for the pieces of shared memory that the box has.
+  template <class Visit>
+  void for_each_part(Visit&& visit) const {
+    if (row_bytes == pitch) return visit(shared, bytes);
+    for (unsigned row = 0; row < bytes / row_bytes; ++row)
+      for (unsigned i = 0; i < row_bytes; i += 16) visit(swizzled(shared + row * pitch + i, swizzle_bytes), 16u);
+  }
   // Calls `visit(global, shared, bytes)` for pieces that lie side by side on both sides.
   template <class Visit>
   void for_each_piece(Visit&& visit) const {
@@ -62,8 +71,9 @@ class BulkCopies final : public Family {
     Box box;
     const char* name;
     Pc pc;
-    std::uint64_t group, version;
-    std::vector<char> data;  // once it has been read
+    std::uint64_t group;
+    std::vector<std::uint64_t> versions;  // of the box's parts
+    std::vector<char> data;               // once it has been read
     bool was_read = false;
   };
   struct Thread {
@@ -83,12 +93,12 @@ Box BulkCopies::box_of(const AsyncProxy::Instruction& by, std::uintptr_t shared,
     block_.reporter.fail(Check::kMemcheck, std::string(by.name) + " with something that is no tensor map",
                          "the map comes from the host as a `const __grid_constant__ TensorMap` parameter, by its address",
                          &by.fiber, user_location(by.pc));
-  Box box{shared, map.box_bytes(), map.swizzle_bytes, {}};
-  block_.async_proxy.require_shared(by, shared, box.bytes, 128);
   const unsigned row_bytes = map.box[0] * map.element_bytes;
+  Box box{shared, map.box_bytes(), map.swizzle_bytes, row_bytes, map.swizzle_bytes ? map.swizzle_bytes : row_bytes, {}};
   const std::int64_t begin = std::max(0, coordinates[0]);
   const std::int64_t end = std::min<std::int64_t>(std::int64_t(coordinates[0]) + map.box[0], map.size[0]);
   const unsigned rows = box.bytes / row_bytes;
+  block_.async_proxy.require_shared(by, shared, box.extent(), 128);
   for (unsigned row = 0; row < rows && begin < end; ++row) {
     std::uintptr_t global = reinterpret_cast<std::uintptr_t>(map.tensor) + static_cast<std::uint64_t>(begin) * map.element_bytes;
     bool exists = true;
@@ -99,7 +109,7 @@ Box BulkCopies::box_of(const AsyncProxy::Instruction& by, std::uintptr_t shared,
     }
     if (!exists) continue;
     const auto first = static_cast<unsigned>(begin - coordinates[0]) * map.element_bytes;
-    box.runs.push_back({global, row * row_bytes + first, static_cast<unsigned>(end - begin) * map.element_bytes});
+    box.runs.push_back({global, row * box.pitch + first, static_cast<unsigned>(end - begin) * map.element_bytes});
   }
   return box;
 }
@@ -112,20 +122,21 @@ Box BulkCopies::range_of(const AsyncProxy::Instruction& by, std::uintptr_t share
                                 block_.reporter.describe(p) + ", misaligned",
                             "the number of bytes and both addresses are multiples of 16");
   block_.async_proxy.require_shared(by, shared, bytes, 16);
-  return {shared, bytes, 0, {{global, 0, bytes}}};
+  return {shared, bytes, 0, bytes, bytes, {{global, 0, bytes}}};
 }
 
 // ----------------------------------------------------------------------------------------------------------------- loads
 void BulkCopies::load(const AsyncProxy::Instruction& by, Block& home, Box box, std::uintptr_t barrier) {
-  block_.async_proxy.begin_write(by, box.shared, box.bytes, barrier);
+  box.for_each_part([&](std::uintptr_t address, unsigned size) { block_.async_proxy.begin_write(by, address, size, barrier); });
   for (Run& run : box.runs) run.version = block_.async_proxy.begin_global_read(by, run.global, run.bytes);
   const unsigned bytes = box.bytes;
   const auto land = [this, &home, box = std::move(box), &fiber = by.fiber, name = by.name, pc = by.pc](const Stamp& stamp) {
     const AsyncProxy::Instruction again{fiber, name, pc};
     for (const Run& run : box.runs) block_.async_proxy.end_global_read(again, stamp, run.global, run.bytes, run.version);
-    std::memset(reinterpret_cast<void*>(box.shared), 0, box.bytes);
+    box.for_each_part([](std::uintptr_t address, unsigned size) { std::memset(reinterpret_cast<void*>(address), 0, size); });
     box.for_each_piece([](const char* global, char* shared, unsigned size) { std::memcpy(shared, global, size); });
-    home.async_proxy.end_write(stamp, box.shared, box.bytes, box.swizzle_bytes);
+    box.for_each_part(
+        [&](std::uintptr_t address, unsigned size) { home.async_proxy.end_write(stamp, address, size, box.swizzle_bytes); });
   };
   home.family<Mbarriers>().add_copy(by, barrier, bytes, land);
 }
@@ -145,23 +156,28 @@ void BulkCopies::multicast(const AsyncProxy::Instruction& by, const Box& box, st
     Box there = box;
     there.shared = cluster.counterpart(block_, box.shared, rank);
     block_.visits.require_resident(by.fiber, home, reinterpret_cast<const void*>(there.shared), "written by a copy", by.pc);
-    block_.visits.begin_variables(home, there.shared, there.bytes);
+    block_.visits.begin_variables(home, there.shared, there.extent());
     load(by, home, std::move(there), cluster.counterpart(block_, barrier, rank));
   }
 }
 
 // ---------------------------------------------------------------------------------------------------------------- stores
 void BulkCopies::store(const AsyncProxy::Instruction& by, Box box) {
-  const std::uint64_t version = block_.async_proxy.begin_read(by, box.shared, box.bytes);
+  std::vector<std::uint64_t> versions;
+  box.for_each_part(
+      [&](std::uintptr_t address, unsigned size) { versions.push_back(block_.async_proxy.begin_read(by, address, size)); });
   for (const Run& run : box.runs) block_.async_proxy.begin_global_write(by, run.global, run.bytes);
   Thread& thread = threads_[by.fiber.linear];
-  thread.stores.push_back({std::move(box), by.name, by.pc, thread.groups, version, {}, false});
+  thread.stores.push_back({std::move(box), by.name, by.pc, thread.groups, std::move(versions), {}, false});
 }
 
 void BulkCopies::read(Fiber& fiber, Store& store) {
   if (store.was_read) return;
   store.was_read = true;
-  block_.async_proxy.end_read({fiber, store.name, store.pc}, store.box.shared, store.box.bytes, store.version);
+  std::size_t part = 0;
+  store.box.for_each_part([&](std::uintptr_t address, unsigned size) {
+    block_.async_proxy.end_read({fiber, store.name, store.pc}, address, size, store.versions[part++]);
+  });
   store.box.for_each_piece(
       [&](const char*, const char* shared, unsigned size) { store.data.insert(store.data.end(), shared, shared + size); });
 }

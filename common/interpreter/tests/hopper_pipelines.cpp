@@ -498,6 +498,46 @@ TEST_CASE("swizzled boxes of 32, 64, 128 bytes, read element by element and by l
   test_swizzled<128>();
 }
 
+// What lies between the rows of a box that is narrower than the swizzle belongs to threads, while the copy is under way too.
+__global__ void narrow_boxes(const __grid_constant__ TensorMap in, const __grid_constant__ TensorMap out, int* between) {
+  alignas(1024) __shared__ int box[16 * 32];
+  __shared__ Mbarrier full;
+  const int t = threadIdx.x;
+  if (t == 0) {
+    device::mbarrier_init(&full, 1);
+    device::fence_mbarrier_init();
+    device::mbarrier_arrive_expect_tx(&full, 16 * 12 * 4);
+    device::cp_async_bulk_tensor_2d(box, &in, 0, 0, &full);
+  }
+  if (t >= 5 && t < 8) box[t * 4] = t;  // of the 8 pieces of the first row, 3 are the box's
+  __syncthreads();
+  device::mbarrier_wait_parity(&full, 0);
+  if (t == 0) {
+    device::cp_async_bulk_tensor_2d_store(&out, 0, 0, box);
+    device::cp_async_bulk_commit_group();
+    device::cp_async_bulk_wait_group<0>();
+  }
+  if (t >= 5 && t < 8) between[t] = box[t * 4];
+}
+TEST_CASE("boxes narrower than the swizzle come in and go out; what is between their rows stays") {
+  in_all_orders([] {
+    const auto host = iota(16 * 12, 1);
+    const Buffer<int> in(host, "in"), out(host.size(), "out"), between(std::vector<int>(8), "between");
+    const auto map_of_narrow = [](const Buffer<int>& tensor) {
+      return device::make_tensor_map<int>({.data = tensor.data(),
+                                           .rows = 16,
+                                           .columns = 12,
+                                           .row_stride = 12,
+                                           .box_rows = 16,
+                                           .box_columns = 12,
+                                           .swizzle = Swizzle::k128});
+    };
+    launch(narrow_boxes, 1, 32, 0, map_of_narrow(in), map_of_narrow(out), between.data());
+    CHECK(out.download() == host);
+    CHECK(between.download() == std::vector<int>{0, 0, 0, 0, 0, 5, 6, 7});
+  });
+}
+
 // -------------------------------------------------------------------------------------------------------------- stores
 // One buffer: a tile comes in, is changed in place, goes out, and the next one comes in over it. A warp looks on.
 __global__ void in_place(const __grid_constant__ TensorMap in, const __grid_constant__ TensorMap out, int tiles) {
