@@ -18,7 +18,7 @@ _WORDS = (
     (r"cudaArray_t|cudaMallocArray|cudaMalloc3DArray|cudaMemcpyToArray|cudaMemcpy2DToArray\w*|cudaMipmappedArray_t", "CUDA arrays, which are for textures"),
     (r"cudaMalloc3D|cudaMemcpy3D\w*|cudaMemset3D\w*", "three-dimensional copies"),
     (r"wmma|nvcuda", "wmma"),
-    (r"this_cluster|cluster_group|__cluster_dims__|cudaLaunchAttributeClusterDimension", "thread block clusters"),
+    (r"cudaOccupancyMaxActiveClusters|cudaOccupancyMaxPotentialClusterSize", "how many clusters a GPU holds"),
     (r"cudaGraph\w+|cudaStreamBeginCapture|cudaStreamEndCapture", "CUDA graphs"),
     (r"cudaIpc\w+|cudaImportExternal\w+", "memory shared between processes"),
     (r"cudaGraphics\w+", "graphics"),
@@ -67,7 +67,7 @@ def in_file(path, file, launches):
             if file.is_device_code(token.start) is not False:
                 add(token.start, "inline PTX" + _instruction(file, i))
         elif token.text not in own and before not in (".", "->"):
-            is_call = following == "(" or token.text == "__cluster_dims__"
+            is_call = following == "("
             for pattern, feature in _WORD_PATTERNS:
                 if pattern.match(token.text) and (is_call or not _ONLY_CALLS.match(token.text)):
                     add(token.start, f"{feature} ({token.text})" if token.text not in feature else feature)

@@ -243,6 +243,7 @@ class File:
             self._rewrite_launch(launch)
         self._rewrite_shared_declarations()
         self._rewrite_constants()
+        self._rewrite_clusters()
         self._rewrite_launch_functions()
 
     def _rewrite_words(self):
@@ -415,6 +416,16 @@ class File:
             if used and v[name].text not in parameters:
                 brace = v[function.body].end
                 self._replace_and_keep_columns(brace, brace, declaration, True)
+
+    def _rewrite_clusters(self):
+        """__cluster_dims__(...): the kernel says it when it begins, for no attribute of g++ can."""
+        v = self.visible
+        for function in self.functions:
+            for j in range(function.head, function.body):
+                if v[j].text == "__cluster_dims__" and j + 1 in self.partner:
+                    dims = self.text[v[j + 1].end : v[self.partner[j + 1]].start].strip()
+                    brace = v[function.body].end
+                    self._replace_and_keep_columns(brace, brace, f"{_RUNTIME}in_clusters_of(dim3({dims}));", True)
 
     def _rewrite_constants(self):
         """'__constant__ const T x[]': g++ wants all variables of a section to be const or none, so none is."""

@@ -48,7 +48,7 @@ class Refusals(Folder):
             ('__global__ void k() { int x;\n asm volatile("mov.u32 %0, %%laneid;" : "=r"(x)); }\n', 2, "inline PTX (mov.u32 %%laneid)"),
             ("__global__ void k() { float v = __shfl_down(1.0f, 2); }\n", 1, "without _sync"),
             ("int main() { cudaGraph_t g; cudaGraphCreate(&g, 0); }\n", 1, "CUDA graphs"),
-            ("__global__ void __cluster_dims__(2, 1, 1) k() {}\n", 1, "clusters"),
+            ("int main() { int n; cudaOccupancyMaxActiveClusters(&n, k, &c); }\n", 1, "clusters"),
         ):
             with self.subTest(text):
                 found = self.refusal(text)

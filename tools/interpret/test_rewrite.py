@@ -180,6 +180,17 @@ class Shared(unittest.TestCase):
         self.assertIn(untouched, rewritten(untouched))
 
 
+class Clusters(unittest.TestCase):
+    def test_the_kernel_says_it_when_it_begins(self):
+        for text in (
+            "__global__ void __cluster_dims__(2, 1, 1) k(int* x) { *x = 1; }\n",
+            "template <int n> __global__ __cluster_dims__(2, 1, 1) void __launch_bounds__(32) k(int* x) { *x = 1; }\n",
+        ):
+            with self.subTest(text):
+                self.assertIn("{\n::interpreter::cuda_runtime::in_clusters_of(dim3(2, 1, 1));*x = 1;", re.sub(r"\n#line.*\n *", "", rewritten(text)))
+        self.assertNotIn("in_clusters_of", rewritten("__global__ void k(int* x) { *x = 1; }\n"))
+
+
 class Constants(unittest.TestCase):
     def test_const_is_left_out(self):
         for text, expected in (

@@ -11,6 +11,7 @@
 #include "common/interpreter/cuda_runtime/state.h"
 #include "common/interpreter/launch/grid_barrier.h"
 #include "common/interpreter/launch/launch_state.h"
+#include "common/interpreter/schedule/entered.h"
 
 // Words of the language in kernels, members of a struct here.
 #undef gridDim
@@ -23,10 +24,20 @@ namespace {
 struct Registry {
   std::mutex mutex;
   std::map<const void*, cudaError_t (*)(const Configuration&, void**)> starters;
+  std::map<const void*, dim3> clusters;  // of kernels that were launched before: what __cluster_dims__ says
 };
 Registry& registry() {
   static Registry& the_registry = *new Registry;
   return the_registry;
+}
+
+bool are_equal(dim3 a, dim3 b) { return a.x == b.x && a.y == b.y && a.z == b.z; }
+
+// As far as it is known, the clusters that `kernel` itself wants; else `otherwise`.
+dim3 clusters_of(const void* kernel, dim3 otherwise) {
+  std::lock_guard lock(registry().mutex);
+  const auto found = registry().clusters.find(kernel);
+  return found == registry().clusters.end() ? otherwise : found->second;
 }
 
 const char* what_is_wrong(const Launch& launch, bool cooperative, cudaError_t& error) {
@@ -46,8 +57,23 @@ const char* what_is_wrong(const Launch& launch, bool cooperative, cudaError_t& e
 
 }  // namespace
 
-cudaError_t start(const Launch& launch, bool cooperative) {
+void in_clusters_of(dim3 cluster) {
+  const Entered in;
+  const Launch& launch = in.block.work().launch->launch;
+  if (are_equal(launch.cluster, cluster)) return;
+  {
+    std::lock_guard lock(registry().mutex);
+    registry().clusters[launch.kernel] = cluster;
+  }
+  in.block.reporter.fail(Check::kLaunch, "the launch has other clusters than the kernel", "those of __cluster_dims__", &in.fiber,
+                         {});
+}
+
+cudaError_t start(const Launch& given, bool cooperative) {
   if (sticky() != cudaSuccess) return sticky();
+  Launch launch = given;
+  const bool may_choose = are_equal(given.cluster, {1, 1, 1});
+  if (may_choose) launch.cluster = clusters_of(given.kernel, given.cluster);
   try {
     cudaError_t error = cudaSuccess;
     if (const char* const why = what_is_wrong(launch, cooperative, error)) return failed("a launch", error, why);
@@ -55,6 +81,9 @@ cudaError_t start(const Launch& launch, bool cooperative) {
     run(launch);
     return cudaSuccess;
   } catch (const KernelError& e) {
+    const bool other_clusters = !are_equal(clusters_of(launch.kernel, launch.cluster), launch.cluster);
+    if (e.diagnosis.check == Check::kLaunch && other_clusters)
+      return may_choose ? start(given, cooperative) : failed("a launch", cudaErrorInvalidClusterSize, e.diagnosis.what);
     if (e.diagnosis.check == Check::kLaunch)
       return failed("a launch", cudaErrorInvalidConfiguration, e.diagnosis.what + ", but " + e.diagnosis.expected);
     std::fflush(stdout);

@@ -34,6 +34,10 @@ struct Configuration {
 /// ends the program with exit code 1; a failed assert prints it too and is the error of all later calls.
 cudaError_t start(const Launch& launch, bool cooperative = false);
 
+/// What `__cluster_dims__` says of the kernel that calls it; tools/interpret writes it at the kernel's beginning. A launch that has
+/// no clusters begins again with these.
+void in_clusters_of(dim3 cluster);
+
 /// Makes a kernel known by its address, for cudaLaunchKernel.
 void register_kernel(const void* kernel, cudaError_t (*starter)(const Configuration&, void** arguments));
 

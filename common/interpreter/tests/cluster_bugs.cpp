@@ -73,6 +73,10 @@ enum Plant {
   kAcquireOfBlock,
   kArrivesAtOwnBarrier,
   kWritesAfterRelease,
+  // vain
+  kAssertionOfOneBlock,
+  kPollsAtOwnCopy,
+  kNeverEnds,
 };
 
 // ------------------------------------------------------------------------------------------------------------------ ring
@@ -471,6 +475,56 @@ TEST_CASE("an arrival at the own barrier: the other block waits in vain") {
 TEST_CASE("a write after the arrival with release") {
   must_be_caught({"handshake", Check::kRacecheck, "box", {kNoOrder}, {"read", "late write"}, {"read", "late write"}},
                  [] { return run_handshake<kWritesAfterRelease>(); });
+}
+
+// ---------------------------------------------------------------------------------------- one block brings the others down
+template <Plant plant>
+__global__ void vain(int* out) {
+  __shared__ volatile int flag;
+  const unsigned t = threadIdx.x, rank = device::cluster_ctarank();
+  if (t == 0) flag = 0;
+  device::barrier_cluster_arrive();
+  device::barrier_cluster_wait();
+  if (plant == kAssertionOfOneBlock) assert(rank == 0 || t != 7);  // <- assertion
+  if (plant == kPollsAtOwnCopy && t == 0) {
+    if (rank == 0) {
+      flag = 1;
+    } else {
+      while (flag == 0) {  // <- poll
+      }
+    }
+  }
+  if (plant == kNeverEnds && rank == 1) {
+    while (t == 3) out[1] += 0;  // <- endless
+  }
+  device::barrier_cluster_arrive();
+  device::barrier_cluster_wait();  // <- wait
+  if (rank == 0 && t == 0) out[0] = 1;
+}
+template <Plant plant>
+bool run_vain() {
+  const Buffer<int> out(std::vector<int>(2), "out");
+  launch_clusters(vain<plant>, 2, 32, 2, 0, out.data());
+  return out.download()[0] == 1;
+}
+TEST_CASE("a failed assertion in one block of a cluster") {
+  must_be_right([] { return run_vain<kNone>(); });
+  must_be_caught({"vain", Check::kException, "", {"assertion failed"}, {"assertion"}},
+                 [] { return run_vain<kAssertionOfOneBlock>(); });
+  must_be_right([] { return run_vain<kNone>(); });
+}
+TEST_CASE("a flag that is set in the own block, and polled in another one's") {
+  must_be_caught({"vain",
+                  Check::kSynccheck,
+                  "flag",
+                  {"deadlock between blocks", "block (0,0,0)", "block (1,0,0)", "polls flag"},
+                  {"poll"},
+                  {"wait"}},
+                 [] { return run_vain<kPollsAtOwnCopy>(); });
+}
+TEST_CASE("a thread that never ends, while the other block waits for it") {
+  const WithOptions changed([](auto& options) { options.hang_seconds = 0.2; });
+  must_be_caught({"vain", Check::kEndless, "", {}, {"endless"}}, [] { return run_vain<kNeverEnds>(); });
 }
 
 }  // namespace

@@ -406,6 +406,29 @@ TEST_CASE("multicast along the rows and the columns of a cluster of 2 x 2 blocks
   });
 }
 
+// The largest cluster of the largest blocks.
+__global__ void many_threads(int* out, int steps) {
+  __shared__ int turn[1024];
+  const unsigned t = threadIdx.x, rank = device::cluster_ctarank(), size = device::cluster_nctarank();
+  turn[t] = static_cast<int>(t);
+  for (int i = 0; i < steps; ++i) {
+    cluster_sync();
+    const int next = device::mapa(turn, (rank + 1) % size)[(t + 1) % 1024];
+    cluster_sync();
+    turn[t] = next;
+  }
+  out[rank * 1024 + t] = turn[t];
+  cluster_sync();
+}
+TEST_CASE("8 blocks of 1024 threads") {
+  in_all_orders([] {
+    const Buffer<int> out(8 * 1024, "out");
+    launch_clusters(many_threads, 8, 1024, 8, 0, out.data(), 3);
+    const auto found = out.download();
+    for (int i = 0; i < 8 * 1024; ++i) CHECK(found[static_cast<std::size_t>(i)] == (i + 3) % 1024);
+  });
+}
+
 #ifndef __CUDACC__
 TEST_CASE("a multicast ring with checks switched off, one worker, and the model of the L2 cache") {
   using Options = interpreter::Options;

@@ -213,4 +213,26 @@ TEST_CASE("a launch in clusters by the CUDA runtime, and those that it refuses")
   cudaGetLastError();
 }
 
+// What tools/interpret makes of __cluster_dims__(2, 2).
+__global__ void says_itself(int* out) {
+  interpreter::cuda_runtime::in_clusters_of(dim3(2, 2));
+  around(out);
+}
+TEST_CASE("a kernel that says its clusters itself") {
+  using interpreter::cuda_runtime::Configuration;
+  const auto start = [](Configuration configuration, int* out) {
+    return interpreter::cuda_runtime::start_function(configuration, says_itself, std::tuple<int*>(out));
+  };
+  for (int i = 0; i < 2; ++i) {
+    const Buffer<int> out(24, "out");
+    CHECK(start({dim3(2, 4), 3}, out.data()) == cudaSuccess);
+    check_around(out.download());
+    CHECK(start({dim3(3, 4), 3}, out.data()) == cudaErrorInvalidClusterSize);
+    Configuration other(dim3(2, 4), 3);
+    other.cluster = dim3(2, 1);
+    CHECK(start(other, out.data()) == cudaErrorInvalidClusterSize);
+  }
+  cudaGetLastError();
+}
+
 }  // namespace
