@@ -396,8 +396,13 @@ Stamp unknown_reader(const Cell& cell, const BlockClock& clock, unsigned thread)
   return {};
 }
 
+// Whether the cell has a set of readers: one of a block that ended before, out of bounds, says nothing.
+bool has_set(const Cell& cell, const BlockClock& clock) {
+  return cell.state.in_set && cell.read.thread && clock.reader_sets().holds(cell.read.thread);
+}
+
 void forget_readers(Cell& cell, const BlockClock& clock) {
-  if (cell.state.in_set && cell.read_level() == ReadLevel::kWarps && cell.read.thread) clock.reader_sets().remove(cell.lanes);
+  if (cell.read_level() == ReadLevel::kWarps && has_set(cell, clock)) clock.reader_sets().remove(cell.lanes);
   cell.state.in_set = 0;
 }
 
@@ -418,7 +423,7 @@ bool reads_known(const Cell& cell, const BlockClock& clock, unsigned thread) {
       return true;
     }
     case ReadLevel::kWarps:
-      if (cell.state.in_set) return unknown_reader(cell, clock, thread).thread == 0;
+      if (has_set(cell, clock)) return unknown_reader(cell, clock, thread).thread == 0;
       if (!same_block) return clock.epoch_of(thread) > cell.state.epoch;
       if (read.time < clock.barrier_time()) return true;
       for (unsigned rest = cell.lanes; rest; rest &= rest - 1)
@@ -459,8 +464,7 @@ void note_read(Cell& cell, const BlockClock& clock, unsigned warp, unsigned lane
       block_of(read.thread) == clock.block())
     return;  // one more of many
   const bool same_block = block_of(read.thread) == clock.block();
-  if (cell.state.in_set && read.thread && (!same_block || read.time >= clock.barrier_time()))
-    return add_reader(cell, clock, warp, lanes, pc);
+  if (has_set(cell, clock) && (!same_block || read.time >= clock.barrier_time())) return add_reader(cell, clock, warp, lanes, pc);
   if (cell.read_level() == ReadLevel::kWarps && state.epoch == epoch && block_of(read.thread) == clock.block() &&
       read.time >= clock.barrier_time()) {
     cell.lanes |= 1u << warp;
@@ -471,8 +475,9 @@ void note_read(Cell& cell, const BlockClock& clock, unsigned warp, unsigned lane
     read = {id, clock.time(), pc};
     cell.lanes = lanes;
     state.level = static_cast<std::uint32_t>(several ? ReadLevel::kLanes : ReadLevel::kThread);
-  } else if (shared && (cell.state.in_set || !same_block ||
-                        (cell.read_level() != ReadLevel::kWarps && thread_of(read.thread) / 32 != warp))) {
+  } else if (shared && clock.reader_sets().holds(read.thread) &&
+             (cell.state.in_set || !same_block ||
+              (cell.read_level() != ReadLevel::kWarps && thread_of(read.thread) / 32 != warp))) {
     return add_reader(cell, clock, warp, lanes, pc);
   } else if (!same_block || cell.read_level() == ReadLevel::kBlocks) {
     read.time = clock.time();
@@ -558,7 +563,7 @@ bool record_in_cell(Cell& cell, const BlockClock& clock, const WarpAccess& acces
       const unsigned others = cell.lanes & ~(1u << lane);
       if (cell.read_level() == ReadLevel::kLanes && others)
         other.thread = (other.thread & ~ThreadId(31)) | static_cast<unsigned>(std::countr_zero(others));
-      if (cell.state.in_set) other = unknown_reader(cell, clock, thread_in(lane));
+      if (has_set(cell, clock)) other = unknown_reader(cell, clock, thread_in(lane));
       race = {other, false, false, false, lane, 0};
       return true;
     }
@@ -662,7 +667,7 @@ Race record_access(ShadowedRange& range, const BlockClock& clock, const WarpAcce
       for (unsigned i = 0; i < 4; ++i) {
         Cell& byte = range.byte(word_begin + i) = word;
         if (word.state.valued && word.read.thread == 0) byte.read.time = word.read.time >> 8 * i & 0xff;
-        if (word.state.in_set && word.read.thread) byte.lanes = clock.reader_sets().copy(word.lanes);
+        if (has_set(word, clock)) byte.lanes = clock.reader_sets().copy(word.lanes);
       }
       forget_readers(word, clock);
       word.state.split = 1;

@@ -285,7 +285,7 @@ int sum_of_tile_on_host(const int* tile) {
 // each of them arrives at the barrier of every block.
 template <int kStages>
 __global__ void multicast_ring(const __grid_constant__ TensorMap map, int* out, int tiles) {
-  alignas(128) __shared__ int tile[kStages][kTile];
+  int(*const tile)[kTile] = reinterpret_cast<int(*)[kTile]>(device::dynamic_smem<int>());
   __shared__ Mbarrier full[kStages], empty[kStages];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const unsigned rank = device::cluster_ctarank(), size = device::cluster_nctarank();
@@ -329,8 +329,8 @@ void test_multicast_ring(unsigned size) {
       CAPTURE(size);
       const auto host = iota(static_cast<std::size_t>(tiles + 1) * kTile, 3);
       const Buffer<int> tensor(host, "tensor"), out(2 * size * 64, "out");
-      launch_clusters(multicast_ring<kStages>, 2 * size, 96, size, 0, map_of(tensor, (tiles + 1) * kRows, kRows / size), out.data(),
-                      tiles);
+      launch_clusters(multicast_ring<kStages>, 2 * size, 96, size, kStages * kTile * 4,
+                      map_of(tensor, (tiles + 1) * kRows, kRows / size), out.data(), tiles);
       int expected = 0;
       for (int i = 0; i < tiles; ++i) expected += (i + 1) * sum_of_tile_on_host(host.data() + i * kTile);
       CHECK(out.download() == std::vector<int>(2 * size * 64, expected));
