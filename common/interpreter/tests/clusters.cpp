@@ -11,12 +11,14 @@
 
 #include "common/device/bulk_copy.cuh"
 #include "common/device/cluster.cuh"
+#include "common/device/wgmma.cuh"
 #include "common/interpreter/tests/orders.h"
 
 using device::Buffer;
 using device::launch;
 using device::launch_clusters;
 using device::Mbarrier;
+using device::Swizzle;
 using device::TensorMap;
 
 namespace {
@@ -403,6 +405,81 @@ TEST_CASE("multicast along the rows and the columns of a cluster of 2 x 2 blocks
           CHECK(found[static_cast<std::size_t>(rank * 32 + t)] == sum);
         }
     }
+  });
+}
+
+// Two blocks multiply: each has rows of A of its own, and loads one half of what both need of B.
+constexpr int kM = 64, kN = 64, kK = 64, kGemmStages = 2;
+constexpr unsigned kMatrixBytes = 64 * 64 * sizeof(__half);
+__global__ void __launch_bounds__(160)
+    multiply(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, float* c, int slices) {
+  __half* const sA = device::dynamic_smem<__half>();
+  __half* const sB = sA + kGemmStages * kM * kK;
+  __shared__ Mbarrier full[kGemmStages], empty[kGemmStages];
+  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, rank = device::cluster_ctarank();
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < kGemmStages; ++s) {
+      device::mbarrier_init(&full[s], 1);
+      device::mbarrier_init(&empty[s], 2 * 4);
+    }
+    device::fence_mbarrier_init();
+  }
+  cluster_sync();
+  if (warp == 4) {
+    for (int i = 0; i < slices && lane == 0; ++i) {
+      const int s = i % kGemmStages;
+      device::mbarrier_wait_parity(&empty[s], (i / kGemmStages & 1) ^ 1);
+      device::mbarrier_arrive_expect_tx(&full[s], 2 * kMatrixBytes);
+      device::cp_async_bulk_tensor_2d(sA + s * kM * kK, &a, i * kK, static_cast<int>(blockIdx.x) * kM, &full[s]);
+      const int half = static_cast<int>(rank) * kN / 2;
+      device::cp_async_bulk_tensor_2d_multicast(sB + s * kN * kK + half * kK, &b, i * kK, half, &full[s], 3);
+    }
+  } else {
+    float d[kN / 2];
+    for (int i = 0; i < slices; ++i) {
+      const int s = i % kGemmStages;
+      device::mbarrier_wait_parity(&full[s], i / kGemmStages & 1);
+      const uint64_t descriptor_a = device::wgmma_descriptor(sA + s * kM * kK, Swizzle::k128, 0, 1024);
+      const uint64_t descriptor_b = device::wgmma_descriptor(sB + s * kN * kK, Swizzle::k128, 0, 1024);
+      device::wgmma_fence();
+      for (unsigned k = 0; k < 4; ++k)
+        device::wgmma_m64k16<__half, kN>(d, descriptor_a + k * 2, descriptor_b + k * 2, i > 0 || k > 0);
+      device::wgmma_commit_group();
+      device::wgmma_wait_group<0>();
+      if (lane < 2) device::mbarrier_arrive_cluster(&empty[s], lane);
+    }
+    for (unsigned i = 0; i < kN / 2; ++i)
+      c[(blockIdx.x * kM + warp * 16 + lane / 4 + i / 2 % 2 * 8) * kN + i / 4 * 8 + lane % 4 * 2 + i % 2] = d[i];
+  }
+  cluster_sync();
+}
+TEST_CASE("two blocks multiply by wgmma and share B by multicast") {
+  in_all_orders([] {
+    const int slices = 5, k = slices * kK;
+    std::vector<__half> host_a(static_cast<std::size_t>(4 * kM * k)), host_b(static_cast<std::size_t>(kN * k));
+    for (std::size_t i = 0; i < host_a.size(); ++i) host_a[i] = __half(static_cast<float>(i * 37 % 9) - 4);
+    for (std::size_t i = 0; i < host_b.size(); ++i) host_b[i] = __half(static_cast<float>(i * 53 % 7) - 3);
+    const Buffer<__half> a(host_a, "a"), b(host_b, "b");
+    const Buffer<float> c(4 * kM * kN, "c");
+    const auto map = [&](const Buffer<__half>& matrix, int rows, unsigned box_rows) {
+      return device::make_tensor_map<__half>({.data = matrix.data(),
+                                              .rows = static_cast<std::uint64_t>(rows),
+                                              .columns = static_cast<std::uint64_t>(k),
+                                              .row_stride = static_cast<std::uint64_t>(k),
+                                              .box_rows = box_rows,
+                                              .box_columns = kK,
+                                              .swizzle = Swizzle::k128});
+    };
+    launch_clusters(multiply, 4, 160, 2, 2 * kGemmStages * kMatrixBytes, map(a, 4 * kM, kM), map(b, kN, kN / 2), c.data(), slices);
+    const auto found = c.download();
+    for (int i = 0; i < 4 * kM; i += 7)
+      for (int j = 0; j < kN; j += 3) {
+        float sum = 0;
+        for (int l = 0; l < k; ++l)
+          sum += static_cast<float>(host_a[static_cast<std::size_t>(i * k + l)]) *
+                 static_cast<float>(host_b[static_cast<std::size_t>(j * k + l)]);
+        CHECK(found[static_cast<std::size_t>(i * kN + j)] == sum);
+      }
   });
 }
 
