@@ -61,7 +61,8 @@ class BulkCopies final : public Family {
   void load(const AsyncProxy::Instruction& by, Block& home, Box box, std::uintptr_t barrier);
   void multicast(const AsyncProxy::Instruction& by, const Box& box, std::uintptr_t barrier, unsigned mask);
   void store(const AsyncProxy::Instruction& by, Box box);
-  Box box_of(const AsyncProxy::Instruction& by, std::uintptr_t shared, const TensorMap& map, const int* coordinates);
+  Box box_of(const AsyncProxy::Instruction& by, std::uintptr_t shared, const TensorMap& map, const int* coordinates, bool write);
+  void require_begin(const AsyncProxy::Instruction& by, const TensorMap& map, const int* coordinates, bool write);
   Box range_of(const AsyncProxy::Instruction& by, std::uintptr_t shared, std::uintptr_t global, unsigned bytes);
   void commit_group(const Fiber& fiber) { ++threads_[fiber.linear].groups; }
   void wait(Fiber& fiber, unsigned groups_under_way, bool read);
@@ -88,20 +89,38 @@ class BulkCopies final : public Family {
 };
 
 // ------------------------------------------------------------------------------------------------------------ what is meant
-Box BulkCopies::box_of(const AsyncProxy::Instruction& by, std::uintptr_t shared, const TensorMap& map, const int* coordinates) {
+// PTX does not say where a box may begin. An H200 ends with an illegal instruction where this is not kept.
+void BulkCopies::require_begin(const AsyncProxy::Instruction& by, const TensorMap& map, const int* coordinates, bool write) {
+  std::string begin = std::to_string(coordinates[0]);
+  for (unsigned d = 1; d < map.dimensions; ++d) begin += ", " + std::to_string(coordinates[d]);
+  const std::string what = std::string(by.name) + (write ? " to" : " from") + " a box that begins at (" + begin + ") of " +
+                           block_.reporter.describe(map.tensor);
+  if (std::int64_t(coordinates[0]) * map.element_bytes % 16)
+    block_.async_proxy.fail(by, Check::kMemcheck, map.tensor, what + ", misaligned",
+                            "in its row, a box begins at a multiple of 16 bytes, here of " +
+                                std::to_string(16 / map.element_bytes) + " elements, outside of the tensor too");
+  if (write && std::any_of(coordinates, coordinates + map.dimensions, [](int at) { return at < 0; }))
+    block_.async_proxy.fail(by, Check::kMemcheck, map.tensor, what,
+                            "a box that is stored begins at coordinates of at least 0; only loads may begin before the tensor");
+}
+
+Box BulkCopies::box_of(const AsyncProxy::Instruction& by, std::uintptr_t shared, const TensorMap& map, const int* coordinates,
+                       bool write) {
   if (reinterpret_cast<std::uintptr_t>(&map) % 64 || map.magic != TensorMap::kMagic)
     block_.reporter.fail(Check::kMemcheck, std::string(by.name) + " with something that is no tensor map",
                          "the map comes from the host as a `const __grid_constant__ TensorMap` parameter, by its address",
                          &by.fiber, user_location(by.pc));
+  require_begin(by, map, coordinates, write);
   const unsigned row_bytes = map.box[0] * map.element_bytes;
   Box box{shared, map.box_bytes(), map.swizzle_bytes, row_bytes, map.swizzle_bytes ? map.swizzle_bytes : row_bytes, {}};
   const std::int64_t begin = std::max(0, coordinates[0]);
   const std::int64_t end = std::min<std::int64_t>(std::int64_t(coordinates[0]) + map.box[0], map.size[0]);
   const unsigned rows = box.bytes / row_bytes;
   block_.async_proxy.require_shared(by, shared, box.extent(), 128);
-  for (unsigned row = 0; row < rows && begin < end; ++row) {
-    std::uintptr_t global = reinterpret_cast<std::uintptr_t>(map.tensor) + static_cast<std::uint64_t>(begin) * map.element_bytes;
-    bool exists = true;
+  for (unsigned row = 0; row < rows; ++row) {
+    const std::int64_t from = std::int64_t(coordinates[0]) * map.element_bytes;
+    std::uintptr_t global = reinterpret_cast<std::uintptr_t>(map.tensor) + static_cast<std::uint64_t>(from);
+    bool exists = begin < end;
     for (unsigned d = 1, rest = row; d < map.dimensions; rest /= map.box[d], ++d) {
       const std::int64_t at = coordinates[d] + std::int64_t(rest % map.box[d]);
       exists &= at >= 0 && at < map.size[d];
@@ -109,7 +128,9 @@ Box BulkCopies::box_of(const AsyncProxy::Instruction& by, std::uintptr_t shared,
     }
     if (!exists) continue;
     const auto first = static_cast<unsigned>(begin - coordinates[0]) * map.element_bytes;
-    box.runs.push_back({global, row * box.pitch + first, static_cast<unsigned>(end - begin) * map.element_bytes});
+    unsigned size = static_cast<unsigned>(end - begin) * map.element_bytes;
+    if (write) size = (size + 15) / 16 * 16;  // 16 bytes are written or not: those behind the end of a row with its last ones
+    box.runs.push_back({global + first, row * box.pitch + first, size});
   }
   return box;
 }
@@ -234,7 +255,8 @@ void cp_async_bulk_tensor_load(void* shared, const TensorMap* map, const int* co
   const AsyncProxy::Instruction by{in.fiber, "cp.async.bulk.tensor", to_pc(__builtin_return_address(0))};
   in.block.scheduler.rendezvous(in.fiber);
   auto& copies = in.block.family<BulkCopies>();
-  copies.load(by, in.block, copies.box_of(by, number(shared), *map, coordinates), number(barrier));
+  Box box = copies.box_of(by, number(shared), *map, coordinates, false);
+  copies.load(by, in.block, std::move(box), number(barrier));
 }
 void cp_async_bulk_tensor_load_multicast(void* shared, const TensorMap* map, const int* coordinates, std::uint64_t* barrier,
                                          unsigned mask) {
@@ -242,21 +264,22 @@ void cp_async_bulk_tensor_load_multicast(void* shared, const TensorMap* map, con
   const AsyncProxy::Instruction by{in.fiber, "cp.async.bulk.tensor.multicast", to_pc(__builtin_return_address(0))};
   in.block.scheduler.rendezvous(in.fiber);
   auto& copies = in.block.family<BulkCopies>();
-  copies.multicast(by, copies.box_of(by, number(shared), *map, coordinates), number(barrier), mask);
+  copies.multicast(by, copies.box_of(by, number(shared), *map, coordinates, false), number(barrier), mask);
 }
 void cp_async_bulk_tensor_store(const TensorMap* map, const int* coordinates, const void* shared) {
   const Entered in;
   const AsyncProxy::Instruction by{in.fiber, "cp.async.bulk.tensor", to_pc(__builtin_return_address(0))};
   in.block.scheduler.rendezvous(in.fiber);
   auto& copies = in.block.family<BulkCopies>();
-  copies.store(by, copies.box_of(by, number(shared), *map, coordinates));
+  copies.store(by, copies.box_of(by, number(shared), *map, coordinates, true));
 }
 void cp_async_bulk_load(void* shared, const void* global, unsigned bytes, std::uint64_t* barrier) {
   const Entered in;
   const AsyncProxy::Instruction by{in.fiber, "cp.async.bulk", to_pc(__builtin_return_address(0))};
   in.block.scheduler.rendezvous(in.fiber);
   auto& copies = in.block.family<BulkCopies>();
-  copies.load(by, in.block, copies.range_of(by, number(shared), number(global), bytes), number(barrier));
+  Box range = copies.range_of(by, number(shared), number(global), bytes);
+  copies.load(by, in.block, std::move(range), number(barrier));
 }
 void cp_async_bulk_store(void* global, const void* shared, unsigned bytes) {
   const Entered in;

@@ -96,6 +96,8 @@ enum Plant {
   kNoCommit,
   kNoWaitAtEnd,
   kStoreMisaligned,
+  kStoreBeforeFirstRow,
+  kStoreBeforeFirstColumn,
   kReadsBackAfterRead,
   kStoresOverlap,
   // named barriers
@@ -436,7 +438,7 @@ __global__ void boxes(const __grid_constant__ TensorMap map, int* in, int* out, 
   for (int i = t; i < kTileInts; i += 64) out[i] = box[i];
 }
 template <Plant plant>
-bool run_boxes(int y = 0, int rows = 20, int allocated_rows = 20) {
+bool run_boxes(int y = 0, int rows = 20, int allocated_rows = 20, int x = 0) {
   std::vector<int> host(static_cast<std::size_t>(allocated_rows) * 32), expected(kTileInts);
   for (std::size_t i = 0; i < host.size(); ++i) host[i] = static_cast<int>(i) + 1;
   for (int i = 0; i < kTileInts; ++i)
@@ -448,7 +450,7 @@ bool run_boxes(int y = 0, int rows = 20, int allocated_rows = 20) {
                                                       .row_stride = 32,
                                                       .box_rows = 8,
                                                       .box_columns = 32});
-  launch(boxes<plant>, 1, 64, 0, map, in.data(), out.data(), 0, y);
+  launch(boxes<plant>, 1, 64, 0, map, in.data(), out.data(), x, y);
   return out.download() == expected;
 }
 
@@ -535,6 +537,17 @@ TEST_CASE("destination misaligned") {
   must_be_caught({"boxes", Check::kMemcheck, "box", {"cp.async.bulk.tensor at box (byte 64 of 1024), misaligned", "128"}, {"copy"}},
                  [] { return run_boxes<kDestinationMisaligned>(); });
 }
+TEST_CASE("a box begins in the middle of 16 bytes of its row, inside of the tensor and outside") {
+  must_be_caught(
+      {"boxes",
+       Check::kMemcheck,
+       "in",
+       {"cp.async.bulk.tensor from a box that begins at (2, 8) of in", "misaligned", "multiple of 16 bytes, here of 4 elements"},
+       {"copy"}},
+      [] { return run_boxes<kNone>(8, 20, 20, 2); });
+  must_be_caught({"boxes", Check::kMemcheck, "in", {"begins at (-33, 0) of in", "misaligned"}, {"copy"}},
+                 [] { return run_boxes<kNone>(0, 20, 20, -33); });
+}
 TEST_CASE("box out of the variable, and of dynamic shared memory") {
   must_be_caught({"boxes", Check::kMemcheck, "box", {"box (byte 256 of 1024): 1024 bytes from there are out of bounds"}, {"copy"}},
                  [] { return run_boxes<kDestinationBeyondShared>(); });
@@ -617,8 +630,9 @@ __global__ void stores(const __grid_constant__ TensorMap map, const int* c, int*
     if (plant != kNoBarrierBeforeStore) device::barrier_sync(2, 160);
     if (plant == kFenceAfterBarrierByOthers && t != 0) device::fence_proxy_async();
     if (t == 0) {
-      const int y = plant == kStoresOverlap ? 15 * i : 16 * i;
-      device::cp_async_bulk_tensor_2d_store(&map, 0, y, plant == kStoreMisaligned ? tile + 4 : tile);  // <- store
+      const int x = plant == kStoreBeforeFirstColumn ? -4 : 0;
+      const int y = plant == kStoresOverlap ? 15 * i : plant == kStoreBeforeFirstRow ? 16 * i - 1 : 16 * i;
+      device::cp_async_bulk_tensor_2d_store(&map, x, y, plant == kStoreMisaligned ? tile + 4 : tile);  // <- store
       if (plant != kNoCommit) device::cp_async_bulk_commit_group();
     }
   }
@@ -686,6 +700,12 @@ TEST_CASE("source of a store misaligned") {
   must_be_caught(
       {"stores", Check::kMemcheck, "buffer", {"cp.async.bulk.tensor at buffer (byte 16 of 4096), misaligned"}, {"store"}},
       [] { return run_stores<kStoreMisaligned>(); });
+}
+TEST_CASE("a stored box begins before the tensor") {
+  must_be_caught({"stores", Check::kMemcheck, "c", {"to a box that begins at (0, -1) of c", "at least 0"}, {"store"}},
+                 [] { return run_stores<kStoreBeforeFirstRow>(); });
+  must_be_caught({"stores", Check::kMemcheck, "c", {"to a box that begins at (-4, 0) of c", "at least 0"}, {"store"}},
+                 [] { return run_stores<kStoreBeforeFirstColumn>(); });
 }
 TEST_CASE("what was stored is read back after wait_group.read") {
   must_be_caught(in_stores("c", {"the bulk store that", kUnderWay, "without .read"}, {"read back"}, {"store"}),
