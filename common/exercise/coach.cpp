@@ -122,7 +122,8 @@ Counts in_all_orders(const Subject& subject, const std::function<std::vector<int
 #endif
 }
 
-double loaded_bytes(const Counters& c) { return 32.0 * static_cast<double>(c.global_load.sectors + c.copy_read.sectors); }
+double load_sectors(const Counters& c) { return static_cast<double>(c.global_load.sectors + c.copy_read.sectors); }
+double loaded_bytes(const Counters& c) { return 32 * (load_sectors(c) + static_cast<double>(c.bulk_read.sectors)); }
 double load_requests(const Counters& c) { return static_cast<double>(c.global_load.requests + c.copy_read.requests); }
 
 // C has to come from kernels, and they have to be the learner's.
@@ -138,7 +139,7 @@ void require_work([[maybe_unused]] const std::vector<interpreter::KernelProfile>
                   [[maybe_unused]] double output_bytes) {
 #ifdef COURSE_ON_INTERPRETER
   const Counters sum = Counts("", launches).total();
-  const double stored = static_cast<double>(sum.global_store.bytes + sum.global_atomic.bytes);
+  const double stored = static_cast<double>(sum.global_store.bytes + sum.global_atomic.bytes + sum.bulk_write.bytes);
   if (stored < output_bytes)
     throw NotYet{"C is right, but kernels have stored " + number(stored) + " of its " + number(output_bytes) +
                  " bytes: all of C has to be computed on the GPU."};
@@ -152,10 +153,7 @@ void require_work([[maybe_unused]] const std::vector<interpreter::KernelProfile>
 
 // ------------------------------------------------------------------------------------------------------------ figures
 
-Figure sectors_per_load() {
-  return {"sectors per request of global loads", [](const Counters& c) { return loaded_bytes(c) / 32; }, load_requests,
-          "load_sectors"};
-}
+Figure sectors_per_load() { return {"sectors per request of global loads", load_sectors, load_requests, "load_sectors"}; }
 Figure sectors_per_store() {
   return {"sectors per request of global stores", [](const Counters& c) { return static_cast<double>(c.global_store.sectors); },
           [](const Counters& c) { return static_cast<double>(c.global_store.requests); }, "store_sectors"};

@@ -110,6 +110,10 @@ struct Counters {
   std::uint64_t copy_conflicts = 0, copy_conflicts_l1 = 0;
   Shared matrix_load;     ///< ldmatrix
   std::uint64_t mma = 0;  ///< mma instructions of a warp
+  /// cp.async.bulk and cp.async.bulk.tensor, whose requests are instructions of a thread: what they read of global memory, the part
+  /// of a box outside of the tensor included; what they write there.
+  Global bulk_read, bulk_write;
+  Shared wgmma;  ///< wgmma instructions of a warp, four for a warpgroup's; what they read of shared memory
 
   /// Adds every counter.
   Counters& operator+=(const Counters& other);

@@ -140,11 +140,12 @@ std::string measure(const Variant& variant, Problem& problem, const Arguments& a
   // And what ncu has no single name for.
   constexpr double kSectorBytes = 32;
   const auto sum = [](auto... counts) { return (static_cast<double>(counts) + ...); };
-  result.counters["bytes"] = kSectorBytes * sum(total.global_load.sectors, total.copy_read.sectors);
+  result.counters["bytes"] = kSectorBytes * sum(total.global_load.sectors, total.copy_read.sectors, total.bulk_read.sectors);
   result.counters["sectors_per_request"] = sum(total.global_load.sectors, total.copy_read.sectors) /
                                            std::max(1.0, sum(total.global_load.requests, total.copy_read.requests));
-  result.counters["wavefronts"] = sum(total.shared_load.wavefronts, total.matrix_load.wavefronts);
-  result.counters["ideal_wavefronts"] = sum(total.shared_load.ideal_wavefronts, total.matrix_load.ideal_wavefronts);
+  result.counters["wavefronts"] = sum(total.shared_load.wavefronts, total.matrix_load.wavefronts, total.wgmma.wavefronts);
+  result.counters["ideal_wavefronts"] =
+      sum(total.shared_load.ideal_wavefronts, total.matrix_load.ideal_wavefronts, total.wgmma.ideal_wavefronts);
   if (!problem.spec.epilogue.is_identity() && !variant.unfused) {  // what the separate kernel would move, which fusing saves
     launch_activation(problem.spec.out, problem.C.view(), problem.spec.epilogue, problem.bias.view().data);
     interpreter::Counters with_pass;

@@ -232,21 +232,44 @@ void CounterTable::count_copy(const Request& sources, const Request& destination
   *sector_count = n;
 }
 
+// Calibrated on an H200: docs/results/h200/ncu/hopper_patterns.csv. The copy engine fills or empties one line of shared memory
+// after the other, and moves whole sectors for each.
+void add_bulk_cost(Counters::Global& cost, std::uintptr_t global, std::uintptr_t shared, unsigned bytes) {
+  for (unsigned done = 0, size = 0; done < bytes; done += size) {
+    size = std::min<unsigned>(bytes - done, kLine - (shared + done) % kLine);
+    cost.sectors += (global + done + size - 1) / kSector - (global + done) / kSector + 1;
+    ++cost.lines;
+  }
+  cost.bytes += bytes;
+}
+
+namespace {
+void add(Counters::Global& a, const Counters::Global& b) {
+  a.requests += b.requests, a.sectors += b.sectors, a.lines += b.lines, a.bytes += b.bytes;
+}
+void add(Counters::Shared& a, const Counters::Shared& b) {
+  a.requests += b.requests, a.wavefronts += b.wavefronts, a.ideal_wavefronts += b.ideal_wavefronts, a.bytes += b.bytes;
+}
+}  // namespace
+
+void CounterTable::count_bulk(Pc pc, const Counters::Global& moved, bool write) {
+  add(write ? of(pc).bulk_write : of(pc).bulk_read, moved);
+}
+
+// Of the layouts that a descriptor can describe, none is taken to have conflicts.
+void CounterTable::count_wgmma(Pc pc, unsigned bytes) {
+  const unsigned wavefronts = bytes / (kBanks * kBankBytes);
+  add(of(pc).wgmma, {1, wavefronts, wavefronts, bytes});
+}
+
 Counters& Counters::operator+=(const Counters& other) {
-  const auto add_global = [](Global& a, const Global& b) {
-    a.requests += b.requests, a.sectors += b.sectors, a.lines += b.lines, a.bytes += b.bytes;
-  };
-  const auto add_shared = [](Shared& a, const Shared& b) {
-    a.requests += b.requests, a.wavefronts += b.wavefronts, a.ideal_wavefronts += b.ideal_wavefronts, a.bytes += b.bytes;
-  };
-  add_global(global_load, other.global_load), add_global(global_store, other.global_store);
-  add_global(global_atomic, other.global_atomic);
-  add_shared(shared_load, other.shared_load), add_shared(shared_store, other.shared_store);
-  add_shared(shared_atomic, other.shared_atomic);
-  add_global(copy_read, other.copy_read), add_shared(copy_write, other.copy_write);
+  add(global_load, other.global_load), add(global_store, other.global_store), add(global_atomic, other.global_atomic);
+  add(shared_load, other.shared_load), add(shared_store, other.shared_store), add(shared_atomic, other.shared_atomic);
+  add(copy_read, other.copy_read), add(copy_write, other.copy_write);
   copy_conflicts += other.copy_conflicts, copy_conflicts_l1 += other.copy_conflicts_l1;
-  add_shared(matrix_load, other.matrix_load);
+  add(matrix_load, other.matrix_load);
   mma += other.mma;
+  add(bulk_read, other.bulk_read), add(bulk_write, other.bulk_write), add(wgmma, other.wgmma);
   return *this;
 }
 
@@ -283,6 +306,14 @@ std::vector<Metric> metrics(const Counters& c) {
       {"sm__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldsm.sum", d(c.matrix_load.wavefronts)},
       {"sm__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldsm.sum", d(matrix_conflicts)},
       {"sm__inst_executed_pipe_tensor_op_hmma.sum", d(c.mma)},
+      {"smsp__sass_inst_executed_op_tma_ld.sum", d(c.bulk_read.requests)},
+      {"l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld.sum", d(c.bulk_read.sectors)},
+      {"smsp__sass_inst_executed_op_tma_st.sum", d(c.bulk_write.requests)},
+      {"l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st.sum", d(c.bulk_write.sectors)},
+      {"smsp__sass_inst_executed_op_shared_gmma.sum", d(c.wgmma.requests)},
+      {"l1tex__lsuin_requests_op_gmma.sum", d(c.wgmma.requests)},
+      {"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_gmma.sum", d(c.wgmma.wavefronts)},
+      {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_gmma.sum", d(c.wgmma.wavefronts - c.wgmma.ideal_wavefronts)},
   };
 }
 

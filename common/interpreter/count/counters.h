@@ -28,6 +28,9 @@ struct CopyCost {
 /// @param may_fill it is the instruction that can fill with zeros
 CopyCost copy_cost_of(const Request& sources, const Request& destinations, bool may_fill);
 
+/// Adds to `cost` what the copy engine moves between bytes that lie side by side on both sides.
+void add_bulk_cost(Counters::Global& cost, std::uintptr_t global, std::uintptr_t shared, unsigned bytes);
+
 /// What ncu says of a launch: metrics() of its counters, its blocks and waves, how many warps an SM has room for (registers not
 /// counted) and, with Options::l2_model, what the L2 cache and DRAM did.
 std::vector<Metric> metrics(const KernelProfile& launch);
@@ -44,6 +47,10 @@ class CounterTable {
                   std::uint64_t* sectors, unsigned* sector_count);
   /// Adds an mma of one warp.
   void count_mma(Pc pc) { ++of(pc).mma; }
+  /// Adds a bulk copy. @param moved what it costs, one request among it
+  void count_bulk(Pc pc, const Counters::Global& moved, bool write);
+  /// Adds a wgmma of one warp. @param bytes that the warp reads of shared memory; its warpgroup reads b once
+  void count_wgmma(Pc pc, unsigned bytes);
   /// Calls `visit(pc, counters)` for each instruction and empties the table.
   template <class Visit>
   void take(Visit&& visit) {

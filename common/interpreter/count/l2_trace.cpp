@@ -50,4 +50,9 @@ void L2Trace::add(const Request& request, const std::uint64_t* sectors, unsigned
   }
 }
 
+void L2Trace::add(std::uintptr_t address, unsigned bytes, bool write) {
+  for (std::uint64_t sector = address / 32; sector <= (address + bytes - 1) / 32; ++sector)
+    sectors_.push_back(packed(sector) | (write ? kWriteBit : 0));
+}
+
 }  // namespace interpreter

@@ -22,6 +22,8 @@ class L2Trace {
   void begin(std::size_t l1_bytes);
   /// Adds a request's sectors, loads only if they miss in the L1 cache or go past it.
   void add(const Request& request, const std::uint64_t* sectors, unsigned count, bool through_l1);
+  /// Adds the sectors of `bytes` bytes, which go past the L1 cache.
+  void add(std::uintptr_t address, unsigned bytes, bool write);
   void mark_barrier() { sectors_.push_back(kBarrierMark); }
   /// 32-byte sectors, kBarrierMark between barrier intervals.
   std::vector<std::uint64_t> take() { return std::exchange(sectors_, {}); }

@@ -5,6 +5,7 @@
 #include "common/interpreter/instructions/bulk_copies.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <deque>
 #include <string>
@@ -27,8 +28,9 @@ struct Run {
 struct Box {
   std::uintptr_t shared = 0;
   unsigned bytes = 0, swizzle_bytes = 0;
-  unsigned row_bytes = 0, pitch = 0;  // rows narrower than the swizzle have gaps between them, which are nobody's
-  std::vector<Run> runs;              // what of it exists; the rest is outside of the tensor
+  unsigned row_bytes = 0, pitch = 0;   // rows narrower than the swizzle have gaps between them, which are nobody's
+  std::vector<Run> runs;               // what of it exists; the rest is outside of the tensor
+  Counters::Global whole{1, 0, 0, 0};  // what it costs to move all of it, the outside included
 
   unsigned extent() const { return row_bytes == pitch ? bytes : bytes / row_bytes * pitch; }
   char* at(unsigned offset) const { return reinterpret_cast<char*>(swizzled(shared + offset, swizzle_bytes)); }
@@ -63,6 +65,7 @@ class BulkCopies final : public Family {
   void store(const AsyncProxy::Instruction& by, Box box);
   Box box_of(const AsyncProxy::Instruction& by, std::uintptr_t shared, const TensorMap& map, const int* coordinates, bool write);
   void require_begin(const AsyncProxy::Instruction& by, const TensorMap& map, const int* coordinates, bool write);
+  void count(const AsyncProxy::Instruction& by, const Box& box, bool write, unsigned destinations);
   Box range_of(const AsyncProxy::Instruction& by, std::uintptr_t shared, std::uintptr_t global, unsigned bytes);
   void commit_group(const Fiber& fiber) { ++threads_[fiber.linear].groups; }
   void wait(Fiber& fiber, unsigned groups_under_way, bool read);
@@ -126,6 +129,7 @@ Box BulkCopies::box_of(const AsyncProxy::Instruction& by, std::uintptr_t shared,
       exists &= at >= 0 && at < map.size[d];
       global += static_cast<std::uint64_t>(at) * map.stride[d];
     }
+    add_bulk_cost(box.whole, global, shared + row * box.pitch, row_bytes);
     if (!exists) continue;
     const auto first = static_cast<unsigned>(begin - coordinates[0]) * map.element_bytes;
     unsigned size = static_cast<unsigned>(end - begin) * map.element_bytes;
@@ -143,7 +147,24 @@ Box BulkCopies::range_of(const AsyncProxy::Instruction& by, std::uintptr_t share
                                 block_.reporter.describe(p) + ", misaligned",
                             "the number of bytes and both addresses are multiples of 16");
   block_.async_proxy.require_shared(by, shared, bytes, 16);
-  return {shared, bytes, 0, bytes, bytes, {{global, 0, bytes}}};
+  Box range{shared, bytes, 0, bytes, bytes, {{global, 0, bytes}}};
+  add_bulk_cost(range.whole, global, shared, bytes);
+  return range;
+}
+
+// A load gets zeros for what is outside of the tensor from where everything else comes from, a store leaves it out.
+void BulkCopies::count(const AsyncProxy::Instruction& by, const Box& box, bool write, unsigned destinations) {
+  const Options& options = block_.work().options();
+  if (!options.count) return;
+  Counters::Global cost = box.whole;
+  if (write) {
+    cost = {1, 0, 0, 0};
+    for (const Run& run : box.runs) add_bulk_cost(cost, run.global, box.shared + run.offset, run.bytes);
+  }
+  cost.sectors *= destinations, cost.lines *= destinations, cost.bytes *= destinations;
+  block_.counters.count_bulk(by.pc, cost, write);
+  if (options.l2_model)
+    for (const Run& run : box.runs) block_.l2_trace.add(run.global, run.bytes, write);
 }
 
 // ----------------------------------------------------------------------------------------------------------------- loads
@@ -171,6 +192,7 @@ void BulkCopies::multicast(const AsyncProxy::Instruction& by, const Box& box, st
     block_.async_proxy.fail(by, Check::kMemcheck, p,
                             std::string(by.name) + " with mask " + hex(mask) + " in a cluster of " + std::to_string(cluster.size()),
                             "a bit of the mask for each destination, and none for blocks that the cluster does not have");
+  count(by, box, false, static_cast<unsigned>(std::popcount(mask)));
   for (unsigned rank = 0; rank < cluster.size(); ++rank) {
     if (!(mask >> rank & 1)) continue;
     Block& home = cluster.block(rank);
@@ -184,6 +206,7 @@ void BulkCopies::multicast(const AsyncProxy::Instruction& by, const Box& box, st
 
 // ---------------------------------------------------------------------------------------------------------------- stores
 void BulkCopies::store(const AsyncProxy::Instruction& by, Box box) {
+  count(by, box, true, 1);
   std::vector<std::uint64_t> versions;
   box.for_each_part(
       [&](std::uintptr_t address, unsigned size) { versions.push_back(block_.async_proxy.begin_read(by, address, size)); });
@@ -256,6 +279,7 @@ void cp_async_bulk_tensor_load(void* shared, const TensorMap* map, const int* co
   in.block.scheduler.rendezvous(in.fiber);
   auto& copies = in.block.family<BulkCopies>();
   Box box = copies.box_of(by, number(shared), *map, coordinates, false);
+  copies.count(by, box, false, 1);
   copies.load(by, in.block, std::move(box), number(barrier));
 }
 void cp_async_bulk_tensor_load_multicast(void* shared, const TensorMap* map, const int* coordinates, std::uint64_t* barrier,
@@ -279,6 +303,7 @@ void cp_async_bulk_load(void* shared, const void* global, unsigned bytes, std::u
   in.block.scheduler.rendezvous(in.fiber);
   auto& copies = in.block.family<BulkCopies>();
   Box range = copies.range_of(by, number(shared), number(global), bytes);
+  copies.count(by, range, false, 1);
   copies.load(by, in.block, std::move(range), number(barrier));
 }
 void cp_async_bulk_store(void* global, const void* shared, unsigned bytes) {

@@ -186,6 +186,8 @@ void Warpgroups::issue(const std::array<Call*, 32>& lanes) {
   Warp& warp = warps_[call.fiber->warp];
   const AsyncProxy::Instruction by{*call.fiber, "wgmma", call.pc};
   warp.pc = call.pc, ++warp.issued;
+  if (block_.work().options().count)  // b is read for all four warps at once
+    block_.counters.count_wgmma(call.pc, (kM + (call.fiber->warp % 4 ? 0 : call.n)) * kK * 2);
   if (!warp.fences)
     block_.reporter.fail(Check::kRacecheck, "wgmma after accumulators were touched, or as the first one, without a wgmma.fence",
                          "wgmma.fence after the last access to the accumulators, before wgmma", call.fiber, user_location(call.pc));

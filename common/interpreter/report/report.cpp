@@ -36,6 +36,7 @@ void add_rows(std::ostringstream& out, const std::string& where, const Counters&
     std::snprintf(row, sizeof row, "  %-28s %-14s %12llu\n", where.c_str(), "mma", static_cast<unsigned long long>(c.mma));
     out << row;
   }
+  global("bulk read", c.bulk_read), global("bulk write", c.bulk_write), shared("wgmma", c.wgmma);
 }
 
 }  // namespace

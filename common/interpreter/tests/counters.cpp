@@ -13,8 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "common/device/device.cuh"
+#include "common/device/bulk_copy.cuh"
 #include "common/device/ptx.cuh"
+#include "common/device/wgmma.cuh"
 #include "common/interpreter/count/counters.h"
 #include "common/interpreter/interpreter.h"
 #include "common/interpreter/tests/orders.h"
@@ -773,6 +774,60 @@ TEST_CASE("copies, matrices and products: ncu's names, and the table for people"
   CHECK(has_row("copies of 16", "cp.async write", " 64 wavefronts    8.00 of ideal"));
   CHECK(has_row("ldmatrix x4", "ldmatrix", " 16 wavefronts    4.00 of ideal"));
   CHECK(has_row("some mma", "mma", " 5"));
+}
+
+// -------------------------------------------------------------------------------------------------- bulk copies, wgmma
+// A warpgroup multiplies two boxes, and stores a box and a range of bytes. The left half of the first box is outside of the tensor.
+__global__ void hopper(const __grid_constant__ device::TensorMap map, unsigned char* out, int x) {
+  unsigned char* const boxes = device::dynamic_smem();
+  __shared__ device::Mbarrier full;
+  if (threadIdx.x == 0) {
+    device::mbarrier_init(&full, 1);
+    device::fence_mbarrier_init();
+    device::mbarrier_arrive_expect_tx(&full, 2 * 8192);
+    device::cp_async_bulk_tensor_2d(boxes, &map, x, 0, &full);                                         // COUNT box outside
+    for (int i = 1; i < 2; ++i) device::cp_async_bulk_tensor_2d(boxes + 8192 * i, &map, 8, 0, &full);  // COUNT box inside
+  }
+  __syncthreads();
+  device::mbarrier_wait_parity(&full, 0);
+  float d[32] = {};
+  const auto descriptor = [&](int i) { return device::wgmma_descriptor(boxes + 8192 * i, device::Swizzle::k128, 1, 1024); };
+  device::wgmma_fence();
+  for (int i = 0; i < 3; ++i) device::wgmma_m64k16<__half, 64>(d, descriptor(0), descriptor(1), true);  // COUNT wgmma
+  device::wgmma_commit_group();
+  device::wgmma_wait_group<0>();
+  if (threadIdx.x == 0) {
+    device::cp_async_bulk_tensor_2d_store(&map, 96, 0, boxes);  // COUNT box store
+    device::cp_async_bulk_store(out, boxes, 1008);              // COUNT range store
+    device::cp_async_bulk_commit_group();
+    device::cp_async_bulk_wait_group<0>();
+  }
+}
+TEST_CASE("bulk copies and wgmma") {
+  Buffer<__half> tensor(64 * 128, "tensor");
+  const Buffer<unsigned char> out(1008, "out");
+  tensor.fill(0);
+  const auto map = device::make_tensor_map<__half>({.data = tensor.data(),
+                                                    .rows = 64,
+                                                    .columns = 128,
+                                                    .row_stride = 128,
+                                                    .box_rows = 64,
+                                                    .box_columns = 64,
+                                                    .swizzle = device::Swizzle::k128});
+  const KernelProfile profile = profile_of([&] { launch(hopper, 1, 128, 2 * 8192, map, out.data(), -32); });
+  // 64 rows of 128 bytes: 4 sectors each, or 5 where they begin in the middle of one. What is outside is loaded, but not stored.
+  CHECK(text(at_line(profile, "box outside").bulk_read) == global(1, 256, 8192));
+  CHECK(text(at_line(profile, "box inside").bulk_read) == global(1, 320, 8192));
+  CHECK(text(at_line(profile, "box store").bulk_write) == global(1, 128, 4096));
+  CHECK(text(at_line(profile, "range store").bulk_write) == global(1, 32, 1008));
+  // Per instruction and warp, 16 rows of a; b's 64 rows once: of 32 bytes each.
+  CHECK(text(at_line(profile, "wgmma").wgmma) == shared(12, 96, 96, 12288));
+  CHECK(text(profile.total.global_load) == global(0, 0, 0));
+  const std::string table = to_text(profile);
+  INFO(table);
+  CHECK(table.find("bulk read                 1          320 sectors     320.00 sectors/request") != std::string::npos);
+  CHECK(table.find("bulk write                1          128 sectors     128.00 sectors/request") != std::string::npos);
+  CHECK(table.find("wgmma                    12           96 wavefronts    1.00 of ideal") != std::string::npos);
 }
 
 // ----------------------------------------------------------------------------------------------------------- L2 model
