@@ -34,8 +34,8 @@ __global__ void nothing() {
 }
 
 template <int kTimes>
-__global__ void bulk_load(const unsigned char* in, unsigned bytes) {
-  unsigned char* const shared = device::dynamic_smem();
+__global__ void bulk_load(const unsigned char* in, unsigned bytes, unsigned shared_offset) {
+  unsigned char* const shared = device::dynamic_smem() + shared_offset;
   __shared__ Mbarrier full;
   begin(&full);
   if (threadIdx.x == 0) {
@@ -164,7 +164,7 @@ class Table {
     for (const unsigned bytes : {16u, 32u, 128u, 1024u, 4096u, 16384u}) {
       const auto add_load = [&](auto kernel, int times) {
         add("bulk load of " + std::to_string(bytes) + " bytes, " + std::to_string(times) + " times",
-            [=](const Memory& memory) { launch(kernel, 1, 128, times * bytes, memory.bytes.data(), bytes); });
+            [=](const Memory& memory) { launch(kernel, 1, 128, times * bytes, memory.bytes.data(), bytes, 0u); });
       };
       const auto add_store = [&](auto kernel, int times) {
         add("bulk store of " + std::to_string(bytes) + " bytes, " + std::to_string(times) + " times",
@@ -175,14 +175,24 @@ class Table {
       add_store(bulk_store<1>, 1);
       add_store(bulk_store<4>, 4);
     }
-    // Sources that begin in the middle of a sector or a line.
+    // Ranges that begin in the middle of a sector or a line, on one side or on both.
     for (const unsigned bytes : {16u, 128u, 1024u})
-      for (const int offset : {16, 32, 64})
-        add("bulk load of " + std::to_string(bytes) + " bytes, " + std::to_string(offset) + " bytes behind a line's begin, 1 time",
-            [=](const Memory& memory) { launch(bulk_load<1>, 1, 128, bytes, memory.bytes.data() + offset, bytes); });
+      for (const int offset : {16, 32, 64}) {
+        const std::string behind = std::to_string(offset) + " bytes behind a line's begin, 1 time";
+        const std::string of = " of " + std::to_string(bytes) + " bytes, ";
+        const auto add_load = [&](const std::string& what, int from, unsigned to) {
+          add(what, [=](const Memory& memory) { launch(bulk_load<1>, 1, 128, bytes + 64, memory.bytes.data() + from, bytes, to); });
+        };
+        add_load("bulk load" + of + behind, offset, 0);
+        add_load("bulk load" + of + "to " + behind, 0, static_cast<unsigned>(offset));
+        add_load("bulk load" + of + "from and to " + behind, offset, static_cast<unsigned>(offset));
+        add("bulk store" + of + "to " + behind,
+            [=](const Memory& memory) { launch(bulk_store<1>, 1, 128, bytes, memory.bytes.data() + offset, bytes); });
+      }
   }
 
-  void add_box(const char* where, unsigned rows, Swizzle swizzle, unsigned columns, int x, int y) {
+  enum Direction { kLoad = 1, kStore = 2, kBoth = 3 };
+  void add_box(const char* where, unsigned rows, Swizzle swizzle, unsigned columns, int x, int y, Direction directions = kBoth) {
     const std::string box = std::to_string(columns) + "x" + std::to_string(rows) + " swizzle " +
                             std::to_string(static_cast<int>(swizzle)) + where + ", ";
     const auto add_copy = [&](const char* name, auto kernel, int times) {
@@ -198,10 +208,10 @@ class Table {
         launch(kernel, 1, 128, times * bytes, map, bytes, x, y);
       });
     };
-    add_copy("box load of ", box_load<1>, 1);
-    add_copy("box load of ", box_load<2>, 2);
-    add_copy("box store of ", box_store<1>, 1);
-    add_copy("box store of ", box_store<2>, 2);
+    if (directions & kLoad) add_copy("box load of ", box_load<1>, 1);
+    if (directions & kLoad) add_copy("box load of ", box_load<2>, 2);
+    if (directions & kStore) add_copy("box store of ", box_store<1>, 1);
+    if (directions & kStore) add_copy("box store of ", box_store<2>, 2);
   }
   void add_boxes() {
     for (const unsigned rows : {1u, 8u, 64u, 128u, 256u}) add_box("", rows, Swizzle::k128, 64, 0, 0);
@@ -209,13 +219,18 @@ class Table {
     add_box("", 64, Swizzle::k32, 16, 0, 0);
     add_box("", 64, Swizzle::kNone, 64, 0, 0);
     add_box("", 64, Swizzle::kNone, 8, 0, 0);
+    add_box("", 64, Swizzle::kNone, 24, 0, 0);
+    add_box("", 64, Swizzle::kNone, 128, 0, 0, kLoad);  // two stores would overlap
+    add_box(" 8 columns in", 64, Swizzle::kNone, 128, 8, 0, kLoad);
+    add_box(" 24 columns in", 64, Swizzle::k32, 16, 24, 0);
     add_box(" 8 columns in", 64, Swizzle::k128, 64, 8, 0);
     add_box(" 16 columns in", 64, Swizzle::k128, 64, 16, 0);
     add_box(" 32 columns in", 64, Swizzle::k128, 64, 32, 0);
     add_box(" half of the columns outside", 64, Swizzle::k128, 64, kColumns - 32, 0);
     add_box(" half of the rows outside", 64, Swizzle::k128, 64, 0, kRows - 32);
-    add_box(" half of the rows below 0", 64, Swizzle::k128, 64, 0, -32);
     add_box(" outside", 64, Swizzle::k128, 64, 0, kRows);
+    add_box(" half of the rows below 0", 64, Swizzle::k128, 64, 0, -32, kLoad);
+    add_box(" half of the columns below 0", 64, Swizzle::k128, 64, -32, 0, kLoad);
   }
 
   template <Simple kWhat>
