@@ -57,7 +57,8 @@ void Mbarriers::init(const AsyncProxy::Instruction& by, std::uintptr_t address, 
 }
 
 void Mbarriers::invalidate(const AsyncProxy::Instruction& by, std::uintptr_t address) {
-  block_.scheduler.rendezvous(by.fiber);
+  // Who has done nothing since a barrier goes on at once: else the others would run ahead, and what they do then be counted apart.
+  if (block_.recorder.log.count(by.fiber.lane)) block_.scheduler.rendezvous(by.fiber);
   if (in_use(address, require(by, address)))
     fail(by, address, ", which is in use: its phase is under way",
          "everybody has waited for the last phase, and then at a barrier");

@@ -61,18 +61,18 @@ void ldmatrix(std::uint32_t* r, const void* row, int count, bool transposed) {
   const Entered in(Worlds::kBoth);
   const void* const return_address = __builtin_return_address(0);
   const Pc pc = to_pc(return_address);
-  if (static_cast<int>(in.fiber.lane) < 8 * count) {
-    if (in.block.work().options().memcheck && !in.block.shared.contains(reinterpret_cast<std::uintptr_t>(row)))
-      in.block.reporter.fail(Check::kMemcheck, "ldmatrix from " + in.block.reporter.describe(row) + ", which is not shared memory",
-                             "the rows lie in shared memory", &in.fiber, user_location(pc), in.block.reporter.variable_at(row));
-    in.block.observe(in.fiber, row, 16, Op::kMatrixLoad, false, return_address);
-  }
+  const bool has_row = static_cast<int>(in.fiber.lane) < 8 * count;
+  if (has_row && in.block.work().options().memcheck && !in.block.shared.contains(reinterpret_cast<std::uintptr_t>(row)))
+    in.block.reporter.fail(Check::kMemcheck, "ldmatrix from " + in.block.reporter.describe(row) + ", which is not shared memory",
+                           "the rows lie in shared memory", &in.fiber, user_location(pc), in.block.reporter.variable_at(row));
   MatrixLoad argument{r, row};
   const Combine combine = count == 1   ? transposed ? load_matrices<1, true> : load_matrices<1, false>
                             : count == 2 ? transposed ? load_matrices<2, true> : load_matrices<2, false>
                             : transposed ? load_matrices<4, true>
                                        : load_matrices<4, false>;
   in.block.meetings.instruction_of_warp(in.fiber, "ldmatrix", &argument, combine, pc);
+  // Only now, when all lanes have come: one that waits for a barrier elsewhere would else be counted apart from the others.
+  if (has_row) in.block.observe(in.fiber, row, 16, Op::kMatrixLoad, false, return_address);
 }
 
 void mma_m16n8k16(float* d, const std::uint32_t* a, const std::uint32_t* b, bool is_half) {

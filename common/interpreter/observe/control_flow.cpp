@@ -52,14 +52,18 @@ class Components {
   std::uint32_t count_ = 0;
 };
 
-// `nodes` in weak topological order; the first node is where control enters.
-void order(const Graph& graph, const std::vector<std::uint32_t>& nodes, std::vector<std::uint32_t>& result) {
+// `nodes` in weak topological order; the first node is where control enters. `loops` gets, inner ones
+// first, where in `result` each loop begins and where what follows it does.
+void order(const Graph& graph, const std::vector<std::uint32_t>& nodes, std::vector<std::uint32_t>& result,
+           std::vector<std::pair<std::uint32_t, std::uint32_t>>& loops) {
   for (std::vector<std::uint32_t>& component : Components(graph, nodes).components) {
+    const auto begin = static_cast<std::uint32_t>(result.size());
     result.push_back(component.front());
     if (component.size() == 1) continue;
     // A loop: without its head, what remains is ordered in the same way.
     component.erase(component.begin());
-    order(graph, component, result);
+    order(graph, component, result, loops);
+    loops.emplace_back(begin, static_cast<std::uint32_t>(result.size()));
   }
 }
 
@@ -153,7 +157,8 @@ ControlFlow::Path* ControlFlow::extend(Path* path, Pc pc) {
 void ControlFlow::put_in_order() {
   std::vector<std::uint32_t> nodes(successors_.size()), sorted;
   for (std::uint32_t i = 0; i < nodes.size(); ++i) nodes[i] = i;  // the entry is block 0
-  order(successors_, nodes, sorted);
+  loops_.clear();
+  order(successors_, nodes, sorted, loops_);
   positions_.resize(nodes.size());
   for (std::uint32_t i = 0; i < sorted.size(); ++i) positions_[sorted[i]] = i + 1;
   ordered_version_ = version_;
@@ -167,8 +172,14 @@ const ControlFlow::Path& ControlFlow::located(std::uint32_t id) {
   path.position = positions_[path.block];
   path.gate = 0;
   for (const std::uint32_t block : path.blocks)
-    if (positions_[block] > path.position) path.gate = std::max(path.gate, positions_[block]);
+    if (positions_[block] > path.position) path.gate = std::max(path.gate, end_of_loop(path.position, positions_[block]));
   return path;
+}
+
+std::uint32_t ControlFlow::end_of_loop(std::uint32_t first, std::uint32_t second) const {
+  for (const auto& [begin, end] : loops_)
+    if (begin < first && second <= end) return end;
+  return second;
 }
 
 }  // namespace interpreter

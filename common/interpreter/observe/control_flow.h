@@ -49,7 +49,8 @@ class ControlFlow {
   Path* extend(Path* path, Pc pc);
   /// Position of the block in which a lane stands at the end of the path, from 1.
   std::uint32_t position(std::uint32_t id) { return located(id).position; }
-  /// Position of the furthest block that it has passed on its way, if that lies further on (a loop brought it back); else 0.
+  /// Position of the last block of the loop that has brought it back on its way; else 0. The furthest block that it passed itself
+  /// will not do: lanes that went different ways through a loop meet at its head.
   std::uint32_t gate(std::uint32_t id) { return located(id).gate; }
 
   /// A loop around a block.
@@ -71,11 +72,15 @@ class ControlFlow {
   std::uint32_t block_at(Pc pc);
   const Path& located(std::uint32_t id);
   void put_in_order();
+  /// Position of the last block of the innermost loop that has blocks at both positions; if there is none, the second one.
+  std::uint32_t end_of_loop(std::uint32_t first, std::uint32_t second) const;
 
   std::map<Pc, std::uint32_t> block_at_;
   std::vector<std::vector<std::uint32_t>> successors_;  // by block
   std::vector<std::uint32_t> positions_;                // by block
-  std::deque<Path> paths_;                              // by id
+  std::vector<std::pair<std::uint32_t, std::uint32_t>>
+      loops_;               // the position before each loop's head, and that of its end; inner first
+  std::deque<Path> paths_;  // by id
   std::map<std::pair<std::vector<std::uint32_t>, std::uint32_t>, Path*> path_of_;
   Path* entry_;
   std::uint64_t version_ = 1, ordered_version_ = 0;  // of the known ways
