@@ -22,6 +22,7 @@ KIND   ladder: all steps, from a GPU's file
        bench: geometric means of the ratio to cublasGemmEx, for each step and peer over squares, m sweep and transformers,
               from a GPU's file with many shapes
        shapes: TFLOP/s of transformers' multiplications, of cuBLAS and of steps=NAME,NAME... (also peers; without it, all)
+       squares: the same of m = n = k
        peers: cuBLAS, the best step without an activation, and peers, for each square or for sizes=256,1024...; in the last
               lines geometric means over all squares: the step's ratio to cublasGemmEx over the peer's, each measured beside it
 FILE   a result file, from the repository's root
@@ -471,14 +472,25 @@ def bench_table(context):
 
 
 def shapes_table(context):
+    groups = shapes.others(context.results).values()
+    return rates(context, "a transformer's shapes", {shapes.name(group[0]): group for group in groups})
+
+
+def squares_table(context):
+    return rates(context, "squares", {f"{size}³": group for size, group in shapes.squares(context.results).items()})
+
+
+def rates(context, what, groups):
+    """A row for each of GROUPS, results of one shape each, by their names."""
     steps = first_tiles(context.results)
     wanted = context.lists.get("steps", list(steps))
     for step in wanted:
         if step not in steps:
-            raise BadTable(f"no results of step {step!r} for a transformer's shapes; there are: {', '.join(steps)}")
+            raise BadTable(f"no results of step {step!r} for {what}; there are: {', '.join(steps)}")
     rows = []
-    for key, group in shapes.others(context.results).items():
-        row = [shapes.name(group[0]), tera(baseline_flops(group, "cublasGemmEx"))]
+    for name, group in groups.items():
+        key = shapes.key(group[0])
+        row = [name, tera(baseline_flops(group, "cublasGemmEx"))]
         for step in wanted:
             each = steps[step].get(key, {})
             ratio = percent(ladder.of_baseline(each, "cublasGemmEx"))
@@ -544,6 +556,7 @@ KINDS = {
     "traffic": (traffic_table, True, "gpu"),
     "bench": (bench_table, False, "gpu"),
     "shapes": (shapes_table, False, "gpu"),
+    "squares": (squares_table, False, "gpu"),
     "peers": (peers_table, False, "gpu"),
 }
 # Of kinds that have several shapes, perhaps in several layouts: what of a setting may differ.
@@ -553,14 +566,16 @@ ACROSS = {
     "peers": ("m", "n", "k"),
     "bench": ("m", "n", "k", "layout"),
     "shapes": ("m", "n", "k", "layout"),
+    "squares": ("m", "n", "k"),
 }
 # Of kinds that are about a part of a file: which results that are.
 PART = {
     "tuning": lambda each: each.get("tuning"),  # all shapes that were tuned
     "shapes": lambda each: shapes.key(each) in shapes.NAMED,
+    "squares": shapes.is_square,
     "peers": shapes.is_square,
 }
-PARAMETERS = {"shapes": ("steps",), "peers": ("sizes",)}  # lists, which choose rows or columns
+PARAMETERS = {"shapes": ("steps",), "squares": ("steps",), "peers": ("sizes",)}  # lists, which choose rows or columns
 VIEW = ("columns", "rows", "merge")  # what is shown of a table
 OPTIONS = {
     "step": lambda each: each["step"],

@@ -1091,6 +1091,13 @@ class Tables(InFolder):
             self.assertRegex(self.table_of(f"shapes docs/results/gpu.json steps={steps or ','}", 2), words)
         self.assertIn("no such option as sizes", self.table_of("shapes docs/results/gpu.json sizes=256", 2))
 
+    def test_squares(self):
+        self.put_bench()
+        text = self.table_of("squares docs/results/gpu.json steps=peer_triton,02_tiled")
+        self.assertIn("| TFLOP/s, % of cuBLAS | cuBLAS | Triton | [02 tiled](steps/02_tiled/README.md) |\n", text)
+        self.assertIn("| 256³ | 100 | 80.0, 80.0 % | 20.0, 20.0 % |\n| 1024³ | 100 | 80.0, 80.0 % | 80.0, 80.0 % |\n", text)
+        self.assertIn("'99_none' for squares", self.table_of("squares docs/results/gpu.json steps=99_none", 2))
+
     def test_peers(self):
         self.put_bench()
         text = self.table_of("peers docs/results/gpu.json")
