@@ -16,6 +16,8 @@ PARTS = ("Question", "Picture", "What changed", "Walk", "Predict", "Count", "Mea
 # Lines as a reader sees them, with tables, before he opens an answer; words of a sentence.
 MOST_LINES, MOST_ROWS, MOST_COLUMNS, LONGEST_SENTENCE = 95, 8, 6, 30
 EXERCISED = 7  # the lessons up to this one have exercises; later ones have edits
+# Words of the glossary that the interpreter's page needs, and no lesson yet.
+LATER = ("cluster", "distributed shared memory", "multicast")
 PROGRAM = None
 
 
@@ -154,6 +156,9 @@ class Lessons(unittest.TestCase):
         for term, anchor in glossary().items():
             uses = [(lesson, first_use(term, text)) for lesson, text in texts.items()]
             lesson, found = next(((lesson, found) for lesson, found in uses if found), (None, None))
+            if term in LATER:
+                self.assertFalse(found, f"{lesson} says '{term}' now: take it out of LATER")
+                continue
             self.assertTrue(found, f"no lesson says '{term}'")
             before, after = texts[lesson][: found.start()], texts[lesson][found.end() :]
             closing = re.match(r"[^\[\]]*\]\(@(\w*)@?\)", after)

@@ -10,8 +10,8 @@ namespace device {
 
 /// @name Boxes of tensors (PTX ISA, "cp.async.bulk.tensor")
 /// `map` is the address of a kernel's parameter `const __grid_constant__ TensorMap`. The coordinates are those of the box's first
-/// element, in elements, x along a row. What lies outside of the tensor is read as zeros and not written, but for what shares a row's
-/// last 16 bytes with its end. A box begins at a multiple of 16 bytes in its row. One that is loaded may begin at negative
+/// element, in elements, x along a row. What lies outside of the tensor is read as zeros and not written, but for what shares a
+/// row's last 16 bytes with its end. A box begins at a multiple of 16 bytes in its row. One that is loaded may begin at negative
 /// coordinates, one that is stored may not. PTX does not say so; an H200 ends with an illegal instruction. The box lies in shared
 /// memory row behind row, swizzled as the map says; aligned to 128 bytes, and to 8 rows of the swizzle's width where others are to
 /// know the pattern.

@@ -4,7 +4,7 @@
 /// Changes since 09:
 /// - Four warps multiply together, 64 x kBlockN x 16 in one instruction, out of shared memory: a descriptor tells where and how.
 /// - The products run in the background: while one tile is multiplied, the one before is given back and the next one waited for.
-/// - Twice the tile of C: 128 x 256, for only the sums are in registers now. Blocks in groups, as in 05.
+/// - Twice the tile of C, 128 x 256: no second block is needed to keep the tensor cores busy. Blocks in groups, as in 05.
 #pragma once
 
 #include "common/device/fallback.cuh"
@@ -91,7 +91,7 @@ __global__ __launch_bounds__(Tile::kThreads, 1) void gemm_kernel(const __grid_co
   }
   float rC[Tile::kBlockN / 2] = {};
   int tile_k = 0;
-  do {
+  do {  // k > 0, or the launcher had taken the fallback
     const RingPlace<Tile::kNumStages> place(tile_k);
     device::mbarrier_wait_parity(&full[place.stage], place.phase);
     const In* const sA = sAB + place.stage * Tile::kStageElements + warpgroup * kPanel * Tile::kBlockK;
@@ -108,15 +108,15 @@ __global__ __launch_bounds__(Tile::kThreads, 1) void gemm_kernel(const __grid_co
     if (threadIdx.x == 0 && tile_k + kAhead < tiles_k) copy(tile_k + kAhead);
   } while (++tile_k < tiles_k);
   device::wgmma_wait_group<0>();
-  __syncthreads();  // everybody has multiplied the last tile before the epilogue overwrites it
-  if (threadIdx.x == 0) {
+  __syncthreads();         // everybody has multiplied the last tile before the epilogue overwrites it
+  if (threadIdx.x == 0) {  // without this, ptxas 13.0 has the products wait for each other: C7514
     for (int i = 0; i < Tile::kNumStages; ++i) {
       device::mbarrier_inval(&full[i]);
       device::mbarrier_inval(&empty[i]);
     }
   }
 
-  // 3. Epilogue, in the memory of the tiles
+  // 3. Epilogue, in the memory of the tiles; of 8 columns, a lane holds the same sums as after mma.sync
   Out* const sC = reinterpret_cast<Out*>(sAB) + warp * device::kStoreFragmentsElements<Tile::kStoreCols>;
 #pragma unroll
   for (int part = 0; part < Tile::kBlockN / Tile::kStoreCols; ++part) {
