@@ -104,8 +104,8 @@ inline void synchronize() { DEVICE_CHECK(cudaDeviceSynchronize()); }
 /// many a kernel, and cannot be captured in a graph.
 class Lender {
  public:
-  virtual void* allocate(std::size_t bytes) = 0;
-  virtual void release(void* p) noexcept = 0;
+  virtual void* allocate(std::size_t bytes) = 0;  ///< @throws std::bad_alloc
+  virtual void release(void* p) noexcept = 0;     ///< what allocate() gave
 
  protected:
   ~Lender() = default;

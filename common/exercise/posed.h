@@ -19,6 +19,7 @@ class Posed {
   /// What the function is called with. The views are those of this problem's matrices, or of copies of them.
   Operands operands(const harness::AnyMatrix& of_a, const harness::AnyMatrix& of_b, const harness::AnyMatrix& of_c,
                     const void* of_bias) const;
+  /// The same with this problem's own matrices.
   Operands operands() const { return operands(A.view(), B.view(), C.view(), bias.view().data); }
   /// Fetches C, and says what is wrong with it or with the inputs; an empty string if all is right.
   std::string verify();
@@ -41,6 +42,7 @@ class Posed {
   harness::TestMatrix A, B, C, bias;  ///< A bias of no elements where there is none
 
  protected:
+  /// @param a, b A and B, filled  @param out C's type  @param of_c how C lies in memory  @param of_bias no elements: none
   Posed(std::int64_t m, std::int64_t n, std::int64_t k, harness::TestMatrix a, harness::TestMatrix b, harness::DType out,
         const harness::Placement& of_c, const std::string& name_of_c, harness::TestMatrix of_bias);
   /// What is wrong with C, which was fetched.

@@ -61,8 +61,7 @@ __device__ __forceinline__ void copy_panels(In* s, const TensorMap* map, int mn,
 /// Where a tile lies in a ring of stages. Each stage has two barriers with the same phases: it is full, then empty, and full again.
 template <int kStages>
 struct RingPlace {
-  __device__ __forceinline__ explicit RingPlace(int tile) : stage(tile % kStages), phase(tile / kStages % 2) {}
-
+  __device__ __forceinline__ explicit RingPlace(int tile) : stage(tile % kStages), phase(tile / kStages % 2) {}  ///< its number
   int stage;
   uint32_t phase;  // parity
 };

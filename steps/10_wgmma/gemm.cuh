@@ -19,8 +19,8 @@ namespace step_10_wgmma {
 using device::Contiguous, device::Major, device::Mbarrier, device::TensorMap, gemm::ceil_div, gemm::Matrix;
 using learnt::copy_panels, learnt::kPanel, learnt::panel_map, learnt::RingPlace, learnt::TileIndex, learnt::TileOrder;
 
-constexpr int kWarpgroup = 128;  // threads
-constexpr int kWgmmaK = 16;      // of k in one instruction
+constexpr int kWarpgroup = 128;  ///< threads
+constexpr int kWgmmaK = 16;      ///< of k in one instruction
 
 /// What a block and a warpgroup compute of C, and what follows from it.
 template <int block_m, int block_n, int num_stages, int group_m>

@@ -31,6 +31,7 @@ inline int hot_sets(double bytes) { return static_cast<int>(std::clamp(double{1 
 /// would be fast in one process and slow in the next.
 class BufferSets {
  public:
+  /// @param sets how many, the matrices themselves among them
   BufferSets(std::vector<const TestMatrix*> matrices, int sets) : matrices_(std::move(matrices)) {
     std::minstd_rand random(1);
     for (const TestMatrix* m : matrices_) {

@@ -66,8 +66,8 @@ struct Needs {
   std::string capability{};  ///< "80": compute capability 8.0 or higher; "90a": 9.0 and no other
   std::string what{};        ///< for what: "wgmma"; may be empty
 
-  int least() const { return std::stoi(capability); }
-  bool only() const { return capability.ends_with('a'); }
+  int least() const { return std::stoi(capability); }      ///< the lowest one, 80
+  bool only() const { return capability.ends_with('a'); }  ///< whether higher ones will not do
 };
 
 /// A folder below steps/.
