@@ -25,6 +25,8 @@ CONFLICTS = (
     "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
     "sm__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum",
 )
+# Of the copy engine; the profiles on a GPU were recorded without it.
+BULK_SECTORS = "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld.sum"
 L2_READS = "lts__t_sectors_srcunit_tex_op_read.sum"
 L2_HITS = "lts__t_sectors_srcunit_tex_op_read_lookup_hit.sum"
 L2_MISSES = "lts__t_sectors_srcunit_tex_op_read_lookup_miss.sum"
@@ -47,14 +49,15 @@ def figures(counters):
     of = counters.get
     conflicts = [of(name) for name in CONFLICTS]
     # ncu may count hits in one pass and reads in another one, which differ a little; hits and misses belong together.
+    loaded = (of(results.GLOBAL_LOAD_SECTORS) or 0) + (of(BULK_SECTORS) or 0)
     looked_up = of(L2_READS) if of(L2_MISSES) is None else of(L2_MISSES) + of(L2_HITS, 0)
     return {
         "load_sectors": results.quotient(of(results.GLOBAL_LOAD_SECTORS), of(results.GLOBAL_LOAD_REQUESTS)),
         "store_sectors": results.quotient(of(results.GLOBAL_STORE_SECTORS), of(results.GLOBAL_STORE_REQUESTS)),
-        "asked": scaled(of(results.GLOBAL_LOAD_SECTORS), results.BYTES_PER_SECTOR),
+        "asked": scaled(loaded or None, results.BYTES_PER_SECTOR),
         "shared_loads": of(results.SHARED_LOAD_WAVEFRONTS),
         "shared_stores": of(STORE_WAVEFRONTS),
-        "copies": of(COPY_WAVEFRONTS),
+        "copies": None if of(BULK_SECTORS) else of(COPY_WAVEFRONTS),
         "conflicts": None if conflicts[0] is None else sum(each or 0 for each in conflicts),
         "mma": of("sm__inst_executed_pipe_tensor_op_hmma.sum"),
         "tensor_busy": of("sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active"),
@@ -228,6 +231,9 @@ class Profile:
             self.columns["interpreted"] = {**figures(of["counters"]), "seconds": rate and self.problem.flops / rate}
         if document["measured"]:
             self.columns["measured"] = figures(document["measured"]["counters"])
+        if any(of["counters"].get(BULK_SECTORS) for of in self.counted()):  # its threads copy nothing themselves
+            self.columns["predicted"].pop("copies", None)
+            self.columns["predicted"].pop("load_sectors", None)
 
     def values(self, key):
         return [self.columns.get(column, {}).get(key) for column in COLUMNS]
@@ -299,7 +305,9 @@ def sources(profile):
     if not document["tile"]:
         lines = ["predicted: arithmetic on the shape, and the most that the exercise's test allows."]
     elif not profile.tile:
-        lines = ["predicted: arithmetic on the shape. Rows are not aligned, so the kernel ran that all steps share, fallback."]
+        lines = ["predicted: arithmetic on the shape."]
+        if "fallback" in document["tile"]:
+            lines[0] += " Rows are not aligned, so the kernel ran that all steps share, fallback."
     else:
         lines = [f"predicted: arithmetic on the shape and the tile; the duration is the roofline of {model}, by its datasheet."]
     if document["interpreted"]:

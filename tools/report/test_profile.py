@@ -64,6 +64,11 @@ class Predicting(unittest.TestCase):
             },
         )
 
+    def test_of_the_copy_engine_bytes_are_asked_and_nothing_is_copied_by_threads(self):
+        copied = next(each for each in committed("interpreter", "ladder-f16.json") if each["step"] == "09_tma")
+        found = profile_table.figures(copied["counters"])
+        self.assertEqual((found["asked"], found["copies"]), (copied["bytes"]["tile_reuse"], None))
+
     def test_what_dram_delivers_at_4096(self):
         """Within 10 % of what ncu counted, in waves of as many blocks as the GPU had room for; others stand in lessons."""
         far = []

@@ -38,7 +38,9 @@ def is_of_tile(kernel, tile):
     found = re.search(r"\bTile<([0-9, ]+)>", kernel)
     numbers = found[1].split(", ") if found else []
     wanted = [str(MAPPINGS.index(tile))] if tile in MAPPINGS else re.findall(r"\d+", tile or "")
-    return numbers[: len(wanted)] == wanted
+    # 09's and 10's tiles have a panel's depth and a fixed part for each warp: Tile<128, 256, 4, 8> is 128x256x64 s4 g8.
+    of_panels = wanted[:2] + re.findall(r" [sg](\d+)", tile or "")
+    return any(each and numbers[: len(each)] == each for each in (wanted, of_panels if len(numbers) < 5 else []))
 
 
 def find(subject, tile):
