@@ -39,6 +39,7 @@ def missing(document, names):
 class Recorded(unittest.TestCase):
     def test_each_solution_has_passed_on_the_gpu(self):
         files = glob.glob(RECORDED)
+        self.assertTrue(files, "no run of the solutions on a GPU is recorded: tools/gpu-checks solutions")
         for path in files:
             with open(path, encoding="utf-8") as file:
                 document = json.load(file)
