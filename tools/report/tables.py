@@ -16,6 +16,7 @@ KIND   ladder: all steps, from a GPU's file
                file that ncu-fused/ beside it has
        traffic: L2 hit rate and DRAM bytes of the tiles of step=NAME as ncu counted them, from a GPU's file and l2/ beside it
        registers: what tools/registers counted; takes no options
+       solutions: those of the transformer exercises beside cuBLAS; takes no options
        tuning: the best tile of step=NAME for each shape, beside the step's first tile and the model's choice, from a GPU's file
        caches: where ncu saw the reads of step=NAME answered, from a GPU's file and ncu-caches/ beside it
        limits: how busy ncu saw the units of step=NAME, and what its warps waited for, from a GPU's file and ncu-limits/ beside it
@@ -541,6 +542,7 @@ def peers_table(context):
 
 
 # Of each kind: what makes it, whether it is about one step, and the backend that its file must be of.
+FIRST_OF_TRANSFORMERS = "15"  # the exercises before are about kernels, not shapes
 KINDS = {
     "ladder": (ladder_table, False, "gpu"),
     "tiles": (tiles_table, True, "gpu"),
@@ -616,14 +618,37 @@ def registers_table(root, file, link):
     return ["", *markdown(["the epilogue's indices", *layouts], rows), "", made_by, ""]
 
 
+def solutions_table(root, file, link):
+    """The solutions of the transformers' exercises beside cuBLAS. An exercise may have several shapes."""
+    try:
+        with open(os.path.join(root, file), encoding="utf-8") as opened:
+            solutions = [each for each in json.load(opened)["solutions"] if each["name"] >= FIRST_OF_TRANSFORMERS]
+        rows = []
+        for solution in solutions:
+            for of in solution["problems"]:
+                modes = (of["hot"], of["cold"])
+                times = [f"{rounded(1e6 * mode['time']['median'])} µs, {percent(mode['ratio']['median'])} %" for mode in modes]
+                rows.append([solution["name"][:2], of["words"].split(", where")[0].replace(" (m, n, k)", ""), *times])
+        last = solutions[-1]
+        made_by = f"{last['gpu']['name']}, driver {last['gpu']['driver']}, {last['created'][:10]}, commit {last['commit']}"
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise BadTable(f"cannot be read: {error!r}; make it with tools/gpu-checks solutions") from None
+    head = ["solution", "problem", "hot, % of cuBLAS", "cold, % of cuBLAS"]
+    return ["", *markdown(head, rows), "", f"{made_by}: [{os.path.basename(file)}]({link})", ""]
+
+
 def make_table(root, folder, kind, file, options):
     """The lines between the markers."""
+    if kind == "solutions":
+        if options.strip():
+            raise BadTable("solutions takes no options")
+        return solutions_table(root, file, os.path.relpath(os.path.join(root, file), folder))
     if kind == "registers":
         if options.strip():
             raise BadTable("registers takes no options")
         return registers_table(root, file, os.path.relpath(os.path.join(root, file), folder))
     if kind not in KINDS:
-        raise BadTable(f"no such kind of table; there are: {', '.join(KINDS)}, registers")
+        raise BadTable(f"no such kind of table; there are: {', '.join(KINDS)}, registers, solutions")
     make, is_of_one_step, backend = KINDS[kind]
     wanted = dict(option.split("=", 1) for option in options.split())
     view = {name: wanted.pop(name) for name in VIEW if name in wanted}

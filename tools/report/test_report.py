@@ -1132,6 +1132,23 @@ class Tables(InFolder):
         self.put("docs/results/gpu.json", document)
         self.assertEqual(self.run_tables(True)[0], 1)
 
+    def test_solutions(self):
+        marker = f"<!-- table solutions docs/results/solutions.json -->\n{tables.END}\n"
+        self.put("README.md", marker)
+        self.assertRegex(self.run_tables(False)[1], "make it with tools/gpu-checks solutions")
+        mode = {"time": {"median": 2e-5}, "ratio": {"median": 0.25}}
+        entry = {"created": "2026-11-23T23:00:00Z", "commit": "abc", "gpu": {"name": "GPU", "driver": "1.2"}}
+        entry["problems"] = [{"words": "8 x 16 x 32 (m, n, k) in f16, nn, where A is X", "hot": mode, "cold": mode}]
+        names = ("01_first", "15_decode")
+        self.put("docs/results/solutions.json", {"solutions": [{**entry, "name": name} for name in names]})
+        self.assertEqual(self.run_tables(False)[0], 0)
+        text = self.read("README.md")
+        self.assertIn("| 15 | 8 x 16 x 32 in f16, nn | 20.0 µs, 25.0 % | 20.0 µs, 25.0 % |", text)
+        self.assertIn("GPU, driver 1.2, 2026-11-23, commit abc: [solutions.json](docs/results/solutions.json)", text)
+        self.assertNotIn("| 01 |", text)
+        self.put("README.md", marker.replace(" -->\n<", " step=15 -->\n<"))
+        self.assertRegex(self.run_tables(False)[1], "solutions takes no options")
+
     def test_options_choose(self):
         document = gpu_document()
         document["results"] += [{**each, "m": 64} for each in gpu_document()["results"]]
