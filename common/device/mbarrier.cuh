@@ -99,7 +99,7 @@ __device__ __forceinline__ bool mbarrier_try_wait_parity(Mbarrier* barrier, uint
 /// Waits until the phase with this parity is over.
 __device__ __forceinline__ void mbarrier_wait_parity(Mbarrier* barrier, uint32_t parity) {
 #ifdef __CUDACC__
-  // The loop is within the instructions: with it as the head of a loop of wgmma, ptxas 13.0 has the products wait for each other.
+  // The loop is within the instructions: nvcc 13.0 makes one loop of this and the one around it, if that begins with the wait.
   asm volatile(
       "{\n"
       ".reg .pred over;\n"
