@@ -10,6 +10,7 @@
 #include "common/harness/measure/baselines.h"
 #include "common/harness/measure/buffer_sets.h"
 #include "common/harness/measure/timing.h"
+#include "common/harness/results/results_json.h"
 
 namespace exercise {
 namespace {
@@ -19,11 +20,6 @@ using nlohmann::ordered_json;
 
 constexpr double kSeconds = 0.5;                                // that the rounds of one problem take at least
 constexpr std::size_t kAnswer = 0, kSolution = 1, kGemmEx = 2;  // the contestants
-
-ordered_json json(const Sample& s) {
-  return {{"median", s.median}, {"q20", s.q20}, {"q80", s.q80}, {"rounds", s.rounds}, {"launches", s.launches}, {"graph", s.graph}};
-}
-ordered_json json(const harness::Ratio& r) { return {{"median", r.median}, {"q20", r.q20}, {"q80", r.q80}}; }
 
 // One problem's data, and who computes C there.
 class Track {
@@ -110,12 +106,11 @@ Speed speed_of(const Timings& t, double bar) {
 }
 
 ordered_json json(const Timings& t) {
-  ordered_json found = {{"time", json(t.sample(kAnswer))},
-                        {"solution", json(t.sample(kSolution))},
-                        {"of_solution", json(t.ratio(kSolution, kAnswer))}};
+  ordered_json found = {
+      {"time", t.sample(kAnswer)}, {"solution", t.sample(kSolution)}, {"of_solution", t.ratio(kSolution, kAnswer)}};
   const bool has_cublas = t.seconds.size() > kGemmEx;
-  found["cublasGemmEx"] = has_cublas ? json(t.sample(kGemmEx)) : ordered_json(nullptr);
-  found["ratio"] = has_cublas ? json(t.ratio(kAnswer, kGemmEx)) : ordered_json(nullptr);
+  found["cublasGemmEx"] = has_cublas ? ordered_json(t.sample(kGemmEx)) : ordered_json(nullptr);
+  found["ratio"] = has_cublas ? ordered_json(t.ratio(kAnswer, kGemmEx)) : ordered_json(nullptr);
   return found;
 }
 

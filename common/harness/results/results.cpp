@@ -15,10 +15,18 @@
 #include <sstream>
 #include <thread>
 
+#include "common/harness/results/results_json.h"
+
 namespace harness {
-namespace {
 
 using nlohmann::ordered_json;
+
+void to_json(ordered_json& j, const Sample& s) {
+  j = {{"median", s.median}, {"q20", s.q20}, {"q80", s.q80}, {"rounds", s.rounds}, {"launches", s.launches}, {"graph", s.graph}};
+}
+void to_json(ordered_json& j, const Ratio& r) { j = {{"median", r.median}, {"q20", r.q20}, {"q80", r.q80}}; }
+
+namespace {
 
 constexpr int kVersion = 1;
 
@@ -26,12 +34,9 @@ constexpr int kVersion = 1;
 ordered_json number(std::optional<double> x) { return x && std::isfinite(*x) ? ordered_json(*x) : ordered_json(nullptr); }
 ordered_json known(double x) { return number(x > 0 ? std::optional(x) : std::nullopt); }
 ordered_json whole(double x) { return static_cast<std::int64_t>(x); }
-ordered_json text(const std::optional<std::string>& x) { return x ? ordered_json(*x) : ordered_json(nullptr); }
-
-ordered_json json(const std::optional<Sample>& s) {
-  if (!s) return nullptr;
-  return {{"median", s->median}, {"q20", s->q20},           {"q80", s->q80},
-          {"rounds", s->rounds}, {"launches", s->launches}, {"graph", s->graph}};
+template <class T>
+ordered_json json(const std::optional<T>& x) {
+  return x ? ordered_json(*x) : ordered_json(nullptr);
 }
 
 ordered_json json(const Ceilings& c) {
@@ -103,8 +108,7 @@ ordered_json json(const Result& r) {
   for (const Baseline& b : r.baselines) {
     j["baselines"][b.name] = json(b.time);
     if (b.time && b.candidates > 1) j["baselines"][b.name]["candidates"] = b.candidates;
-    j["ratio"][b.name] =
-        b.ratio ? ordered_json{{"median", b.ratio->median}, {"q20", b.ratio->q20}, {"q80", b.ratio->q80}} : ordered_json(nullptr);
+    j["ratio"][b.name] = json(b.ratio);
   }
   if (const auto& c = r.conditions)
     j["conditions"] = {{"sm_hz", number(c->sm_hz)},
@@ -165,12 +169,12 @@ std::string to_json(const Machine& m, const Ceilings& ceilings, const std::vecto
   ordered_json document = {{"schema", "gemm-course-results"},
                            {"version", kVersion},
                            {"created", utc_now()},
-                           {"commit", text(commit())},
+                           {"commit", json(commit())},
                            {"backend", m.backend},
                            {"host", {{"cpu", m.cpu}, {"cores", m.cores}, {"os", m.os}}},
                            {"gpu", json(m)},
                            {"cuda", m.cuda},
-                           {"cublas", text(m.cublas)},
+                           {"cublas", json(m.cublas)},
                            {"ceilings", json(ceilings)},
                            {"results", ordered_json::array()}};
   for (const Result& r : results) document["results"].push_back(json(r));
