@@ -91,11 +91,6 @@ void launch_clusters(void (*kernel)(Parameters...), dim3 grid, dim3 block, dim3 
   config.attrs = &attribute, config.numAttrs = cluster.x * cluster.y * cluster.z == 1 ? 0 : 1;
   DEVICE_CHECK(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(std::forward<Arguments>(arguments))...));
 }
-/// The same without clusters.
-template <class... Parameters, class... Arguments>
-void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, Arguments&&... arguments) {
-  launch_clusters(kernel, grid, block, dim3(1, 1, 1), shared_bytes, std::forward<Arguments>(arguments)...);
-}
 
 /// Waits for all launches. @throws Error for what went wrong in them.
 inline void synchronize() { DEVICE_CHECK(cudaDeviceSynchronize()); }
@@ -176,10 +171,6 @@ void launch_clusters(void (*kernel)(Parameters...), dim3 grid, dim3 block, dim3 
                     },
                     &closure, sizeof closure, nullptr, true, interpreter::pointers_among(closure.arguments), cluster});
 }
-template <class... Parameters, class... Arguments>
-void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, Arguments&&... arguments) {
-  launch_clusters(kernel, grid, block, dim3(1, 1, 1), shared_bytes, std::forward<Arguments>(arguments)...);
-}
 
 inline void synchronize() {}
 
@@ -197,6 +188,12 @@ void copy_from_symbol(T& value, const T& symbol) {
 }
 
 #endif
+
+/// launch_clusters() without clusters.
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, Arguments&&... arguments) {
+  launch_clusters(kernel, grid, block, dim3(1, 1, 1), shared_bytes, std::forward<Arguments>(arguments)...);
+}
 
 /// An owned array in device memory.
 template <class T>

@@ -174,21 +174,8 @@ __device__ __forceinline__ bool mbarrier_try_wait_parity_acquire_cluster(Mbarrie
 }
 /// Waits with it until the phase is over.
 __device__ __forceinline__ void mbarrier_wait_parity_acquire_cluster(Mbarrier* barrier, uint32_t parity) {
-#ifdef __CUDACC__
-  // The loop is within the instructions, as that of mbarrier_wait_parity().
-  asm volatile(
-      "{\n"
-      ".reg .pred over;\n"
-      "again:\n"
-      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 over, [%0], %1;\n"
-      "@!over bra again;\n"
-      "}" ::"r"(detail::shared_address(barrier)),
-      "r"(parity)
-      : "memory");
-#else
   while (!mbarrier_try_wait_parity_acquire_cluster(barrier, parity)) {
   }
-#endif
 }
 /// @}
 

@@ -14,8 +14,8 @@ namespace device {
 template <class T>
 bool has_tensor_map(const gemm::Matrix<const T>& g) {
   constexpr std::int64_t kMost = std::int64_t{1} << 30;  // rows and columns, so that a tile's coordinates are int
+  if (!in_chunks(g)) return false;
   const bool along_k = chunks_aligned(g.data, g.col_stride, g.row_stride);
-  if (!along_k && !chunks_aligned(g.data, g.row_stride, g.col_stride)) return false;
   const std::int64_t pitch = along_k ? g.row_stride : g.col_stride, columns = along_k ? g.cols : g.rows;
   return g.rows > 0 && g.cols > 0 && g.rows <= kMost && g.cols <= kMost && pitch >= columns && pitch <= kMost * 8;
 }
