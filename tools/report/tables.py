@@ -637,18 +637,17 @@ def solutions_table(root, file, link):
     return ["", *markdown(head, rows), "", f"{made_by}: [{os.path.basename(file)}]({link})", ""]
 
 
+OF_WHOLE_FILES = {"registers": registers_table, "solutions": solutions_table}  # which hold nothing to choose from
+
+
 def make_table(root, folder, kind, file, options):
     """The lines between the markers."""
-    if kind == "solutions":
+    if kind in OF_WHOLE_FILES:
         if options.strip():
-            raise BadTable("solutions takes no options")
-        return solutions_table(root, file, os.path.relpath(os.path.join(root, file), folder))
-    if kind == "registers":
-        if options.strip():
-            raise BadTable("registers takes no options")
-        return registers_table(root, file, os.path.relpath(os.path.join(root, file), folder))
+            raise BadTable(f"{kind} takes no options")
+        return OF_WHOLE_FILES[kind](root, file, os.path.relpath(os.path.join(root, file), folder))
     if kind not in KINDS:
-        raise BadTable(f"no such kind of table; there are: {', '.join(KINDS)}, registers, solutions")
+        raise BadTable(f"no such kind of table; there are: {', '.join([*KINDS, *OF_WHOLE_FILES])}")
     make, is_of_one_step, backend = KINDS[kind]
     wanted = dict(option.split("=", 1) for option in options.split())
     view = {name: wanted.pop(name) for name in VIEW if name in wanted}
