@@ -232,8 +232,8 @@ void CounterTable::count_copy(const Request& sources, const Request& destination
   *sector_count = n;
 }
 
-// Calibrated on an H200: docs/results/h200/ncu/hopper_patterns.csv. The copy engine fills or empties one line of shared memory
-// after the other, and moves whole sectors for each.
+// As ncu counted on an H200; golden.cpp compares with its table, which tools/gpu-checks hopper records. The copy engine fills or
+// empties one line of shared memory after the other, and moves whole sectors for each.
 void add_bulk_cost(Counters::Global& cost, std::uintptr_t global, std::uintptr_t shared, unsigned bytes) {
   for (unsigned done = 0, size = 0; done < bytes; done += size) {
     size = std::min<unsigned>(bytes - done, kLine - (shared + done) % kLine);
