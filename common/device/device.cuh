@@ -80,7 +80,7 @@ void launch_clusters(void (*kernel)(Parameters...), dim3 grid, dim3 block, dim3 
                      Arguments&&... arguments) {
   last_launch() = {reinterpret_cast<const void*>(kernel), grid, block, shared_bytes, cluster};
   if (dry_run()) return;
-  if (shared_bytes > 48 * 1024)  // more must be asked for
+  if (shared_bytes > 0)  // more than 48 KB must be asked for, and the kernel's static arrays count
     DEVICE_CHECK(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
                                       static_cast<int>(shared_bytes)));
   cudaLaunchConfig_t config{};
@@ -135,7 +135,7 @@ inline void copy_in(void* to, const void* from, std::size_t bytes) {
 inline void copy_out(void* to, const void* from, std::size_t bytes) {
   DEVICE_CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost));
 }
-inline void fill(void* to, int byte, std::size_t bytes) { DEVICE_CHECK(cudaMemset(to, byte, bytes)); }
+inline void fill(void* to, int byte, std::size_t bytes) { DEVICE_CHECK(cudaMemsetAsync(to, byte, bytes, stream())); }
 }  // namespace detail
 
 /// Host data into a `__constant__` or `__device__` variable.
@@ -232,7 +232,7 @@ class Buffer {
     download(host.data(), size_);
     return host;
   }
-  /// Sets every byte, as memset does.
+  /// Sets every byte, as memset does, in the order of the launches.
   void fill(int byte) {
     if (size_) detail::fill(data_, byte, size_ * sizeof(T));
   }
