@@ -7,6 +7,7 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -92,6 +93,15 @@ void launch_clusters(void (*kernel)(Parameters...), dim3 grid, dim3 block, dim3 
   DEVICE_CHECK(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(std::forward<Arguments>(arguments))...));
 }
 
+namespace detail {
+inline unsigned count_multiprocessors() {
+  int device = 0, count = 0;
+  DEVICE_CHECK(cudaGetDevice(&device));
+  DEVICE_CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
+  return static_cast<unsigned>(count);
+}
+}  // namespace detail
+
 /// Waits for all launches. @throws Error for what went wrong in them.
 inline void synchronize() { DEVICE_CHECK(cudaDeviceSynchronize()); }
 
@@ -176,7 +186,8 @@ inline void synchronize() {}
 
 namespace detail {
 using interpreter::allocate, interpreter::copy_in, interpreter::copy_out, interpreter::fill, interpreter::release;
-}
+using interpreter::count_multiprocessors;
+}  // namespace detail
 
 template <class T>
 void copy_to_symbol(T& symbol, const T& value) {
@@ -188,6 +199,14 @@ void copy_from_symbol(T& value, const T& symbol) {
 }
 
 #endif
+
+/// For tests, whose problems are small: multiprocessors() says no more than this.
+inline unsigned& most_multiprocessors() {
+  static unsigned most = ~0u;
+  return most;
+}
+/// Streaming multiprocessors (SMs) of the GPU: as many blocks, each of which needs an SM for itself, run at the same time.
+inline unsigned multiprocessors() { return std::min(detail::count_multiprocessors(), most_multiprocessors()); }
 
 /// launch_clusters() without clusters.
 template <class... Parameters, class... Arguments>

@@ -45,6 +45,7 @@ std::string tile_name() {
     if constexpr (requires { Tile::kWarpM; }) text += " warp " + name(Tile::kWarpM, Tile::kWarpN);
     if constexpr (requires { Tile::kNumStages; }) text += " s" + std::to_string(Tile::kNumStages);
     if constexpr (requires { Tile::kGroupM; }) text += " g" + std::to_string(Tile::kGroupM);
+    if constexpr (requires { Tile::kPingPong; }) text += Tile::kPingPong ? " ping-pong" : " cooperative";
     return text;
   }
 }
@@ -125,7 +126,7 @@ void add_variants(std::vector<Variant>& all, gemm::TypeList<Tiles...>, gemm::Typ
   if constexpr (!std::is_same_v<In, float> && !kIsFused) (all.push_back(variant<Tiles, In, float>()), ...);
   // The first candidate that is compiled for one layout gets the epilogue too: it hands it on to another tile.
   if constexpr (has_more_tiles<In>)
-    (all.push_back(variant<MoreTiles, In, In, false, kIsTuned && is_first_of<MoreTiles, MoreTiles...>>()), ...);
+    (all.push_back(variant < MoreTiles, In, In, false, kIsTuned && is_first_of < MoreTiles, MoreTiles... >> ()), ...);
 }
 
 #ifdef COURSE_FIRST_OF
