@@ -15,7 +15,7 @@
 namespace step_13_ping_pong {
 
 using device::Contiguous, device::Major, device::Mbarrier, device::TensorMap, gemm::ceil_div, gemm::Matrix;
-using learnt::copy_panels, learnt::kPanel, learnt::kStoreCols, learnt::kWarpgroup, learnt::kWgmmaK, learnt::panel_map,
+using learnt::copy_panels, learnt::kPanel, learnt::kStoreRow, learnt::kWarpgroup, learnt::kWgmmaK, learnt::panel_map,
     learnt::Registers, learnt::RingPlace, learnt::slice_descriptor, learnt::store_panels, learnt::TileIndex, learnt::TileOrder;
 
 /// Whether the warpgroups that multiply share a tile, or each has its own and multiplies while the other one stores.
@@ -28,14 +28,15 @@ struct Tile {
   static constexpr int kNumStages = num_stages;                                 // tiles of A and B in shared memory
   static constexpr int kGroupM = group_m;                                       // rows of tiles that blocks cross together
   static constexpr bool kPingPong = schedule == Schedule::kPingPong;
-  static constexpr int kTiles = kPingPong ? 2 : 1;                    // at a time
-  static constexpr int kMultiplying = kTiles * kBlockM / kPanel;      // warpgroups; each multiplies one panel of A
-  static constexpr int kThreads = Registers<kMultiplying>::kThreads;  // the last warpgroup copies
-  static constexpr int kStageElements = (kBlockM + kBlockN) * kBlockK, kStageBytes = kStageElements * 2;  // a tile of A, then of B
+  static constexpr int kTiles = kPingPong ? 2 : 1;                     // at a time
+  static constexpr int kMultiplying = kTiles * kBlockM / kPanel;       // warpgroups; each multiplies one panel of A
+  static constexpr int kThreads = Registers<kMultiplying>::kThreads;   // the last warpgroup copies
+  static constexpr int kCopiedN = ceil_div(kBlockN, kPanel) * kPanel;  // whole panels of B
+  static constexpr int kStageElements = (kBlockM + kCopiedN) * kBlockK, kStageBytes = kStageElements * 2;  // a tile of A, then of B
   static constexpr int kStoreBytes = 2 * kPanel * 128;  // two panels of C for each warpgroup that multiplies
   static constexpr int kSharedBytes = kNumStages * (kStageBytes + 2 * int{sizeof(Mbarrier)}) + kMultiplying * kStoreBytes;
   static_assert(kSharedBytes <= 227 * 1024, "no GPU has more shared memory for a block");
-  static_assert(kNumStages > 1 && kBlockN <= 256 && kBlockN % 64 == 0, "stages to fill and to multiply; wgmma's columns");
+  static_assert(kNumStages > 1 && kBlockN <= 256 && kBlockN % 32 == 0, "stages to fill and to multiply; wgmma's columns");
   static_assert(!kPingPong || kBlockM == kPanel, "two warpgroups take turns");
 };
 
@@ -81,8 +82,8 @@ __global__ __launch_bounds__(Tile::kThreads, 1) void gemm_kernel(const __grid_co
           In* const s = sAB + place.stage * Tile::kStageElements;
           device::mbarrier_wait_parity(&empty[place.stage], place.phase ^ 1);  // what was there has been read
           device::mbarrier_arrive_expect_tx(&full[place.stage], Tile::kStageBytes);
-          copy_panels<a_contiguous, Tile::kBlockM>(s, &map_a, first_row(tile), tile_k * Tile::kBlockK, &full[place.stage]);
-          copy_panels<b_contiguous, Tile::kBlockN>(s + kTileA, &map_b, first_col(tile), tile_k * Tile::kBlockK, &full[place.stage]);
+          copy_panels<a_contiguous, Tile::kBlockM>(s, &map_a, first_row(tile), tile_k * kPanel, &full[place.stage]);
+          copy_panels<b_contiguous, Tile::kCopiedN>(s + kTileA, &map_b, first_col(tile), tile_k * kPanel, &full[place.stage]);
         }
       }
     }
@@ -128,7 +129,7 @@ __global__ __launch_bounds__(Tile::kThreads, 1) void gemm_kernel(const __grid_co
       store_panels<Tile::kBlockN, Out>(rC, s, &map_c, row, col);
     } else {
       Out* const s_warp = reinterpret_cast<Out*>(s + warp % 4 * Tile::kStoreBytes / 4);
-      device::store_fragments<kStoreCols<Out>>(rC, s_warp, C, row + warp % 4 * 16, col, c_chunks, gemm::Identity{});
+      device::store_fragments<64 / sizeof(Out)>(rC, s_warp, C, row + warp % 4 * 16, col, c_chunks, gemm::Identity{});
     }
   }
   if (threadIdx.x % kWarpgroup == 0) device::cp_async_bulk_wait_group_read<0>();  // a block's shared memory ends with it
@@ -140,16 +141,15 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
   const int64_t tiles_m = ceil_div<int64_t>(C.rows, Tile::kBlockM), tiles_n = ceil_div<int64_t>(C.cols, Tile::kBlockN);
   if (tiles_m * tiles_n == 0) return;
   if (!device::has_tensor_map(A) || !device::has_tensor_map(B.transposed())) return device::fallback_gemm(A, B, C, epilogue);
-  const bool c_chunks = device::chunks_aligned(C.data, C.col_stride, C.row_stride);
-  const bool c_panels = device::has_store_map(C);
+  const bool c_chunks = device::chunks_aligned(C.data, C.col_stride, C.row_stride), c_panels = device::has_store_map(C);
+  const TensorMap map_c = c_panels ? device::store_map(C, kPanel, kStoreRow<Tile::kBlockN>) : TensorMap{};
   const unsigned tiles = gemm::grid_size(tiles_m * tiles_n), blocks = std::min(tiles, device::multiprocessors());
 
   // Strides become a layout once, here: a kernel for each pair of transpositions.
   device::with_contiguous(A, B, [&](auto a, auto b) {
     device::launch(gemm_kernel<Tile, a(), b(), In, Out, Epilogue>, blocks, Tile::kThreads, Tile::kSharedBytes, panel_map(A, a()),
-                   panel_map(B.transposed(), b()), c_panels ? device::store_map(C, kPanel) : TensorMap{}, C,
-                   static_cast<int>(ceil_div<int64_t>(A.cols, Tile::kBlockK)), tiles, TileOrder<Tile::kGroupM>(tiles_m, tiles_n),
-                   c_panels, c_chunks, epilogue);
+                   panel_map(B.transposed(), b()), map_c, C, static_cast<int>(ceil_div<int64_t>(A.cols, Tile::kBlockK)), tiles,
+                   TileOrder<Tile::kGroupM>(tiles_m, tiles_n), c_panels, c_chunks, epilogue);
   });
 }
 
