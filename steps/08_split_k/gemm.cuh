@@ -67,8 +67,9 @@ __global__ __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm) void gemm_kerne
   // 1. Which tile is mine, and which share of it?
   const TileIndex tile = order.tile_of_block(blockIdx.x);
   const int64_t m_0 = tile.m * Tile::kBlockM, n_0 = tile.n * Tile::kBlockN;
-  const bool is_last = blockIdx.y + 1 == gridDim.y;
-  const int64_t k_0 = blockIdx.y * share_k;
+  const unsigned share = blockIdx.y;
+  const bool is_last = share + 1 == gridDim.y;
+  const int64_t k_0 = share * share_k;
   A = {A.at(0, k_0), A.rows, is_last ? A.cols - k_0 : share_k, A.row_stride, A.col_stride};
   B.data = B.at(k_0, 0);
   const int warp = threadIdx.x / 32, warp_m = warp / Tile::kWarpsN * Tile::kWarpM, warp_n = warp % Tile::kWarpsN * Tile::kWarpN;
@@ -144,7 +145,7 @@ __global__ __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm) void gemm_kerne
   // 3. One block has the whole sum: the last. The GPU starts it after the others, so they are there, or were.
   if constexpr (Tile::kSplitK > 1) {
     float4* const places = workspace + int64_t{blockIdx.x} * (Tile::kSplitK - 1) * Tile::kSums + threadIdx.x;
-    if (!is_last) return leave<Tile>(rC, places + blockIdx.y * Tile::kSums);
+    if (!is_last) return leave<Tile>(rC, places + share * Tile::kSums);
     if (gridDim.y > 1) add_left<Tile>(rC, places);
   }
 

@@ -45,9 +45,9 @@ TEST_CASE("step 08_split_k: the unit test of the lessons") { harness::check_less
 
 TEST_CASE("step 08_split_k: shares are whole tiles along k, and the last one is the largest") {
   using Tile = step_08_split_k::Tile<16, 64, 64, 16, 16, 6, true, 4>;
-  CHECK(Tile::share_k(64, 4096) == 15 * 64);  // of 64 tiles: 15 for each of three blocks, 19 for the last
-  CHECK(Tile::share_k(64, 6 * 64) == 64);     // 1, 1, 1 and 3
-  CHECK(Tile::share_k(64, 5 * 64) == 0);      // too few for a lead of two
+  CHECK(Tile::share_k(64, 4096) == 15 * 64);    // of 64 tiles: 15 for each of three blocks, 19 for the last
+  CHECK(Tile::share_k(64, 10 * 64) == 2 * 64);  // 2, 2, 2 and 4
+  CHECK(Tile::share_k(64, 9 * 64) == 0);        // shares of less than two tiles are not worth a trip
   CHECK(Tile::share_k(64, 0) == 0);
   CHECK(Tile::share_k(256, 4096) > 0);
   CHECK(Tile::share_k(257, 4096) == 0);  // more blocks than GPUs hold

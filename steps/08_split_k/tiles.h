@@ -17,10 +17,10 @@ struct Tile : learnt::Tile<block_m, block_n, block_k, warp_m, warp_n, num_stages
   static constexpr int kLead = 2;                      // tiles along k that the last of them has more than the others
   static constexpr int kSums = block_m * block_n / 4;  // float4 that each of them leaves for the last
 
-  /// How much of k each block of a tile has but the last, which has the rest; 0 if tiles are not to be shared.
+  /// How much of k each block of a tile has but the last, which has the rest. 0: too little to share, or nobody who needs it.
   static constexpr int64_t share_k(int64_t tiles_c, int64_t k) {
-    const int64_t share = (gemm::ceil_div<int64_t>(k, block_k) - kLead) / kSplitK * block_k;
-    return kSplitK > 1 && share > 0 && tiles_c * kSplitK <= kMostBlocks ? share : 0;
+    const int64_t tiles_k = (gemm::ceil_div<int64_t>(k, block_k) - kLead) / kSplitK;
+    return kSplitK > 1 && tiles_k >= kLead && tiles_c * kSplitK <= kMostBlocks ? tiles_k * block_k : 0;
   }
 
   static_assert(num_stages > 1, "one stage is multiplied while others are filled");
