@@ -7,6 +7,12 @@
 
 namespace device {
 
+#ifndef __CUDACC__
+namespace detail {
+using FourWords [[gnu::vector_size(16)]] = float;  // volatile, to the interpreter, is relaxed; a struct would be four accesses
+}
+#endif
+
 /// @name Relaxed accesses with the scope of the GPU (PTX ISA, "ld" and "st"; "Memory Consistency Model"; compute capability 7.0)
 /// They race with no other such access. A word arrives whole, but the four words of one access may arrive one by one, and nothing
 /// is said of what the thread has written before: whoever needs that uses a fence. They go past the L1 cache.
@@ -20,7 +26,7 @@ __device__ __forceinline__ void ld_relaxed_gpu(float (&r)[4], const float4* p) {
                : "l"(p)
                : "memory");
 #else
-  const volatile float* const words = &p->x;  // to the interpreter, volatile is relaxed
+  const detail::FourWords words = *reinterpret_cast<const volatile detail::FourWords*>(p);
   for (int i = 0; i < 4; ++i) r[i] = words[i];
 #endif
 }
@@ -30,8 +36,7 @@ __device__ __forceinline__ void st_relaxed_gpu(float4* p, const float (&r)[4]) {
   asm volatile("st.relaxed.gpu.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(p), "f"(r[0]), "f"(r[1]), "f"(r[2]), "f"(r[3])
                : "memory");
 #else
-  volatile float* const words = &p->x;
-  for (int i = 0; i < 4; ++i) words[i] = r[i];
+  *reinterpret_cast<volatile detail::FourWords*>(p) = detail::FourWords{r[0], r[1], r[2], r[3]};
 #endif
 }
 /// @}

@@ -17,6 +17,7 @@ KIND   ladder: all steps, from a GPU's file
        traffic: L2 hit rate and DRAM bytes of the tiles of step=NAME as ncu counted them, from a GPU's file and l2/ beside it
        registers: what tools/registers counted; takes no options
        solutions: those of the transformer exercises beside cuBLAS; takes no options
+       latency: µs of each step for each shape, the last step's tile, and its ratio to cuBLAS, from a GPU's file
        tuning: the best tile of step=NAME for each shape, beside the step's first tile and the model's choice, from a GPU's file
        caches: where ncu saw the reads of step=NAME answered, from a GPU's file and ncu-caches/ beside it
        limits: how busy ncu saw the units of step=NAME, and what its warps waited for, from a GPU's file and ncu-limits/ beside it
@@ -398,6 +399,27 @@ def traffic_table(context):
     return ["tile", "L2 hit rate, %", "read from L2", "read from DRAM", "written to DRAM", "TFLOP/s"], rows
 
 
+def latency_table(context):
+    groups = results.grouped(context.results, OPTIONS["shape"])
+    steps = list(dict.fromkeys(each["step"] for each in context.results))
+    rows = []
+    for name, group in groups.items():
+        of = first_tiles(group)
+        if list(of) != steps:
+            raise BadTable(f"{context.file}: {name} was measured with {', '.join(of)} alone, not with {', '.join(steps)}")
+        last = of[steps[-1]]
+        rows.append(
+            [
+                name.replace("x", "×"),
+                *(rounded(of[step]["time"]["median"] * 1e6) for step in steps),
+                last["tile"],
+                *(times(last["ratio"][name]["median"]) for name in results.BASELINES),
+            ]
+        )
+    numbers = [step[:2] for step in steps]
+    return ["shape", *(f"{number}, µs" for number in numbers), f"tile of {numbers[-1]}", *results.BASELINES], rows
+
+
 def tuning_table(context):
     rows = []
     for each in context.results:
@@ -549,6 +571,7 @@ KINDS = {
     "counts": (counts_table, True, "interpreter"),
     "fragments": (fragments_table, True, "interpreter"),
     "bytes": (bytes_table, True, None),
+    "latency": (latency_table, False, "gpu"),
     "tuning": (tuning_table, True, "gpu"),
     "caches": (caches_table, True, "gpu"),
     "limits": (limits_table, True, "gpu"),
@@ -566,6 +589,7 @@ ACROSS = {
     "fused": ("m", "n", "k"),
     "passes": ("m", "n", "k"),
     "peers": ("m", "n", "k"),
+    "latency": ("m", "n", "k"),
     "bench": ("m", "n", "k", "layout"),
     "shapes": ("m", "n", "k", "layout"),
     "squares": ("m", "n", "k"),
