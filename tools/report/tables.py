@@ -400,24 +400,17 @@ def traffic_table(context):
 
 
 def latency_table(context):
-    groups = results.grouped(context.results, OPTIONS["shape"])
     steps = list(dict.fromkeys(each["step"] for each in context.results))
     rows = []
-    for name, group in groups.items():
-        of = first_tiles(group)
-        if list(of) != steps:
-            raise BadTable(f"{context.file}: {name} was measured with {', '.join(of)} alone, not with {', '.join(steps)}")
-        last = of[steps[-1]]
-        rows.append(
-            [
-                name.replace("x", "×"),
-                *(rounded(of[step]["time"]["median"] * 1e6) for step in steps),
-                last["tile"],
-                *(times(last["ratio"][name]["median"]) for name in results.BASELINES),
-            ]
-        )
-    numbers = [step[:2] for step in steps]
-    return ["shape", *(f"{number}, µs" for number in numbers), f"tile of {numbers[-1]}", *results.BASELINES], rows
+    for shape, group in results.grouped(context.results, OPTIONS["shape"]).items():
+        found = {step: next(iter(tiles.values())) for step, tiles in first_tiles(group).items()}
+        if list(found) != steps:
+            raise BadTable(f"{context.file}: {shape} was measured with {', '.join(found)}, not with {', '.join(steps)}")
+        latencies = [rounded(each["time"]["median"] * 1e6) if each.get("time") else NOTHING for each in found.values()]
+        last = found[steps[-1]]
+        ratios = [times(ladder.of_baseline(last, name)) for name in results.BASELINES]
+        rows.append([shape.replace("x", "×"), *latencies, last["tile"], *ratios])
+    return ["shape", *(f"{step[:2]}, µs" for step in steps), f"tile of {steps[-1][:2]}", *results.BASELINES], rows
 
 
 def tuning_table(context):
