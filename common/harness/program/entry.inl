@@ -46,6 +46,7 @@ std::string tile_name() {
     if constexpr (requires { Tile::kNumStages; }) text += " s" + std::to_string(Tile::kNumStages);
     if constexpr (requires { Tile::kGroupM; }) text += " g" + std::to_string(Tile::kGroupM);
     if constexpr (requires { Tile::kPingPong; }) text += Tile::kPingPong ? " ping-pong" : " cooperative";
+    if constexpr (requires { Tile::kSplitK; }) text += " split " + std::to_string(Tile::kSplitK);
     return text;
   }
 }
@@ -100,6 +101,7 @@ constexpr TileNumbers tile_numbers() {
     n = {Tile::kBlockM,    Tile::kBlockN,  Tile::kBlockK,      Tile::kWarpM,      Tile::kWarpN,
          Tile::kNumStages, Tile::kThreads, Tile::kSharedBytes, Tile::kEveryLayout};
   }
+  if constexpr (requires { Tile::kSplitK; }) n.splits = Tile::kSplitK;
   return n;
 }
 

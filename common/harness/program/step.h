@@ -37,6 +37,7 @@ struct TileNumbers {
   int threads = 0;                            ///< of a block
   std::size_t shared_bytes = 0;               ///< of a block, dynamic
   bool every_layout = true;                   ///< else another tile runs what is not nn
+  int splits = 1;                             ///< blocks that share a tile of C, each with a part of k
 };
 
 /// One tile of a step, for one pair of element types.
