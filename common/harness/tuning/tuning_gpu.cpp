@@ -7,49 +7,14 @@
 #include "common/harness/measure/backend.h"
 #include "common/harness/measure/timing.h"
 #include "common/harness/results/statistics.h"
+#include "common/harness/tuning/limits.h"
 
 namespace harness {
 namespace {
 
-int attribute(cudaDeviceAttr which) {
-  int value = 0, gpu = 0;
-  DEVICE_CHECK(cudaGetDevice(&gpu));
-  DEVICE_CHECK(cudaDeviceGetAttribute(&value, which, gpu));
-  return value;
-}
-
-GpuLimits limits_here(const Machine& machine, double mma_flops) {
-  GpuLimits g;
-  g.name = machine.gpu;
-  g.multiprocessors = machine.multiprocessors;
-  g.threads_per_sm = attribute(cudaDevAttrMaxThreadsPerMultiProcessor);
-  g.blocks_per_sm = attribute(cudaDevAttrMaxBlocksPerMultiprocessor);
-  g.registers_per_sm = attribute(cudaDevAttrMaxRegistersPerMultiprocessor);
-  g.shared_per_sm = static_cast<std::size_t>(attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor));
-  g.shared_per_block = static_cast<std::size_t>(attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin));
-  g.clock_hz = 1e3 * attribute(cudaDevAttrClockRate);
-  g.mma_flops = mma_flops;
-  return g;
-}
-
 void run_once(const Variant& v, const Problem& p) {
   const Epilogue& epilogue = p.spec.epilogue;
   v.run(epilogue, p.A.view(), p.B.view(), p.C.view(), epilogue.bias ? p.bias.view().data : nullptr);
-}
-
-// Of the kernel that the step's launcher takes for these operands.
-KernelResources resources_of(const Variant& v, const Problem& p) {
-  struct DryRun {
-    DryRun() { device::dry_run() = true; }
-    ~DryRun() { device::dry_run() = false; }
-  };
-  {
-    const DryRun only_ask;
-    run_once(v, p);
-  }
-  cudaFuncAttributes attributes{};
-  DEVICE_CHECK(cudaFuncGetAttributes(&attributes, device::last_launch().kernel));
-  return {attributes.numRegs, attributes.localSizeBytes};
 }
 
 std::vector<double> seconds_of(const std::vector<const Variant*>& variants, const Problem& p) {
@@ -75,8 +40,9 @@ Tuning tune_here(const std::vector<const Variant*>& variants, const Spec& spec, 
   key.spec = spec;
   key.gpu = machine.gpu, key.multiprocessors = machine.multiprocessors, key.driver = machine.driver.value_or("unknown");
   Tuner tuner;
-  tuner.gpu = limits_here(machine, ceilings.peak(spec.in));
-  tuner.resources = [&](const Variant& v) { return resources_of(v, problem()); };
+  tuner.gpu = limits_here();
+  tuner.gpu.mma_flops = ceilings.peak(spec.in);  // measured
+  tuner.resources = [&](const Variant& v) { return resources_of([&] { run_once(v, problem()); }); };
   tuner.verify = [&](const Variant& v) {
     Problem& p = problem();
     p.C.poison();

@@ -14,6 +14,7 @@
 #include <set>
 
 #ifdef COURSE_ON_INTERPRETER
+#include "common/harness/tuning/limits.h"
 #include "common/interpreter/count/gpus.h"
 #endif
 
