@@ -54,6 +54,17 @@ inline cudaStream_t& stream() {
   return current;
 }
 
+/// While it lives, launches of this thread go to another stream.
+class StreamScope {
+ public:
+  explicit StreamScope(cudaStream_t other) : before_(std::exchange(stream(), other)) {}
+  ~StreamScope() { stream() = before_; }
+  StreamScope(const StreamScope&) = delete;
+
+ private:
+  cudaStream_t before_;
+};
+
 /// How a kernel was started.
 struct LaunchConfiguration {
   const void* kernel = nullptr;
@@ -151,6 +162,13 @@ void copy_from_symbol(T& value, const T& symbol) {
 }
 
 #else  // ---------------------------------------------------------------------------------------------- the interpreter
+
+/// A launch is over when it returns, whatever the stream.
+class StreamScope {
+ public:
+  explicit StreamScope(cudaStream_t) {}
+  StreamScope(const StreamScope&) = delete;
+};
 
 template <class T = unsigned char>
 T* dynamic_smem() {

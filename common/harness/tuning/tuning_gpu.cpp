@@ -5,9 +5,7 @@
 
 #include "common/device/device.cuh"
 #include "common/harness/measure/backend.h"
-#include "common/harness/measure/timing.h"
-#include "common/harness/results/statistics.h"
-#include "common/harness/tuning/limits.h"
+#include "common/harness/tuning/here.h"
 
 namespace harness {
 namespace {
@@ -17,12 +15,10 @@ void run_once(const Variant& v, const Problem& p) {
   v.run(epilogue, p.A.view(), p.B.view(), p.C.view(), epilogue.bias ? p.bias.view().data : nullptr);
 }
 
-std::vector<double> seconds_of(const std::vector<const Variant*>& variants, const Problem& p) {
-  std::vector<Contestant> contestants;
-  for (const Variant* v : variants) contestants.push_back({[v, &p](int) { run_once(*v, p); }});
-  TimingPlan plan;
-  plan.min_rounds = 7, plan.max_rounds = 51, plan.seconds = 0.05 * static_cast<double>(variants.size());
-  return comparable(time_in_rounds(contestants, plan).seconds);
+std::vector<double> time_variants(const std::vector<const Variant*>& variants, const Problem& p) {
+  std::vector<std::function<void()>> launchers;
+  for (const Variant* v : variants) launchers.push_back([v, &p] { run_once(*v, p); });
+  return seconds_of(launchers);
 }
 
 void show_progress(std::size_t done, std::size_t all) {
@@ -50,7 +46,7 @@ Tuning tune_here(const std::vector<const Variant*>& variants, const Spec& spec, 
     device::synchronize();
     return p.verify(sums_of(v, spec));
   };
-  tuner.time = [&](const std::vector<const Variant*>& group) { return seconds_of(group, problem()); };
+  tuner.time = [&](const std::vector<const Variant*>& group) { return time_variants(group, problem()); };
   if (isatty(STDERR_FILENO)) tuner.progress = show_progress;
   return tune(variants, key, tuner, cache);
 }

@@ -1,6 +1,6 @@
 // Tuning without a GPU: the limits and the model of the GPU that is modelled; nothing is timed.
 #include "common/harness/measure/backend.h"
-#include "common/harness/tuning/limits.h"
+#include "common/harness/tuning/here.h"
 
 namespace harness {
 

@@ -14,7 +14,7 @@
 #include <set>
 
 #ifdef COURSE_ON_INTERPRETER
-#include "common/harness/tuning/limits.h"
+#include "common/harness/tuning/here.h"
 #include "common/interpreter/count/gpus.h"
 #endif
 

@@ -1,8 +1,9 @@
 /// @file
-/// What the GPU at hand can run, and what the compiler made of a kernel: what the model (tuning_model.h) asks for.
+/// The GPU at hand: what it can run, what the compiler made of a kernel for it, and how long launches take on it.
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "common/harness/tuning/tuning_model.h"
 
@@ -24,6 +25,8 @@ GpuLimits limits_of(const interpreter::Gpu& gpu);
 #else
 /// Of the kernel that `launcher`, a call of a step's launcher, would start: it is called, but nothing is started.
 KernelResources resources_of(const std::function<void()>& launcher);
+/// Seconds of one launch of each, all timed in the same rounds as timing.h says, in a twentieth of a second each.
+std::vector<double> seconds_of(const std::vector<std::function<void()>>& launchers);
 #endif
 
 }  // namespace harness

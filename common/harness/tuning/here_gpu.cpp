@@ -1,6 +1,8 @@
-// The limits of the current device, as CUDA's runtime knows them.
+// The current device, as CUDA's runtime knows it, and the times of the harness.
 #include "common/device/device.cuh"
-#include "common/harness/tuning/limits.h"
+#include "common/harness/measure/timing.h"
+#include "common/harness/results/statistics.h"
+#include "common/harness/tuning/here.h"
 
 namespace harness {
 namespace {
@@ -47,6 +49,14 @@ KernelResources resources_of(const std::function<void()>& launcher) {
   cudaFuncAttributes attributes{};
   DEVICE_CHECK(cudaFuncGetAttributes(&attributes, device::last_launch().kernel));
   return {attributes.numRegs, attributes.localSizeBytes};
+}
+
+std::vector<double> seconds_of(const std::vector<std::function<void()>>& launchers) {
+  std::vector<Contestant> contestants;
+  for (const std::function<void()>& launcher : launchers) contestants.push_back({[&launcher](int) { launcher(); }});
+  TimingPlan plan;
+  plan.min_rounds = 7, plan.max_rounds = 51, plan.seconds = 0.05 * static_cast<double>(launchers.size());
+  return comparable(time_in_rounds(contestants, plan).seconds);
 }
 
 }  // namespace harness

@@ -1,5 +1,5 @@
 // The limits of the GPU that is modelled.
-#include "common/harness/tuning/limits.h"
+#include "common/harness/tuning/here.h"
 #include "common/interpreter/count/gpus.h"
 #include "common/interpreter/interpreter.h"
 
