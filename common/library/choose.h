@@ -30,6 +30,11 @@ struct Task {
   }
 };
 
+/// Of a call whose C has rows or columns: the transposed product where the elements of a column of C are closer to each other.
+Task task_of(const Call& call);
+/// What the times of a task are kept under, for the current device.
+harness::TuningKey tuning_key(const Task& task);
+
 /// A kernel, and how it was found: see Choice.
 struct Chosen {
   const Kernel* kernel;

@@ -42,13 +42,6 @@ Operands operands_of(const AnyMatrix& A, const AnyMatrix& B) {
   return device::has_tensor_map(a) && device::has_tensor_map(b_transposed) ? Operands::kBoxes : Operands::kChunks;
 }
 
-Task task_of(const Call& call) {
-  const AnyMatrix &A = call.A, &B = call.B;
-  const auto by_columns = [](const AnyMatrix& m) { return m.row_stride == 1 && m.col_stride != 1; };
-  return {{call.C.rows, call.C.cols, A.cols, call.in, call.out, by_columns(A), by_columns(B)},
-          bytes(call.in) == 2 ? operands_of<__half>(A, B) : operands_of<float>(A, B)};
-}
-
 // ------------------------------------------------------------------------------------------------------- where it is asked for
 struct Gpu {
   harness::GpuLimits limits;
@@ -73,11 +66,11 @@ Gpu gpu_here() {
   return {harness::limits_here(), "CUDA " + std::to_string(driver)};
 }
 
-harness::TuningKey tuning_key(const Task& task, const Gpu& gpu) {
+// ------------------------------------------------------------------------------------------------------------ what was chosen
+harness::TuningKey key_of(const Task& task, const Gpu& gpu) {
   return {"course_gemm", COURSE_KERNEL_VERSION, task.spec, gpu.limits.name, gpu.limits.multiprocessors, gpu.driver};
 }
 
-// ------------------------------------------------------------------------------------------------------------ what was chosen
 // Choices are remembered by GPU and task. Readers do not wait for each other.
 class Table {
  public:
@@ -89,7 +82,7 @@ class Table {
     }
     const Gpu gpu = this->gpu(key.first);
     harness::TuningCache cache(harness::TuningCache::default_folder());
-    const Chosen chosen = choose(kernels(), task, gpu.limits, cache.find(tuning_key(task, gpu)));
+    const Chosen chosen = choose(kernels(), task, gpu.limits, cache.find(key_of(task, gpu)));
     const std::unique_lock writing(mutex_);
     if (chosen_.size() >= kMost) chosen_.clear();
     return chosen_.emplace(key, chosen).first->second;  // if two threads came at once, both get the first one's
@@ -124,7 +117,10 @@ Table& table() {
   return the_table;
 }
 
-void launch(const Kernel& kernel, const Call& call) { kernel.run(call.A, call.B, call.C, call.slope); }
+void launch(const Kernel& kernel, const Call& call) {
+  const Call by_rows = by_rows_of_c(call);
+  kernel.run(by_rows.A, by_rows.B, by_rows.C, by_rows.slope);
+}
 
 // ------------------------------------------------------------------------------------------------------------------- tuning
 #ifndef COURSE_ON_INTERPRETER
@@ -152,7 +148,7 @@ void time_candidates(const Call& call, const Task& task, const Gpu& gpu) {
     return harness::seconds_of(launchers);
   };
   harness::TuningCache cache(harness::TuningCache::default_folder());
-  const harness::Tuning tuning = harness::tune(variants, tuning_key(task, gpu), tuner, cache);
+  const harness::Tuning tuning = harness::tune(variants, key_of(task, gpu), tuner, cache);
   std::map<std::string, harness::TuningEntry> known;  // also where no folder could keep it
   for (const harness::Candidate& c : tuning.candidates)
     if (c.seconds > 0) known[c.variant->tile] = {c.seconds, ""};
@@ -178,36 +174,44 @@ bool check(const Call& call) {
 
 }  // namespace
 
+Task task_of(const Call& call) {
+  const Call by_rows = by_rows_of_c(call);
+  const AnyMatrix &A = by_rows.A, &B = by_rows.B;
+  const auto by_columns = [](const AnyMatrix& m) { return m.row_stride == 1 && m.col_stride != 1; };
+  return {{by_rows.C.rows, by_rows.C.cols, A.cols, call.in, call.out, by_columns(A), by_columns(B)},
+          bytes(call.in) == 2 ? operands_of<__half>(A, B) : operands_of<float>(A, B)};
+}
+
+harness::TuningKey tuning_key(const Task& task) { return key_of(task, table().gpu(number_of_gpu())); }
+
 void run(const Call& call, cudaStream_t stream) {
   if (!check(call)) return;
   with_errors([&] {
-    const Call by_rows = by_rows_of_c(call);
-    const Chosen chosen = table().find(task_of(by_rows));
+    const Chosen chosen = table().find(task_of(call));
     const device::StreamScope on_stream(stream);
-    launch(*chosen.kernel, by_rows);
+    launch(*chosen.kernel, call);
   });
 }
 
 Choice choice(const Call& call) {
   if (!check(call)) return {};
-  return with_errors([&] { return to_choice(table().find(task_of(by_rows_of_c(call)))); });
+  return with_errors([&] { return to_choice(table().find(task_of(call))); });
 }
 
 Choice tune(const Call& call, cudaStream_t stream) {
   if (!check(call)) return {};
   return with_errors([&] {
-    const Call by_rows = by_rows_of_c(call);
-    const Task task = task_of(by_rows);
+    const Task task = task_of(call);
 #ifndef COURSE_ON_INTERPRETER
     refuse_captured(stream);
     if (!table().find(task).is_fallback) {
       DEVICE_CHECK(cudaStreamSynchronize(stream));  // whoever writes A and B is done
-      time_candidates(by_rows, task, table().gpu(number_of_gpu()));
+      time_candidates(call, task, table().gpu(number_of_gpu()));
     }
 #endif
     const Chosen chosen = table().find(task);
     const device::StreamScope on_stream(stream);
-    launch(*chosen.kernel, by_rows);  // where all times were known, nothing has run yet
+    launch(*chosen.kernel, call);  // where all times were known, nothing has run yet
     return to_choice(chosen);
   });
 }

@@ -4,8 +4,8 @@
 ///     gemm::run(A, B, C);                              // C = A · B
 ///     gemm::run(A, B, C, gemm::LeakyRelu{}, stream);   // C = leaky_relu(A · B), on a stream
 ///
-/// The contract is that of a step, common/gemm/gemm.h. Any number of threads may call these functions at the same time. Link with the
-/// CMake target course_gemm; docs/library.md has examples, also for PyTorch.
+/// The contract is that of a step, common/gemm/gemm.h. Any number of threads may call these functions at the same time. Link with
+/// the CMake target course_gemm; docs/library.md has examples, also for PyTorch.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -90,9 +90,9 @@ Choice choice(const Matrix<A>& a, const Matrix<B>& b, const Matrix<C>& c, const 
   return library::choice(library::call(a, b, c, epilogue));
 }
 
-/// Times the tiles that could be best for a shape, on these matrices, and keeps the times on disk, where step 06 keeps its own: from
-/// now on run() takes the fastest, in this process and in later ones. Waits for `stream`, then takes about a second; C holds the
-/// result. On the interpreter there is nothing to time with, so the model's choice stays.
+/// Times the tiles that could be best for a shape, on these matrices, and keeps the times on disk, where step 06 keeps its own:
+/// from now on run() takes the fastest, in this process and in later ones. Waits for `stream`, then takes about a second; C holds
+/// the result. On the interpreter there is nothing to time with, so the model's choice stays.
 /// @throws as run(); Error while `stream` is being captured
 template <class A, class B, class C, class Epilogue = Identity>
 Choice tune(const Matrix<A>& a, const Matrix<B>& b, const Matrix<C>& c, const Epilogue& epilogue = {},

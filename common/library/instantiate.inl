@@ -1,8 +1,8 @@
-// A step's kernels for the library. Included once, after the step's gemm.cuh, by a generated file that names the step.
+// A step's kernels for the library. Included once, after the step's gemm.cuh, by a generated file that names the step and an epilogue,
+// LeakyRelu.
 #include <sstream>
 #include <type_traits>
 
-#include "common/gemm/activation.h"
 #include "common/harness/program/tile.h"
 #include "common/library/kernels.h"
 
@@ -12,7 +12,7 @@ namespace {
 template <class Tile, class In, class Out>
 void run(const harness::AnyMatrix& A, const harness::AnyMatrix& B, const harness::AnyMatrix& C, float slope) {
   this_step_namespace::gemm<Tile>(harness::typed<const In>(A), harness::typed<const In>(B), harness::typed<Out>(C),
-                                  LeakyRelu{slope});
+                                  this_step_namespace::LibraryEpilogue{{slope}});
 }
 
 template <class Tile, class In, class Out>

@@ -21,8 +21,8 @@ struct Kernel {
   harness::Step step;        ///< its name and what it needs of a GPU; no variants
   harness::Variant variant;  ///< the tile, by the name of step and tile; no functions
   Operands operands;
-  /// Calls the step's launcher, with gemm::LeakyRelu of that slope. A slope of 1 is no activation at all, for any sum: so the library
-  /// has half as many kernels.
+  /// Calls the step's launcher, with gemm::LeakyRelu of that slope. A slope of 1 is no activation at all, for any sum: so the
+  /// library has half as many kernels.
   void (*run)(const harness::AnyMatrix& A, const harness::AnyMatrix& B, const harness::AnyMatrix& C, float slope);
 };
 
