@@ -164,6 +164,7 @@ void copy_from_symbol(T& value, const T& symbol) {
 #else  // ---------------------------------------------------------------------------------------------- the interpreter
 
 /// A launch is over when it returns, whatever the stream.
+inline cudaStream_t stream() { return nullptr; }
 class StreamScope {
  public:
   explicit StreamScope(cudaStream_t) {}
