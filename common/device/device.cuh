@@ -57,6 +57,7 @@ inline cudaStream_t& stream() {
 /// While it lives, launches of this thread go to another stream.
 class StreamScope {
  public:
+  /// @param other null is the default stream
   explicit StreamScope(cudaStream_t other) : before_(std::exchange(stream(), other)) {}
   ~StreamScope() { stream() = before_; }
   StreamScope(const StreamScope&) = delete;

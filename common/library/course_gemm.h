@@ -42,19 +42,24 @@ struct Call {
   float slope;  ///< of LeakyRelu; 1 changes nothing
 };
 
-/// The functions below of the same names.
+/// gemm::run() below.
 void run(const Call& call, cudaStream_t stream);
+/// gemm::choice() below.
 Choice choice(const Call& call);
+/// gemm::tune() below.
 Choice tune(const Call& call, cudaStream_t stream);
 
+/// `m` without its type.
 template <class T>
 harness::AnyMatrix any(const Matrix<T>& m) {
   return {const_cast<std::remove_const_t<T>*>(m.data), m.rows, m.cols, m.row_stride, m.col_stride};
 }
 
+/// Whether there are kernels for matrices of T.
 template <class T>
 constexpr bool kIsElement = std::is_same_v<T, float> || std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>;
 
+/// The call without its types, if there are kernels for them.
 template <class A, class B, class C, class Epilogue>
 Call call(const Matrix<A>& a, const Matrix<B>& b, const Matrix<C>& c, const Epilogue& epilogue) {
   using In = std::remove_const_t<A>;
