@@ -10,6 +10,7 @@ Build the library first, where nvcc is: tools/course build gpu course_gemm. It i
 where COURSE_GEMM_LIBRARY says. docs/library.md has more.
 """
 
+import contextlib
 import ctypes
 import functools
 import os
@@ -75,19 +76,24 @@ def choice(a, b, out=None, out_dtype=None):
     """What matmul() would launch: "10_wgmma 128x256x64 s4 g8, by model 215.3 us"."""
     out = _checked(a, b, out, out_dtype)
     text = ctypes.create_string_buffer(256)
-    with torch.cuda.device(a.device):
+    with _on_device(a):
         _raise_for(library().course_gemm_choice(*_matrices(a, b, out), TYPES[a.dtype], TYPES[out.dtype], text, len(text)))
     return text.value.decode()
 
 
 def _call(function, a, b, out, out_dtype, slope):
     result = _checked(a, b, out, out_dtype)
-    with torch.cuda.device(a.device):
+    with _on_device(a):
         stream = torch.cuda.current_stream().cuda_stream
         _raise_for(function(*_matrices(a, b, result), TYPES[a.dtype], TYPES[result.dtype], slope, stream))
     if out is not None:
         torch.autograd.graph.increment_version(out)  # PyTorch has not seen that it changed
     return result
+
+
+def _on_device(tensor):
+    """The library works on the current device; to make one current takes microseconds, even if it is already."""
+    return contextlib.nullcontext() if tensor.get_device() == torch.cuda.current_device() else torch.cuda.device(tensor.device)
 
 
 def _checked(a, b, out, out_dtype):

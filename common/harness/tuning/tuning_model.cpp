@@ -23,7 +23,7 @@ constexpr double kHeadroom = 1.25;
 constexpr double kL2Latency = 800, kPrologueAndEpilogue = 2500;
 // The same of a block with wgmma; its wait for each tile along k; and how much of shared memory's traffic takes time of its own.
 // Fitted to the times of 10's tiles on an H200 (docs/results/h200/wgmma-f16.json).
-constexpr double kWgmmaPrologueAndEpilogue = 6400, kWgmmaWait = 490, kWgmmaShared = 0.8;
+constexpr double kWgmmaPrologueAndEpilogue = 4800, kWgmmaWait = 490, kWgmmaShared = 0.8;
 // Multiply-adds read floats from shared memory, and lanes of a warp share a quarter of them.
 constexpr double kFmaSharedBytes = 4 * 0.75;
 
