@@ -7,6 +7,7 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -93,7 +94,7 @@ void launch_clusters(void (*kernel)(Parameters...), dim3 grid, dim3 block, dim3 
                      Arguments&&... arguments) {
   last_launch() = {reinterpret_cast<const void*>(kernel), grid, block, shared_bytes, cluster};
   if (dry_run()) return;
-  if (shared_bytes > 48 * 1024)  // more must be asked for
+  if (shared_bytes > 0)  // more than 48 KB must be asked for, and the kernel's static arrays count
     DEVICE_CHECK(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
                                       static_cast<int>(shared_bytes)));
   cudaLaunchConfig_t config{};
@@ -104,6 +105,15 @@ void launch_clusters(void (*kernel)(Parameters...), dim3 grid, dim3 block, dim3 
   config.attrs = &attribute, config.numAttrs = cluster.x * cluster.y * cluster.z == 1 ? 0 : 1;
   DEVICE_CHECK(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(std::forward<Arguments>(arguments))...));
 }
+
+namespace detail {
+inline unsigned count_multiprocessors() {
+  int device = 0, count = 0;
+  DEVICE_CHECK(cudaGetDevice(&device));
+  DEVICE_CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
+  return static_cast<unsigned>(count);
+}
+}  // namespace detail
 
 /// Waits for all launches. @throws Error for what went wrong in them.
 inline void synchronize() { DEVICE_CHECK(cudaDeviceSynchronize()); }
@@ -148,7 +158,7 @@ inline void copy_in(void* to, const void* from, std::size_t bytes) {
 inline void copy_out(void* to, const void* from, std::size_t bytes) {
   DEVICE_CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost));
 }
-inline void fill(void* to, int byte, std::size_t bytes) { DEVICE_CHECK(cudaMemset(to, byte, bytes)); }
+inline void fill(void* to, int byte, std::size_t bytes) { DEVICE_CHECK(cudaMemsetAsync(to, byte, bytes, stream())); }
 }  // namespace detail
 
 /// Host data into a `__constant__` or `__device__` variable.
@@ -197,7 +207,8 @@ inline void synchronize() {}
 
 namespace detail {
 using interpreter::allocate, interpreter::copy_in, interpreter::copy_out, interpreter::fill, interpreter::release;
-}
+using interpreter::count_multiprocessors;
+}  // namespace detail
 
 template <class T>
 void copy_to_symbol(T& symbol, const T& value) {
@@ -209,6 +220,14 @@ void copy_from_symbol(T& value, const T& symbol) {
 }
 
 #endif
+
+/// For tests, whose problems are small: multiprocessors() says no more than this.
+inline unsigned& most_multiprocessors() {
+  static unsigned most = ~0u;
+  return most;
+}
+/// Streaming multiprocessors (SMs) of the GPU: as many blocks, each of which needs an SM for itself, run at the same time.
+inline unsigned multiprocessors() { return std::min(detail::count_multiprocessors(), most_multiprocessors()); }
 
 /// launch_clusters() without clusters.
 template <class... Parameters, class... Arguments>
@@ -253,7 +272,7 @@ class Buffer {
     download(host.data(), size_);
     return host;
   }
-  /// Sets every byte, as memset does.
+  /// Sets every byte, as memset does, in the order of the launches.
   void fill(int byte) {
     if (size_) detail::fill(data_, byte, size_ * sizeof(T));
   }

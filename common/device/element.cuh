@@ -29,4 +29,10 @@ __device__ __forceinline__ __nv_bfloat16 from_float<__nv_bfloat16>(float x) {
   return __float2bfloat16_rn(x);
 }
 
+/// Two neighbours, stored together.
+template <class T>
+struct alignas(2 * sizeof(T)) Pair {
+  T x, y;
+};
+
 }  // namespace device

@@ -14,6 +14,28 @@ __device__ __forceinline__ uint32_t shared_address(const void* p) { return stati
 }  // namespace detail
 #endif
 
+/// @name Which lane (PTX ISA, "elect.sync"; compute capability 9.0)
+/// @{
+
+/// True for one lane of the warp, which PTX does not name; always the same one. All lanes execute it together. Who asks this way
+/// tells nvcc that one lane goes on: an instruction for one thread then needs no loop over lanes.
+__device__ __forceinline__ bool elect_sync() {
+#ifdef __CUDACC__
+  uint32_t elected;
+  asm volatile(
+      "{\n"
+      ".reg .pred elected;\n"
+      "elect.sync _|elected, 0xffffffff;\n"
+      "selp.u32 %0, 1, 0, elected;\n"
+      "}"
+      : "=r"(elected));
+  return elected;
+#else
+  return interpreter::elect_sync();
+#endif
+}
+/// @}
+
 /// @name Copies from global to shared memory in the background (PTX ISA, "cp.async"; compute capability 8.0)
 /// The copy may happen any time until the group it belongs to has been waited for; then the thread that issued it sees the data,
 /// and the others after a barrier. @param source_bytes how many bytes are read; the rest is filled with zeros. With 0 nothing is

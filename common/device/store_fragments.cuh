@@ -4,16 +4,25 @@
 
 #include "common/device/chunk_access.cuh"
 #include "common/device/element.cuh"
+#include "common/gemm/activation.h"
 #include "common/gemm/matrix.h"
 
 namespace device {
 
-namespace detail {
-template <class T>
-struct alignas(2 * sizeof(T)) Pair {
-  T x, y;
-};
-}  // namespace detail
+/// Applies the epilogue to a lane's sums, as mma_m16n8k16() and wgmma_m64k16() leave them: of every eight columns two neighbours,
+/// in two rows. The epilogue is asked once for each column, for there may be a bias (lesson 07). @param col of C, the first one's
+template <int kSums, class Epilogue>
+__device__ __forceinline__ void apply_epilogue(float (&d)[kSums], const Epilogue& epilogue, std::int64_t col) {
+#pragma unroll
+  for (int i = 0; i < kSums; i += 4) {
+#pragma unroll
+    for (int x = 0; x < 2; ++x) {
+      const auto activation = gemm::in_column(epilogue, col + 2 * i + threadIdx.x % 4 * 2 + x);
+      d[i + x] = activation(d[i + x]);
+      d[i + x + 2] = activation(d[i + x + 2]);
+    }
+  }
+}
 
 /// Elements of shared memory that store_fragments() needs for each warp.
 template <int kCols>
@@ -36,7 +45,7 @@ __device__ __forceinline__ void store_fragments(const float (&d)[kCols8][4], Out
   for (int j = 0; j < kCols8; ++j)
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      *reinterpret_cast<detail::Pair<Out>*>(shared + (lane / 4 + 8 * half) * kPitch + 8 * j + lane % 4 * 2) = {
+      *reinterpret_cast<Pair<Out>*>(shared + (lane / 4 + 8 * half) * kPitch + 8 * j + lane % 4 * 2) = {
           from_float<Out>(epilogue(d[j][2 * half])), from_float<Out>(epilogue(d[j][2 * half + 1]))};
   __syncwarp();  // the rows are complete before other lanes read them
 
@@ -57,6 +66,15 @@ __device__ __forceinline__ void store_fragments(const float (&d)[kCols8][4], Out
       store_chunk(to, C.col_stride, cols, false, *reinterpret_cast<const uint4*>(from + r * kPitch));
   }
   __syncwarp();  // everybody has read the rows before they are overwritten
+}
+
+/// The same for a warp's sums of wgmma_m64k16(), kCols columns at a time. @param shared kStoreFragmentsElements<kCols>
+template <int kCols, int kSums, class Out, class Epilogue>
+__device__ __forceinline__ void store_fragments(const float (&d)[kSums], Out* shared, const gemm::Matrix<Out>& C, std::int64_t row,
+                                                std::int64_t col, bool chunks, const Epilogue& epilogue) {
+#pragma unroll
+  for (int i = 0; i < kSums; i += kCols / 2)
+    store_fragments(reinterpret_cast<const float(&)[kCols / 8][4]>(d[i]), shared, C, row, col + 2 * i, chunks, epilogue);
 }
 
 /// The same for kRows16 x 16 rows, one 16 after the other.

@@ -32,4 +32,23 @@ TensorLayout tensor_layout(const gemm::Matrix<const T>& g, Contiguous contiguous
   return layout;
 }
 
+/// Whether the copy engine can store C in boxes. It writes whole chunks, so rows end with one.
+template <class T>
+bool has_store_map(const gemm::Matrix<T>& C) {
+  return has_tensor_map(gemm::Matrix<const T>{C.data, C.rows, C.cols, C.row_stride, C.col_stride}) && C.col_stride == 1 &&
+         C.cols % kChunk<T> == 0;
+}
+/// The map of C's boxes of `rows` rows, swizzled. @param row_bytes of a row of a box, 64 or 128  @throws Error unless
+/// has_store_map(C)
+template <class T>
+TensorMap store_map(const gemm::Matrix<T>& C, unsigned rows, unsigned row_bytes) {
+  TensorLayout layout{};
+  layout.data = C.data;
+  layout.rows = static_cast<std::uint64_t>(C.rows), layout.columns = static_cast<std::uint64_t>(C.cols);
+  layout.row_stride = static_cast<std::uint64_t>(C.row_stride);
+  layout.box_rows = rows, layout.box_columns = row_bytes / sizeof(T);
+  layout.swizzle = static_cast<Swizzle>(row_bytes);
+  return make_tensor_map<T>(layout);
+}
+
 }  // namespace device

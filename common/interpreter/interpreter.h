@@ -43,6 +43,9 @@ struct Options {
 /// The options of the next launch.
 Options& options();
 
+/// Streaming multiprocessors (SMs) of the GPU that the options name. @throws std::invalid_argument if it names none
+unsigned count_multiprocessors();
+
 /// What went wrong.
 enum class Check {
   kLaunch,         ///< a launch that CUDA would refuse

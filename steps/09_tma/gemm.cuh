@@ -127,7 +127,7 @@ __global__ __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm) void gemm_kerne
     }
   };
   constexpr int kAhead = Tile::kNumStages - 1;  // tiles on their way while one is multiplied
-  if (threadIdx.x == 0) {
+  if (warp == 0 && device::elect_sync()) {      // nvcc knows that this is one lane, unlike threadIdx.x == 0: no loop over lanes
     for (int i = 0; i < kAhead && i < tiles_k; ++i) {
       copy(i);
     }
@@ -135,19 +135,18 @@ __global__ __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm) void gemm_kerne
   device::mbarrier_wait_parity(&full[0], 0);
   load(rAB[0], 0, 0);
   for (int tile_k = 0; tile_k < tiles_k; ++tile_k) {
-    const RingPlace<Tile::kNumStages> place(tile_k), next(tile_k + 1);
+    const RingPlace<Tile::kNumStages> place(tile_k), next(min(tile_k + 1, tiles_k - 1));
 #pragma unroll
     for (int slice = 0; slice + 1 < kSlices; ++slice) {
       load(rAB[(slice + 1) % 2], place.stage, slice + 1);
       multiply(rAB[slice % 2]);
-      if (slice == 0 && threadIdx.x == 0 && tile_k + kAhead < tiles_k) copy(tile_k + kAhead);
+      if (slice == 0 && tile_k + kAhead < tiles_k && warp == 0 && device::elect_sync()) copy(tile_k + kAhead);
     }
     __syncwarp();  // all lanes have read this stage
     if (threadIdx.x % 32 == 0) device::mbarrier_arrive(&empty[place.stage]);
-    if (tile_k + 1 < tiles_k) {
-      device::mbarrier_wait_parity(&full[next.stage], next.phase);
-      load(rAB[0], next.stage, 0);
-    }
+    // After the last tile, fragments are loaded once more, from the same stage and for nothing: a branch would cost more.
+    device::mbarrier_wait_parity(&full[next.stage], next.phase);
+    load(rAB[0], next.stage, 0);
     multiply(rAB[1]);  // the last slice
   }
   __syncthreads();  // everybody has read the last stage before the epilogue overwrites it

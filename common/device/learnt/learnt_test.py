@@ -25,7 +25,7 @@ def declarations(text):
         if not lines and (not line or line.startswith("using ")):
             continue
         lines.append(line)
-        if re.match(r"\};?$|constexpr .*;$", line):  # the end of a function, or of a struct; a constant
+        if re.match(r"\};?$|constexpr .*;( *///<.*)?$", line):  # the end of a function, or of a struct; a constant
             found.append("\n".join(lines))
             lines = []
     return found + (["\n".join(lines)] if lines else [])
@@ -77,11 +77,14 @@ class Learnt(unittest.TestCase):
             {
                 "fragment_load.cuh": ["FragmentLoad"],
                 "panels.cuh": ["kPanel", "panel_map", "copy_panels", "RingPlace"],
+                "registers.cuh": ["Registers"],
                 "ring.cuh": ["Ring"],
+                "store_panels.cuh": ["kStoreRow", "store_panels"],
                 "swizzle.cuh": ["swizzled"],
                 "tile.cuh": ["Tile"],
                 "tile_copy.cuh": ["copy_whole_tile", "copy_tile"],
                 "tile_order.cuh": ["TileIndex", "TileOrder"],
+                "wgmma_slice.cuh": ["kWarpgroup", "kWgmmaK", "slice_descriptor"],
             },
         )
 

@@ -28,6 +28,7 @@ std::string tile_name() {
     if constexpr (requires { Tile::kWarpM; }) text += " warp " + name(Tile::kWarpM, Tile::kWarpN);
     if constexpr (requires { Tile::kNumStages; }) text += " s" + std::to_string(Tile::kNumStages);
     if constexpr (requires { Tile::kGroupM; }) text += " g" + std::to_string(Tile::kGroupM);
+    if constexpr (requires { Tile::kPingPong; }) text += Tile::kPingPong ? " ping-pong" : " cooperative";
     return text;
   }
 }

@@ -1,4 +1,5 @@
-// ldmatrix and mma: instructions that the 32 lanes of a warp execute together (PTX ISA, "ldmatrix", "mma.sync").
+// ldmatrix, mma and elect.sync: instructions that the 32 lanes of a warp execute together (PTX ISA, "ldmatrix", "mma.sync",
+// "elect.sync").
 #include "common/interpreter/instructions/tensor.h"
 
 #include <cstring>
@@ -55,6 +56,9 @@ void multiply(void* const* lanes, unsigned) {
   }
 }
 
+// It orders nothing: the lanes only meet.
+void elect(void* const*, unsigned) {}
+
 }  // namespace
 
 void ldmatrix(std::uint32_t* r, const void* row, int count, bool transposed) {
@@ -81,6 +85,12 @@ void mma_m16n8k16(float* d, const std::uint32_t* a, const std::uint32_t* b, bool
   if (in.fiber.lane == 0 && in.block.work().options().count && !in.block.worlds.in_other()) in.block.counters.count_mma(pc);
   Multiplication argument{d, a, b};
   in.block.meetings.instruction_of_warp(in.fiber, "mma", &argument, is_half ? multiply<true> : multiply<false>, pc);
+}
+
+bool elect_sync() {
+  const Entered in(Worlds::kBoth);
+  in.block.meetings.instruction_of_warp(in.fiber, "elect.sync", nullptr, elect, to_pc(__builtin_return_address(0)));
+  return in.fiber.lane == 0;
 }
 
 }  // namespace interpreter

@@ -1,5 +1,5 @@
 /// @file
-/// ldmatrix and mma, for common/device/ptx.cuh. Not inline, so that the return address names the place in the kernel.
+/// ldmatrix, mma and elect.sync, for common/device/ptx.cuh. Not inline, so that the return address names the place in the kernel.
 #pragma once
 
 #include <cstdint>
@@ -10,5 +10,7 @@ namespace interpreter {
 void ldmatrix(std::uint32_t* r, const void* row, int count, bool transposed);
 /// @param is_half a and b hold __half, else __nv_bfloat16
 void mma_m16n8k16(float* d, const std::uint32_t* a, const std::uint32_t* b, bool is_half);
+/// @return whether the lane is the one that goes on
+bool elect_sync();
 
 }  // namespace interpreter

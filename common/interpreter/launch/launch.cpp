@@ -62,6 +62,8 @@ Options& options() {
   return the_options;
 }
 
+unsigned count_multiprocessors() { return static_cast<unsigned>(find_gpu(options().gpu).multiprocessors); }
+
 void run(const Launch& launch) {
   static std::uint64_t launches = 0;
   static std::mutex one_launch_at_a_time;  // as on one CUDA stream

@@ -396,7 +396,14 @@ TEST_CASE("a copy over mbarriers") {
                  [] { return run_ring<kTileOverBarriers>(); });
 }
 TEST_CASE("a store over mbarriers") {
-  must_be_caught(in_ring(Check::kRacecheck, "full", {"full (byte 4 of 32)"}, {"store over barriers"}),
+  must_be_caught({"ring",
+                  Check::kRacecheck,
+                  "full",
+                  {"full (byte 4 of 32)"},
+                  {"store over barriers"},
+                  {},
+                  Check::kSynccheck,  // who waits there next finds them overwritten
+                  {"wait for full"}},
                  [] { return run_ring<kStoreOverBarriers>(); });
 }
 TEST_CASE("test_wait with the other parity") {

@@ -871,6 +871,41 @@ TEST_CASE("ping-pong of two groups by barrier_sync and barrier_arrive") {
   test_sums([](auto& map, auto& out, int tiles) { launch(ping_pong, 1, 192, 0, map, out.data(), tiles); }, 64);
 }
 
+// One thread copies, another one has waited and makes memory of the barriers again: the copies have used them after the last
+// arrival.
+__global__ void another_thread_invalidates(const __grid_constant__ TensorMap map, int* out, int tiles) {
+  constexpr int kStages = 2;
+  alignas(128) __shared__ int tile[kStages][kTile];
+  __shared__ Mbarrier full[kStages], empty[kStages];
+  const int t = threadIdx.x;
+  init_ring(full, empty, kStages, 1, 32);
+  if (t >= 32) {
+    if (t != 32) return;
+    for (int i = 0; i < tiles; ++i) {
+      device::mbarrier_wait_parity(&empty[i % kStages], (i / kStages & 1) ^ 1);
+      device::mbarrier_arrive_expect_tx(&full[i % kStages], kTile * 4);
+      device::cp_async_bulk_tensor_2d(tile[i % kStages], &map, 0, kRows * i, &full[i % kStages]);
+    }
+    return;
+  }
+  int sum = 0;
+  for (int i = 0; i < tiles; ++i) {
+    device::mbarrier_wait_parity(&full[i % kStages], i / kStages & 1);
+    sum += (i + 1) * sum_of_tile(tile[i % kStages], t);
+    device::mbarrier_arrive(&empty[i % kStages]);
+  }
+  out[t] = sum;
+  __syncwarp();
+  if (t < kStages) {
+    device::mbarrier_inval(&full[t]);
+    device::mbarrier_inval(&empty[t]);
+    full[t] = empty[t] = 0;
+  }
+}
+TEST_CASE("who has waited for the last phase makes memory of a barrier again, whoever has copied") {
+  test_sums([](auto& map, auto& out, int tiles) { launch(another_thread_invalidates, 1, 64, 0, map, out.data(), tiles); }, 32);
+}
+
 // A copy over what threads have written before: the fence is theirs, as for reads.
 __global__ void filled_then_copied(const __grid_constant__ TensorMap map, int* out) {
   alignas(128) __shared__ int tile[2][kTile];

@@ -503,6 +503,30 @@ TEST_CASE("mma by half a warp") {
                  [] { return run_product<kMmaByHalfWarp>(); });
 }
 
+// ----------------------------------------------------------------------------------------------------------- elect.sync
+template <bool kLanesMissing>
+__global__ void elected_writes(float* out) {
+  __shared__ float sums[1];
+  if (kLanesMissing && threadIdx.x > 15) return;
+  if (device::elect_sync()) sums[0] = 1;  // <- write
+  out[threadIdx.x] = sums[0];             // <- read
+}
+TEST_CASE("elect.sync by half a warp") {
+  must_be_caught({"elected_writes", Check::kSynccheck, "", {"elect.sync by lanes 0x0000ffff of the warp alone"}, {"write"}, {}},
+                 [] {
+                   Buffer<float> out(32, "out");
+                   launch(elected_writes<true>, 1, 32, 0, out.data());
+                   return false;
+                 });
+}
+TEST_CASE("elect.sync orders nothing: the others read what the elected lane writes") {
+  must_be_caught({"elected_writes", Check::kRacecheck, "sums", {"race"}, {"write", "read"}, {"write", "read"}}, [] {
+    Buffer<float> out(32, "out");
+    launch(elected_writes<false>, 1, 32, 0, out.data());
+    return false;
+  });
+}
+
 // -------------------------------------------------------------------------------------------------------------- grouped
 // A block computes 32 elements of c. Blocks go down groups of 3 rows; the last group may have fewer.
 template <Plant plant>

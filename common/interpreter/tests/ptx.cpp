@@ -33,6 +33,19 @@ __device__ __forceinline__ void cp_async(void* shared, const void* global, int s
     device::cp_async_ca_4(shared, global, source_bytes);
 }
 
+// ----------------------------------------------------------------------------------------------------------- elect.sync
+__global__ void count_elected(int* elected) {
+  if (threadIdx.x / 32 != 1 && device::elect_sync()) atomicAdd(&elected[threadIdx.x / 32], 1);
+  if (device::elect_sync()) atomicAdd(&elected[threadIdx.x / 32], 10);
+}
+TEST_CASE("elect.sync: one lane of each warp that comes, the same one each time") {
+  in_all_orders([] {
+    Buffer<int> elected(std::vector<int>(3), "elected");
+    launch(count_elected, 1, 96, 0, elected.data());
+    CHECK(elected.download() == std::vector<int>{11, 10, 11});
+  });
+}
+
 // ------------------------------------------------------------------------------------------------------------- cp.async
 // Thread i copies its chunk to every second place, i % (kSize + 1) bytes of it.
 template <int kSize>

@@ -229,7 +229,9 @@ std::vector<Case> run(bool with_model) {
   add_swizzle<Swizzle::k64>(cases);
   add_swizzle<Swizzle::k128>(cases);
   add_width<128>(cases);
+  add_width<160>(cases);
   add_width<192>(cases);
+  add_width<224>(cases);
   add_width<256>(cases);
   add_probes<__half>(cases);
   add_probes<__nv_bfloat16>(cases);

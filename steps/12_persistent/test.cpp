@@ -1,0 +1,12 @@
+#include <doctest/doctest.h>
+
+#include "common/device/device.cuh"
+#include "common/harness/conformance/conformance.h"
+
+TEST_CASE("step 12_persistent conforms, and with two SMs each block has many tiles") {
+  device::most_multiprocessors() = 2;
+  harness::check_conformance(harness::this_step());
+  device::most_multiprocessors() = ~0u;
+}
+TEST_CASE("step 12_persistent: the unit test of the lessons") { harness::check_lesson_problem(harness::this_step()); }
+TEST_CASE("step 12_persistent: the interpreter counts what ncu counted") { harness::check_counters(harness::this_step(), 2); }
