@@ -82,9 +82,8 @@ namespace detail {
 // Their names in the instruction's text.
 #define COURSE_WGMMA_NAMES_0 \
   "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
-#define COURSE_WGMMA_NAMES_32                                                                                                      \
-  ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%" \
-  "63"
+#define COURSE_WGMMA_NAMES_32 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47"
+#define COURSE_WGMMA_NAMES_48 ",%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
 #define COURSE_WGMMA_NAMES_64 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79"
 #define COURSE_WGMMA_NAMES_80 ",%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
 #define COURSE_WGMMA_NAMES_96 ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111"
@@ -113,23 +112,29 @@ template <class T, int kTransposeA, int kTransposeB, int kN>
 __device__ __forceinline__ void wgmma(float (&d)[kN / 2], uint64_t descriptor_a, uint64_t descriptor_b, bool accumulates) {
   if constexpr (kN == 64) {
     COURSE_WGMMA_OF("64", COURSE_WGMMA_NAMES_0, "32", "33", "34", "35", "36", COURSE_WGMMA_32(0));
+  } else if constexpr (kN == 96) {
+    COURSE_WGMMA_OF("96", COURSE_WGMMA_NAMES_0 COURSE_WGMMA_NAMES_32, "48", "49", "50", "51", "52", COURSE_WGMMA_32(0),
+                    COURSE_WGMMA_16(32));
   } else if constexpr (kN == 128) {
-    COURSE_WGMMA_OF("128", COURSE_WGMMA_NAMES_0 COURSE_WGMMA_NAMES_32, "64", "65", "66", "67", "68", COURSE_WGMMA_32(0),
-                    COURSE_WGMMA_32(32));
+    COURSE_WGMMA_OF("128", COURSE_WGMMA_NAMES_0 COURSE_WGMMA_NAMES_32 COURSE_WGMMA_NAMES_48, "64", "65", "66", "67", "68",
+                    COURSE_WGMMA_32(0), COURSE_WGMMA_32(32));
   } else if constexpr (kN == 160) {
-    COURSE_WGMMA_OF("160", COURSE_WGMMA_NAMES_0 COURSE_WGMMA_NAMES_32 COURSE_WGMMA_NAMES_64, "80", "81", "82", "83", "84",
-                    COURSE_WGMMA_32(0), COURSE_WGMMA_32(32), COURSE_WGMMA_16(64));
+    COURSE_WGMMA_OF("160", COURSE_WGMMA_NAMES_0 COURSE_WGMMA_NAMES_32 COURSE_WGMMA_NAMES_48 COURSE_WGMMA_NAMES_64, "80", "81", "82",
+                    "83", "84", COURSE_WGMMA_32(0), COURSE_WGMMA_32(32), COURSE_WGMMA_16(64));
   } else if constexpr (kN == 192) {
-    COURSE_WGMMA_OF("192", COURSE_WGMMA_NAMES_0 COURSE_WGMMA_NAMES_32 COURSE_WGMMA_NAMES_64 COURSE_WGMMA_NAMES_80, "96", "97", "98",
-                    "99", "100", COURSE_WGMMA_32(0), COURSE_WGMMA_32(32), COURSE_WGMMA_32(64));
+    COURSE_WGMMA_OF("192",
+                    COURSE_WGMMA_NAMES_0 COURSE_WGMMA_NAMES_32 COURSE_WGMMA_NAMES_48 COURSE_WGMMA_NAMES_64 COURSE_WGMMA_NAMES_80,
+                    "96", "97", "98", "99", "100", COURSE_WGMMA_32(0), COURSE_WGMMA_32(32), COURSE_WGMMA_32(64));
   } else if constexpr (kN == 224) {
-    COURSE_WGMMA_OF(
-        "224", COURSE_WGMMA_NAMES_0 COURSE_WGMMA_NAMES_32 COURSE_WGMMA_NAMES_64 COURSE_WGMMA_NAMES_80 COURSE_WGMMA_NAMES_96, "112",
-        "113", "114", "115", "116", COURSE_WGMMA_32(0), COURSE_WGMMA_32(32), COURSE_WGMMA_32(64), COURSE_WGMMA_16(96));
+    COURSE_WGMMA_OF("224",
+                    COURSE_WGMMA_NAMES_0 COURSE_WGMMA_NAMES_32 COURSE_WGMMA_NAMES_48 COURSE_WGMMA_NAMES_64 COURSE_WGMMA_NAMES_80
+                        COURSE_WGMMA_NAMES_96,
+                    "112", "113", "114", "115", "116", COURSE_WGMMA_32(0), COURSE_WGMMA_32(32), COURSE_WGMMA_32(64),
+                    COURSE_WGMMA_16(96));
   } else {
     COURSE_WGMMA_OF("256",
-                    COURSE_WGMMA_NAMES_0 COURSE_WGMMA_NAMES_32 COURSE_WGMMA_NAMES_64 COURSE_WGMMA_NAMES_80 COURSE_WGMMA_NAMES_96
-                        COURSE_WGMMA_NAMES_112,
+                    COURSE_WGMMA_NAMES_0 COURSE_WGMMA_NAMES_32 COURSE_WGMMA_NAMES_48 COURSE_WGMMA_NAMES_64 COURSE_WGMMA_NAMES_80
+                        COURSE_WGMMA_NAMES_96 COURSE_WGMMA_NAMES_112,
                     "128", "129", "130", "131", "132", COURSE_WGMMA_32(0), COURSE_WGMMA_32(32), COURSE_WGMMA_32(64),
                     COURSE_WGMMA_32(96));
   }
@@ -141,6 +146,7 @@ __device__ __forceinline__ void wgmma(float (&d)[kN / 2], uint64_t descriptor_a,
 #undef COURSE_WGMMA_NAMES_96
 #undef COURSE_WGMMA_NAMES_80
 #undef COURSE_WGMMA_NAMES_64
+#undef COURSE_WGMMA_NAMES_48
 #undef COURSE_WGMMA_NAMES_32
 #undef COURSE_WGMMA_NAMES_0
 #undef COURSE_WGMMA_32
@@ -160,7 +166,8 @@ __device__ __forceinline__ void wgmma(float (&d)[kN / 2], uint64_t descriptor_a,
 template <class T, int kN, Major kMajorA = Major::kK, Major kMajorB = Major::kK>
 __device__ __forceinline__ void wgmma_m64k16(float (&d)[kN / 2], uint64_t descriptor_a, uint64_t descriptor_b, bool accumulates) {
   static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>, "wgmma_m64k16 takes __half or __nv_bfloat16");
-  static_assert(kN == 64 || kN == 128 || kN == 160 || kN == 192 || kN == 224 || kN == 256, "kN is 64, 128, 160, 192, 224 or 256");
+  static_assert(kN == 64 || kN == 96 || kN == 128 || kN == 160 || kN == 192 || kN == 224 || kN == 256,
+                "kN is 64, 96, 128, 160, 192, 224 or 256");
 #ifdef __CUDACC__
   detail::wgmma<T, static_cast<int>(kMajorA), static_cast<int>(kMajorB), kN>(d, descriptor_a, descriptor_b, accumulates);
 #else

@@ -20,8 +20,9 @@ __device__ __forceinline__ void store_panels(const float (&d)[kCols / 2], char* 
 #pragma unroll
   for (int c = 0; c < kCols; c += kPanelCols) {
     char* const s = sC + c / kPanelCols % 2 * kPanel * kStoreRow<kCols>;
-    if (thread == 0) device::cp_async_bulk_wait_group_read<1>();
-    device::barrier_sync(barrier, kWarpgroup);  // the engine has read what was in this panel before
+    if (thread == 0 && c == 0) device::cp_async_bulk_wait_group_read<0>();  // all panels of the tile before
+    if (thread == 0 && c > 0) device::cp_async_bulk_wait_group_read<1>();   // all but the last one
+    device::barrier_sync(barrier, kWarpgroup);                              // the engine has read what was in this panel before
 #pragma unroll
     for (int pair = 0; pair < kPanelCols / 4; ++pair) {  // neighbours in a row, then those 8 rows below
       const int r = thread / 32 * 16 + lane / 4 + 8 * (pair % 2), byte = (8 * (pair / 2) + lane % 4 * 2) * int{sizeof(Out)};

@@ -82,7 +82,7 @@ class Cases {
     const device::Buffer<std::uint16_t> device_a(a, "a"), device_b(b, "b");
     const device::Buffer<float> device_c(c, "c"), device_d(c.size(), "d");
     device::launch(multiply<T, kSwizzle, kMajorA, kMajorB, kN>, static_cast<unsigned>(chains.size()), 128,
-                   (kM + kN) * kK * sizeof(T), device_a.data(), device_b.data(), device_c.data(), device_d.data(),
+                   (kM + (kN + 63) / 64 * 64) * kK * sizeof(T), device_a.data(), device_b.data(), device_c.data(), device_d.data(),
                    static_cast<int>(chains[0].size()), accumulates);
     device::synchronize();
     for (const float x : device_d.download()) one.result.words.push_back(std::bit_cast<std::uint32_t>(x));
@@ -228,6 +228,7 @@ std::vector<Case> run(bool with_model) {
   add_swizzle<Swizzle::k32>(cases);
   add_swizzle<Swizzle::k64>(cases);
   add_swizzle<Swizzle::k128>(cases);
+  add_width<96>(cases);
   add_width<128>(cases);
   add_width<160>(cases);
   add_width<192>(cases);
