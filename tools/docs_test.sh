@@ -47,7 +47,7 @@ expect_code() { # WHAT WANTED COMMAND...: sets output to stdout and stderr
 # A course of one lesson, small enough to build in a second. GOOD, every run begins with it.
 make_course() {
   rm -rf "$scratch/course"
-  mkdir -p "$scratch/course"/{common/{gemm,device,harness,exercise,interpreter/count},steps/01_one,exercises,docs/results,tools}
+  mkdir -p "$scratch/course"/{common/{gemm,device,harness,library,exercise,interpreter/count},steps/01_one,exercises,docs/results,tools}
   cd "$scratch/course"
   cp -r "$repository/tools/course" "$repository/tools/check-links" "$repository/tools/command" tools
   cp -r "$repository/docs/Doxyfile" "$repository/docs/doxygen" docs

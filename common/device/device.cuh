@@ -48,11 +48,24 @@ __device__ __forceinline__ T* dynamic_smem() {
   return reinterpret_cast<T*>(device_dynamic_smem);
 }
 
-/// The stream that launches go to: the default stream, unless a harness that captures graphs sets another.
+/// The stream that launches of this thread of the host go to: the default stream, unless somebody sets another, as a harness that
+/// captures graphs does, and the library that is given one. A launcher has no parameter for it: that would be in every lesson.
 inline cudaStream_t& stream() {
-  static cudaStream_t current = nullptr;
+  static thread_local cudaStream_t current = nullptr;
   return current;
 }
+
+/// While it lives, launches of this thread go to another stream.
+class StreamScope {
+ public:
+  /// @param other null is the default stream
+  explicit StreamScope(cudaStream_t other) : before_(std::exchange(stream(), other)) {}
+  ~StreamScope() { stream() = before_; }
+  StreamScope(const StreamScope&) = delete;
+
+ private:
+  cudaStream_t before_;
+};
 
 /// How a kernel was started.
 struct LaunchConfiguration {
@@ -61,15 +74,15 @@ struct LaunchConfiguration {
   std::size_t shared_bytes = 0;  ///< dynamic
   dim3 cluster = {1, 1, 1};      ///< in blocks
 };
-/// Of the last launch(): for a harness that wants to know what a step's launcher chose.
+/// Of this thread's last launch(): for a harness that wants to know what a step's launcher chose.
 inline LaunchConfiguration& last_launch() {
-  static LaunchConfiguration last;
+  static thread_local LaunchConfiguration last;
   return last;
 }
 
-/// While true, launch() starts nothing and only sets last_launch(): for a harness that asks before it runs.
+/// While true, launch() starts nothing in this thread and only sets last_launch(): for a harness that asks before it runs.
 inline bool& dry_run() {
-  static bool on = false;
+  static thread_local bool on = false;
   return on;
 }
 
@@ -105,8 +118,8 @@ inline unsigned count_multiprocessors() {
 /// Waits for all launches. @throws Error for what went wrong in them.
 inline void synchronize() { DEVICE_CHECK(cudaDeviceSynchronize()); }
 
-/// Where Buffers get memory in place of CUDA's runtime: from a harness that times launches. To ask the runtime takes longer than
-/// many a kernel, and cannot be captured in a graph.
+/// Where Buffers of this thread get memory in place of CUDA's runtime: from a harness that times launches. To ask the runtime takes
+/// longer than many a kernel, and cannot be captured in a graph.
 class Lender {
  public:
   virtual void* allocate(std::size_t bytes) = 0;  ///< @throws std::bad_alloc
@@ -117,7 +130,7 @@ class Lender {
 };
 /// Null, unless somebody lends.
 inline Lender*& lender() {
-  static Lender* current = nullptr;
+  static thread_local Lender* current = nullptr;
   return current;
 }
 
@@ -160,6 +173,14 @@ void copy_from_symbol(T& value, const T& symbol) {
 }
 
 #else  // ---------------------------------------------------------------------------------------------- the interpreter
+
+/// A launch is over when it returns, whatever the stream.
+inline cudaStream_t stream() { return nullptr; }
+class StreamScope {
+ public:
+  explicit StreamScope(cudaStream_t) {}
+  StreamScope(const StreamScope&) = delete;
+};
 
 template <class T = unsigned char>
 T* dynamic_smem() {

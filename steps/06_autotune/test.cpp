@@ -8,6 +8,7 @@
 #include "common/harness/tuning/tuning.h"
 #include "steps/06_autotune/gemm.cuh"
 #ifdef COURSE_ON_INTERPRETER
+#include "common/harness/tuning/here.h"
 #include "common/interpreter/count/gpus.h"
 #endif
 

@@ -164,12 +164,18 @@ function(course_kernel_test name)
   course_kernels(${name})
 endfunction()
 
-# What TUNED adds: the hash of all that a kernel is made of, so that other kernels are timed anew, and fewer architectures.
-# course_tuned_step(NAME FOLDER [SOURCES...]): SOURCES are what its kernels are made of besides the course's own headers.
-function(course_tuned_step name folder)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/gemm.cuh ${CMAKE_SOURCE_DIR}/${folder}/tiles.h
+# A header with the hash of all that the kernels of the FOLDERS... are made of, so that other kernels are timed anew. RESULT is its
+# path; each target that includes it has to list it among its sources. SOURCES: what they are made of besides the course's own headers.
+function(course_kernel_version result name)
+  cmake_parse_arguments(PARSE_ARGV 2 of "" "" "SOURCES")
+  set(sources)
+  foreach(folder IN LISTS of_UNPARSED_ARGUMENTS)
+    file(GLOB found CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/gemm.cuh ${CMAKE_SOURCE_DIR}/${folder}/tiles.h)
+    list(APPEND sources ${found})
+  endforeach()
+  file(GLOB found CONFIGURE_DEPENDS
        ${CMAKE_SOURCE_DIR}/common/device/*.cuh ${CMAKE_SOURCE_DIR}/common/device/learnt/*.cuh ${CMAKE_SOURCE_DIR}/common/gemm/*.h)
-  list(APPEND sources ${ARGN})
+  list(APPEND sources ${found} ${of_SOURCES})
   set(version ${CMAKE_BINARY_DIR}/steps/${name}/kernel_version.h)
   set(compiler "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
   if(COURSE_GPU)
@@ -183,6 +189,12 @@ function(course_tuned_step name folder)
             -P ${CMAKE_SOURCE_DIR}/tools/cmake/kernel_version.cmake
     DEPENDS ${sources} ${CMAKE_SOURCE_DIR}/tools/cmake/kernel_version.cmake VERBATIM
     COMMENT "Hashing what the kernels of ${name} are made of")
+  set(${result} ${version} PARENT_SCOPE)
+endfunction()
+
+# What TUNED adds: the version of the kernels, and fewer architectures. course_tuned_step(NAME FOLDER [SOURCES...]): as above.
+function(course_tuned_step name folder)
+  course_kernel_version(version ${name} ${folder} SOURCES ${ARGN})
   foreach(library step_${name} step_${name}_first_f32 step_${name}_first_f16 step_${name}_first_bf16)
     if(TARGET ${library})
       target_sources(${library} PRIVATE ${version})
@@ -268,6 +280,7 @@ function(course_step name)
   if(NOT step_NEEDS)
     message(FATAL_ERROR "course_step(${name}): which compute capability does it need? For example NEEDS 80")
   endif()
+  set_property(GLOBAL PROPERTY COURSE_NEEDS_OF_${name} ${step_NEEDS})
   set(architectures)
   if(step_TUNED)
     set(architectures ${COURSE_TUNED_ARCHITECTURES})

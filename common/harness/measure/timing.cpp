@@ -16,7 +16,7 @@ constexpr double kSampleSeconds = 1e-3;  // a graph lasts about that long
 
 // All that a process times is launched on this stream: on an H200, cuBLAS's products of few rows take some per cent longer in
 // graphs that were captured on any stream but the first one that the process works with. It stays until the process ends, as the
-// context does.
+// context does. The default stream cannot be captured.
 cudaStream_t stream_for_timing() {
   static const cudaStream_t stream = [] {
     cudaStream_t created = nullptr;
@@ -25,17 +25,6 @@ cudaStream_t stream_for_timing() {
   }();
   return stream;
 }
-
-// Launches go there meanwhile, because the default stream cannot be captured.
-class StreamScope {
- public:
-  StreamScope() : before_(std::exchange(device::stream(), stream_for_timing())) {}
-  ~StreamScope() { device::stream() = before_; }
-  StreamScope(const StreamScope&) = delete;
-
- private:
-  cudaStream_t before_;
-};
 
 // Lends launchers memory, and keeps what they give back for the next one that asks for as much: launches follow each other on one
 // stream, so none needs it any more when another one gets it.
@@ -134,7 +123,7 @@ Timings time_in_rounds(const std::vector<Contestant>& contestants, const TimingP
                        const std::function<void()>& while_running) {
   using Clock = std::chrono::steady_clock;
   const auto since = [](Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); };
-  const StreamScope stream;
+  const device::StreamScope stream(stream_for_timing());
   KeptMemory memory;
   Event begin, end;
   int next_set = 0;

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "common/harness/program/step.h"
+#include "common/harness/program/tile.h"
 
 namespace harness {
 
@@ -15,11 +16,6 @@ struct Affine {
 };
 
 namespace {
-
-template <class T>
-gemm::Matrix<T> typed(const AnyMatrix& m) {
-  return {static_cast<T*>(m.data), m.rows, m.cols, m.row_stride, m.col_stride};
-}
 
 // The epilogue is tested with one type, for it gets floats from all of them, and with the tiles that a step ships.
 template <class First, class... Others>
@@ -30,25 +26,6 @@ constexpr bool is_first_input = std::is_same_v<In, decltype(first_of(this_step_n
 template <class Tile, class In, class Out, class Epilogue>
 void run(const AnyMatrix& A, const AnyMatrix& B, const AnyMatrix& C) {
   this_step_namespace::gemm<Tile>(typed<const In>(A), typed<const In>(B), typed<Out>(C), Epilogue{});
-}
-
-// Tiles that are not named are called by their numbers: s3 has three stages, g8 groups of eight.
-template <class Tile>
-std::string tile_name() {
-  if constexpr (requires { Tile::kName; }) {
-    return Tile::kName;
-  } else {
-    const auto product = [](auto... extents) { return ((std::to_string(extents) + "x") + ...); };
-    const auto name = [&](auto... extents) { return product(extents...).substr(0, product(extents...).size() - 1); };
-    std::string text = name(Tile::kBlockM, Tile::kBlockN, Tile::kBlockK);
-    if constexpr (requires { Tile::kThreadM; }) text += ", " + name(Tile::kThreadM, Tile::kThreadN) + " per thread";
-    if constexpr (requires { Tile::kWarpM; }) text += " warp " + name(Tile::kWarpM, Tile::kWarpN);
-    if constexpr (requires { Tile::kNumStages; }) text += " s" + std::to_string(Tile::kNumStages);
-    if constexpr (requires { Tile::kGroupM; }) text += " g" + std::to_string(Tile::kGroupM);
-    if constexpr (requires { Tile::kPingPong; }) text += Tile::kPingPong ? " ping-pong" : " cooperative";
-    if constexpr (requires { Tile::kSplitK; }) text += " split " + std::to_string(Tile::kSplitK);
-    return text;
-  }
 }
 
 template <class Tile, class In, class Activation>
@@ -97,11 +74,7 @@ template <class Tile>
 constexpr TileNumbers tile_numbers() {
   TileNumbers n;
   if constexpr (requires { Tile::kBlockM; }) n.block_m = Tile::kBlockM, n.block_n = Tile::kBlockN;
-  if constexpr (requires { Tile::kEveryLayout; }) {
-    n = {Tile::kBlockM,    Tile::kBlockN,  Tile::kBlockK,      Tile::kWarpM,      Tile::kWarpN,
-         Tile::kNumStages, Tile::kThreads, Tile::kSharedBytes, Tile::kEveryLayout};
-  }
-  if constexpr (requires { Tile::kSplitK; }) n.splits = Tile::kSplitK;
+  if constexpr (requires { Tile::kEveryLayout; }) n = numbers_of<Tile>();
   return n;
 }
 

@@ -29,14 +29,18 @@ struct Fused {
   void (*gemm)(const AnyMatrix& A, const AnyMatrix& B, const AnyMatrix& C, const void* bias);
 };
 
+/// What a tile multiplies with: multiply-adds of CUDA cores, or one of the two instructions of tensor cores.
+enum class Unit { kFma, kMma, kWgmma };
+
 /// A tile in numbers, for those who choose among tiles. Zeros where a step's tiles have no such number.
 struct TileNumbers {
   int block_m = 0, block_n = 0, block_k = 0;  ///< of C, and steps along k
-  int warp_m = 0, warp_n = 0;                 ///< a warp's part of C
+  int warp_m = 0, warp_n = 0;                 ///< a warp's part of C; a warpgroup's with wgmma, a thread's with multiply-adds
   int stages = 1;                             ///< tiles of A and B in shared memory
   int threads = 0;                            ///< of a block
   std::size_t shared_bytes = 0;               ///< of a block, dynamic
   bool every_layout = true;                   ///< else another tile runs what is not nn
+  Unit unit = Unit::kMma;
   int splits = 1;                             ///< blocks that share a tile of C, each with a part of k
 };
 

@@ -21,9 +21,22 @@ constexpr double kHeadroom = 1.25;
 
 // For the estimate alone, in clocks: a trip to the L2 cache, and what a block does before its first product and after its last.
 constexpr double kL2Latency = 800, kPrologueAndEpilogue = 2500;
+// The same of a block with wgmma; its wait for each tile along k; and how much of shared memory's traffic takes time of its own.
+// Fitted to the times of 10's tiles on an H200 (docs/results/h200/wgmma-f16.json).
+constexpr double kWgmmaPrologueAndEpilogue = 4800, kWgmmaWait = 490, kWgmmaShared = 0.8;
+// Multiply-adds read floats from shared memory, and lanes of a warp share a quarter of them.
+constexpr double kFmaSharedBytes = 4 * 0.75;
 
-// Accumulators, and two sets of fragments of A and B, of which each 16 x 16 takes four.
-int fragment_registers(const TileNumbers& t) { return t.warp_m * t.warp_n / kWarp + 2 * 4 * (t.warp_m + t.warp_n) / 16; }
+// Accumulators, and what is multiplied: two sets of fragments of A and B, of which each 16 x 16 takes four; with multiply-adds a
+// column and a row; with wgmma nothing.
+int fragment_registers(const TileNumbers& t) {
+  switch (t.unit) {
+    case Unit::kFma: return t.warp_m * t.warp_n + t.warp_m + t.warp_n;
+    case Unit::kWgmma: return t.warp_m * t.warp_n / (4 * kWarp);
+    case Unit::kMma: break;
+  }
+  return t.warp_m * t.warp_n / kWarp + 2 * 4 * (t.warp_m + t.warp_n) / 16;
+}
 
 int registers_of_block(const TileNumbers& t, const std::optional<KernelResources>& kernel) {
   const int of_thread = kernel ? kernel->registers : std::min(fragment_registers(t) + kOtherRegisters, kMaxRegisters);
@@ -33,6 +46,15 @@ int registers_of_block(const TileNumbers& t, const std::optional<KernelResources
 std::string kilobytes(std::size_t bytes) { return digits(static_cast<double>(bytes) / 1024) + " KiB"; }
 
 }  // namespace
+
+double GpuLimits::flops(Unit unit) const { return unit == Unit::kFma ? fma_flops : unit == Unit::kMma ? mma_flops : wgmma_flops; }
+
+Rates typical_rates(int capability) {
+  if (capability < 80) return {0, 0, 128};
+  if (capability == 80) return {2048, 0, 128};
+  if (capability == 90) return {2460, 2680, 256};
+  return {512, 0, 256};
+}
 
 Occupancy occupancy(const TileNumbers& t, const std::optional<KernelResources>& kernel, const GpuLimits& gpu) {
   Occupancy least{gpu.blocks_per_sm, "blocks"};
@@ -76,12 +98,13 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
                      k_tiles = gemm::ceil_div<std::int64_t>(gemm::ceil_div<std::int64_t>(spec.k, t.block_k), t.splits);
   const std::int64_t on_busiest = gemm::ceil_div<std::int64_t>(blocks, gpu.multiprocessors);  // SM
   const int warps = t.threads / kWarp, held = std::max(1, occupancy(t, {}, gpu).blocks);
+  const std::int64_t parts = std::int64_t{t.block_m / t.warp_m} * (t.block_n / t.warp_n);  // each reads what it multiplies
   const double k = real(k_tiles * t.block_k), element = real(bytes(spec.in));
 
   // What one block asks of the units of its SM, in clocks.
-  const double flops_per_clock = gpu.mma_flops / gpu.multiprocessors / gpu.clock_hz;
+  const double flops_per_clock = gpu.flops(t.unit) / gpu.multiprocessors / gpu.clock_hz;
   const double copied = real(t.block_m + t.block_n) * k * element;
-  const double read = real(warps) * real(t.warp_m + t.warp_n) * k * element;
+  const double read = real(parts) * real(t.warp_m + t.warp_n) * k * (t.unit == Unit::kFma ? kFmaSharedBytes : element);
   const double mma = 2.0 * t.block_m * t.block_n * k / flops_per_clock;
   const double reading = read / kSharedBytesPerClock, arriving = copied / kSharedBytesPerClock, l2 = copied / kL2BytesPerClock;
   // Where k is shorter than the ring, the rest of it is filled with zeros.
@@ -98,8 +121,12 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
   const double in_flight = together * std::max(1, t.stages - 1) * real(t.block_m + t.block_n) * t.block_k * element;
   const double copying = std::max(busiest * l2, busiest * copied / in_flight * kL2Latency);
   const double rounds = std::ceil(busiest / held);
-  const double working = std::max(schedulers * mma + busiest * (reading + arriving) / 2, copying) + busiest * zeros;
-  p.seconds = std::max((working + rounds * kPrologueAndEpilogue) / gpu.clock_hz, p.bound);
+  const double multiplying = t.unit == Unit::kFma ? schedulers * mma + busiest * reading
+                             : t.unit == Unit::kMma
+                                 ? schedulers * mma + busiest * (reading + arriving) / 2
+                                 : busiest * std::max(mma, kWgmmaShared * (reading + arriving) + kWgmmaWait * real(k_tiles));
+  const double around = rounds * (t.unit == Unit::kWgmma ? kWgmmaPrologueAndEpilogue : kPrologueAndEpilogue);
+  p.seconds = std::max((std::max(multiplying, copying) + busiest * zeros + around) / gpu.clock_hz, p.bound);
   return p;
 }
 

@@ -9,12 +9,6 @@
 #include "common/harness/problem/problem.h"
 #include "common/harness/program/step.h"
 
-#ifdef COURSE_ON_INTERPRETER
-namespace interpreter {
-struct Gpu;
-}
-#endif
-
 namespace harness {
 
 /// The limits of a GPU that decide what it can run, and how fast.
@@ -25,12 +19,21 @@ struct GpuLimits {
   std::size_t shared_per_sm = 0, shared_per_block = 0;  ///< bytes; a block's is what it may ask for
   double clock_hz = 0;                                  ///< of the SMs, at most
   double mma_flops = 0;                                 ///< operations per second of mma.sync, sums in float
+  double wgmma_flops = 0;                               ///< of wgmma; 0 where there is none
+  double fma_flops = 0;                                 ///< of multiply-adds in float, outside of tensor cores
+  int capability = 0;                                   ///< 90 is compute capability 9.0; 0 where nobody asks
+
+  double flops(Unit unit) const;  ///< of these three
 };
 
-#ifdef COURSE_ON_INTERPRETER
-/// Those of a GPU that the interpreter models.
-GpuLimits limits_of(const interpreter::Gpu& gpu);
-#endif
+/// Operations that an SM does per clock, two for a multiply-add, where nobody has measured them.
+struct Rates {
+  double mma = 0, wgmma = 0, fma = 0;
+};
+/// Of a GPU with that compute capability. mma and fma: NVIDIA's architecture papers (A100, GA102, AD102, Hopper), dense, f16 or
+/// bf16 with sums in float; of later GPUs as of the RTX 40 series. Hopper's mma and wgmma: what an H200 at its limit of 700 W does,
+/// which is less than the paper's 4096.
+Rates typical_rates(int capability);
 
 /// What a compiled kernel takes.
 struct KernelResources {
@@ -66,6 +69,9 @@ struct Prediction {
 /// fewer clocks than their sum. The estimate adds them, as it adds some of what should overlap; it also knows that a ring of stages
 /// brings at most its own size per trip to the L2 cache, that the first stage and the epilogue are waited for, and that a ring
 /// longer than k is filled with zeros.
+///
+/// With wgmma, products and the reads of shared memory that belong to them overlap: the slower of the two counts, and for each step
+/// along k a wait. With multiply-adds nothing overlaps: products, and the reads that they wait for, are added.
 Prediction predict(const TileNumbers& tile, const Spec& spec, const GpuLimits& gpu);
 
 }  // namespace harness

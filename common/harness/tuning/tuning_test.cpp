@@ -14,6 +14,7 @@
 #include <set>
 
 #ifdef COURSE_ON_INTERPRETER
+#include "common/harness/tuning/here.h"
 #include "common/interpreter/count/gpus.h"
 #endif
 
@@ -193,6 +194,32 @@ TEST_CASE("consumer GPUs: what needs more than 99 KB of shared memory is pruned,
 }
 #endif
 
+#ifdef COURSE_ON_INTERPRETER
+TEST_CASE("the model beside what was measured on an H200: wgmma and multiply-adds") {
+  const GpuLimits h200 = limits_of(interpreter::find_gpu("h200"));
+  const TileNumbers wide{128, 256, 64, 64, 256, 4, 256, 196672, true, Unit::kWgmma},
+      square{128, 128, 64, 64, 128, 6, 256, 196704, true, Unit::kWgmma}, large{128, 128, 8, 8, 8, 1, 256, 0, true, Unit::kFma},
+      small{64, 64, 8, 4, 4, 1, 256, 0, true, Unit::kFma};
+  const auto check = [&](const TileNumbers& t, const char* file, const char* step, const char* tile, std::int64_t size,
+                         DType type) {
+    INFO(step << " " << tile << " " << size);
+    Spec spec = cube(size);
+    spec.in = spec.out = type;
+    const std::optional<double> rate = measured_rate(std::string("docs/results/h200/") + file, step, tile, spec);
+    REQUIRE(rate.has_value());
+    const Prediction p = predict(t, spec, h200);
+    CHECK(p.seconds * *rate / spec.flops() == doctest::Approx(1).epsilon(0.25));
+    CHECK(p.bound < spec.flops() / *rate);
+  };
+  for (const std::int64_t size : {1024, 2048, 3072, 4096, 8192}) {
+    check(wide, "wgmma-f16.json", "10_wgmma", "128x256x64 s4 g8", size, DType::kF16);
+    check(square, "wgmma-f16.json", "10_wgmma", "128x128x64 s6 g8", size, DType::kF16);
+  }
+  check(large, "ladder-f32.json", "02_tiled", "128x128x8, 8x8 per thread", 4096, DType::kF32);
+  check(small, "ladder-f32.json", "02_tiled", "64x64x8, 4x4 per thread", 4096, DType::kF32);
+}
+#endif
+
 // Seconds are far below 1, doctest's default scale: scale(0) compares relatively.
 TEST_CASE("the model: bounds that follow from the hardware") {
   const GpuLimits gpu = large_gpu();
@@ -261,6 +288,17 @@ TEST_CASE("the model: bounds that follow from the hardware") {
     const double three = predict(tile(64, 64, 64, 32, 32, 3), shallow, gpu).seconds,
                  five = predict(tile(64, 64, 64, 32, 32, 5), shallow, gpu).seconds;
     CHECK(five - three == doctest::Approx(2 * 128 * 64 * 2 / 128 / gpu.clock_hz).scale(0));
+  }
+  SUBCASE("multiply-adds and their reads of shared memory are added, and wgmma's are not") {
+    GpuLimits all = gpu;
+    all.fma_flops = 132 * 256 * all.clock_hz, all.wgmma_flops = 132 * 2700 * all.clock_hz;
+    const Spec one_each{128, 128 * 132, 4096, DType::kF32, DType::kF32};
+    TileNumbers t{128, 128, 8, 8, 8, 1, 256, 0, true, Unit::kFma};
+    const double products = 2.0 * 128 * 128 * 4096 / 256, reads = 256 * 16 * 3. * 4096 / 128;
+    CHECK(predict(t, one_each, all).seconds == doctest::Approx((products + reads + 2500) / all.clock_hz).scale(0));
+    const Spec hopper{128, 256 * 132, 4096, DType::kF16, DType::kF16};
+    t = {128, 256, 64, 64, 256, 4, 256, 196672, true, Unit::kWgmma};
+    CHECK(predict(t, hopper, all).seconds == doctest::Approx((2.0 * 128 * 256 * 4096 / 2700 + 4800) / all.clock_hz).scale(0));
   }
   SUBCASE("small problems want small tiles, large ones large tiles") {
     const TileNumbers large = tile(128, 128, 64, 64, 64, 3), small = tile(32, 64, 64, 32, 32, 5);

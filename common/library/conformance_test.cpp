@@ -1,0 +1,6 @@
+#include <doctest/doctest.h>
+
+#include "common/harness/conformance/conformance.h"
+
+TEST_CASE("one call conforms") { harness::check_conformance(harness::this_step()); }
+TEST_CASE("one call: the unit test of the lessons") { harness::check_lesson_problem(harness::this_step()); }

@@ -1,0 +1,130 @@
+"""The course's kernels for PyTorch: gemm::run() on CUDA tensors of any strides, through ctypes.
+
+    import torch_gemm as course_gemm
+
+    c = course_gemm.matmul(a, b)                              # a @ b
+    c = course_gemm.matmul(a, b.T, activation="leaky_relu")   # nothing is copied: a view is only strides
+    course_gemm.tune(a, b)                                    # once per shape, and only if you want
+
+Build the library first, where nvcc is: tools/course build gpu course_gemm. It is taken from build/gpu/lib of this checkout, or from
+where COURSE_GEMM_LIBRARY says. docs/library.md has more.
+"""
+
+import contextlib
+import ctypes
+import functools
+import os
+import pathlib
+
+import torch
+
+TYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}  # CourseGemmType in common/library/c_interface.h
+REFUSED = 1
+BUILT = pathlib.Path(__file__).resolve().parents[2] / "build" / "gpu" / "lib" / "libcourse_gemm.so"
+
+
+class Matrix(ctypes.Structure):
+    """CourseGemmMatrix: strides in elements."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("rows", ctypes.c_int64),
+        ("cols", ctypes.c_int64),
+        ("row_stride", ctypes.c_int64),
+        ("col_stride", ctypes.c_int64),
+    ]
+
+
+@functools.lru_cache(maxsize=None)
+def library():
+    """The shared library, loaded once. Raises OSError with what to do when it is not there."""
+    path = os.environ.get("COURSE_GEMM_LIBRARY", str(BUILT))
+    try:
+        loaded = ctypes.CDLL(path)
+    except OSError as error:
+        raise OSError(f"{error}; build it with 'tools/course build gpu course_gemm', or name it in COURSE_GEMM_LIBRARY") from error
+    matrices, types = [ctypes.POINTER(Matrix)] * 3, [ctypes.c_int] * 2
+    loaded.course_gemm_run.argtypes = [*matrices, *types, ctypes.c_float, ctypes.c_void_p]
+    loaded.course_gemm_tune.argtypes = loaded.course_gemm_run.argtypes
+    loaded.course_gemm_choice.argtypes = [*matrices, *types, ctypes.c_char_p, ctypes.c_size_t]
+    loaded.course_gemm_error.restype = ctypes.c_char_p
+    return loaded
+
+
+def matmul(a, b, out=None, activation=None, slope=0.01, out_dtype=None):
+    """activation(a @ b), on PyTorch's current stream; it does not wait for the GPU, and CUDA graphs capture it.
+
+    a is m x k, b is k x n, both float32, float16 or bfloat16, of any strides. Sums are float32; the activation gets them before they are
+    rounded. OUT, or a new tensor, has the type of a and b, or float32. ACTIVATION is None or "leaky_relu", x where x >= 0, else
+    slope * x.
+
+    Raises ValueError for what the contract does not allow (common/gemm/gemm.h), TypeError for other tensors, RuntimeError for what
+    CUDA refuses. There is no gradient.
+    """
+    if activation not in (None, "leaky_relu"):
+        raise ValueError(f"activation {activation!r}: there is None and 'leaky_relu'")
+    return _call(library().course_gemm_run, a, b, out, out_dtype, slope if activation else 1.0)
+
+
+def tune(a, b, out=None, out_dtype=None):
+    """Times the kernels that could be the best for these shapes, types and strides, and keeps what it finds on disk: from now on
+    matmul() takes the fastest. Waits for the GPU, for about a second. Returns the product."""
+    return _call(library().course_gemm_tune, a, b, out, out_dtype, 1.0)
+
+
+def choice(a, b, out=None, out_dtype=None):
+    """What matmul() would launch: "10_wgmma 128x256x64 s4 g8, by model 215.3 us"."""
+    out = _checked(a, b, out, out_dtype)
+    text = ctypes.create_string_buffer(256)
+    with _on_device(a):
+        _raise_for(library().course_gemm_choice(*_matrices(a, b, out), TYPES[a.dtype], TYPES[out.dtype], text, len(text)))
+    return text.value.decode()
+
+
+def _call(function, a, b, out, out_dtype, slope):
+    result = _checked(a, b, out, out_dtype)
+    with _on_device(a):
+        stream = torch.cuda.current_stream().cuda_stream
+        _raise_for(function(*_matrices(a, b, result), TYPES[a.dtype], TYPES[result.dtype], slope, stream))
+    if out is not None:
+        torch.autograd.graph.increment_version(out)  # PyTorch has not seen that it changed
+    return result
+
+
+def _on_device(tensor):
+    """The library works on the current device; to make one current takes microseconds, even if it is already."""
+    return contextlib.nullcontext() if tensor.get_device() == torch.cuda.current_device() else torch.cuda.device(tensor.device)
+
+
+def _checked(a, b, out, out_dtype):
+    """OUT, or a new tensor. Raises for what C++ could not see."""
+    for name, tensor in (("a", a), ("b", b), ("out", out)):
+        if tensor is None and name == "out":
+            continue
+        if not torch.is_tensor(tensor) or tensor.layout != torch.strided or tensor.dim() != 2 or not tensor.is_cuda:
+            raise TypeError(f"{name} has to be a dense CUDA tensor of two dimensions")
+        if tensor.dtype not in TYPES:
+            raise TypeError(f"{name} is {tensor.dtype}; there are kernels for float32, float16 and bfloat16")
+        if tensor.device != a.device:
+            raise TypeError(f"{name} is on {tensor.device}, a on {a.device}")
+        if torch.is_grad_enabled() and tensor.requires_grad:
+            raise TypeError(f"{name} requires a gradient, and there is none: call it under torch.no_grad(), or detach {name}")
+        if tensor.is_neg():
+            raise TypeError(f"{name} is a negative view: resolve_neg() makes its elements what they seem to be")
+    if a.dtype != b.dtype:
+        raise TypeError(f"a is {a.dtype}, b is {b.dtype}; they have to have the same type")
+    if out is None:
+        return torch.empty(a.shape[0], b.shape[1], dtype=out_dtype or a.dtype, device=a.device)
+    if out_dtype not in (None, out.dtype):
+        raise TypeError(f"out is {out.dtype}, and out_dtype says {out_dtype}")
+    return out
+
+
+def _matrices(*tensors):
+    return [ctypes.byref(Matrix(t.data_ptr(), *t.shape, *t.stride())) for t in tensors]
+
+
+def _raise_for(status):
+    if status:
+        message = library().course_gemm_error().decode()
+        raise ValueError(message) if status == REFUSED else RuntimeError(message)
