@@ -41,6 +41,7 @@ struct TileNumbers {
   std::size_t shared_bytes = 0;               ///< of a block, dynamic
   bool every_layout = true;                   ///< else another tile runs what is not nn
   Unit unit = Unit::kMma;
+  bool stays = false;  ///< a block computes one tile of C after the other, and stores one while the next is multiplied
 };
 
 /// One tile of a step, for one pair of element types.
