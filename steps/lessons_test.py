@@ -17,7 +17,7 @@ PARTS = ("Question", "Picture", "What changed", "Walk", "Predict", "Count", "Mea
 MOST_LINES, MOST_ROWS, MOST_COLUMNS, LONGEST_SENTENCE = 95, 8, 6, 30
 EXERCISED = 7  # the lessons up to this one have exercises; later ones have edits
 # Words of the glossary that the interpreter's page needs, and no lesson yet.
-LATER = ("cluster", "distributed shared memory", "multicast")
+LATER = ("multicast",)
 PROGRAM = None
 
 
@@ -84,8 +84,6 @@ class Lessons(unittest.TestCase):
 
     def test_the_last_line_is_the_next_question(self):
         for lesson, following in zip(LESSONS, LESSONS[1:]):
-            if number_of(following) != number_of(lesson) + 1:
-                continue  # there is no lesson 08 yet
             asked = re.search(r"\*([^*]*\?)\*\n*\Z", text_of(lesson))
             question = re.search(r"\*\*Question\.\*\* (.*?)\n\n", text_of(following), re.S)
             self.assertTrue(asked, lesson)

@@ -17,6 +17,7 @@ KIND   ladder: all steps, from a GPU's file
        traffic: L2 hit rate and DRAM bytes of the tiles of step=NAME as ncu counted them, from a GPU's file and l2/ beside it
        registers: what tools/registers counted; takes no options
        solutions: those of the transformer exercises beside cuBLAS; takes no options
+       latency: µs of each step for each shape, the last step's tile, and its ratio to cuBLAS, from a GPU's file
        tuning: the best tile of step=NAME for each shape, beside the step's first tile and the model's choice, from a GPU's file
        caches: where ncu saw the reads of step=NAME answered, from a GPU's file and ncu-caches/ beside it
        limits: how busy ncu saw the units of step=NAME, and what its warps waited for, from a GPU's file and ncu-limits/ beside it
@@ -398,6 +399,20 @@ def traffic_table(context):
     return ["tile", "L2 hit rate, %", "read from L2", "read from DRAM", "written to DRAM", "TFLOP/s"], rows
 
 
+def latency_table(context):
+    steps = list(dict.fromkeys(each["step"] for each in context.results))
+    rows = []
+    for shape, group in results.grouped(context.results, OPTIONS["shape"]).items():
+        found = {step: next(iter(tiles.values())) for step, tiles in first_tiles(group).items()}
+        if list(found) != steps:
+            raise BadTable(f"{context.file}: {shape} was measured with {', '.join(found)}, not with {', '.join(steps)}")
+        latencies = [rounded(each["time"]["median"] * 1e6) if each.get("time") else NOTHING for each in found.values()]
+        last = found[steps[-1]]
+        ratios = [times(ladder.of_baseline(last, name)) for name in results.BASELINES]
+        rows.append([shape.replace("x", "×"), *latencies, last["tile"], *ratios])
+    return ["shape", *(f"{step[:2]}, µs" for step in steps), f"tile of {steps[-1][:2]}", *results.BASELINES], rows
+
+
 def tuning_table(context):
     rows = []
     for each in context.results:
@@ -549,6 +564,7 @@ KINDS = {
     "counts": (counts_table, True, "interpreter"),
     "fragments": (fragments_table, True, "interpreter"),
     "bytes": (bytes_table, True, None),
+    "latency": (latency_table, False, "gpu"),
     "tuning": (tuning_table, True, "gpu"),
     "caches": (caches_table, True, "gpu"),
     "limits": (limits_table, True, "gpu"),
@@ -566,6 +582,7 @@ ACROSS = {
     "fused": ("m", "n", "k"),
     "passes": ("m", "n", "k"),
     "peers": ("m", "n", "k"),
+    "latency": ("m", "n", "k"),
     "bench": ("m", "n", "k", "layout"),
     "shapes": ("m", "n", "k", "layout"),
     "squares": ("m", "n", "k"),

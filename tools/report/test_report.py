@@ -892,6 +892,23 @@ class Tables(InFolder):
         self.put("docs/results/gpu.json", document)
         self.assertIn("needs results of one shape, dtype, layout and mode", self.run_tables(False)[1])
 
+    def test_latency(self):
+        marker = "<!-- table latency docs/results/gpu.json -->"
+        document = gpu_document()
+        shapes = [(8, 64, 4096), (16, 64, 4096)]
+        of_steps = [("06_autotune", 1.0), ("08_split_k", 1.25)]
+        document["results"] = [bench_result(step, *shape, ratio) for step, ratio in of_steps for shape in shapes]
+        self.put("docs/results/gpu.json", document)
+        self.put("README.md", f"{marker}\n{tables.END}\n")
+        self.assertEqual(self.run_tables(False)[0], 0)
+        text = self.read("README.md")
+        self.assertIn("| shape | 06, µs | 08, µs | tile of 08 | cublasGemmEx | cublasLt |\n", text)
+        self.assertIn("| 8×64×4096 | 0.0419 | 0.0336 | a tile | 1.25× | 1.00× |\n", text)
+        self.assertIn("commit 0123456789ab, 2 shapes, f16, nn, hot: [gpu.json]", text)
+        del document["results"][0]
+        self.put("docs/results/gpu.json", document)
+        self.assertIn("8x64x4096 was measured with 08_split_k, not with 06_autotune, 08_split_k", self.run_tables(False)[1])
+
     def test_passes(self):
         marker = "<!-- table passes docs/results/gpu.json step=01_naive -->"
         document = gpu_document()

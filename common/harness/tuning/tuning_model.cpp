@@ -94,8 +94,10 @@ std::string why_pruned(const TileNumbers& t, const std::optional<KernelResources
 Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu) {
   if (t.block_m == 0) return {};
   const auto real = [](auto x) { return static_cast<double>(x); };
-  const std::int64_t blocks = gemm::ceil_div<std::int64_t>(spec.m, t.block_m) * gemm::ceil_div<std::int64_t>(spec.n, t.block_n),
-                     k_tiles = gemm::ceil_div<std::int64_t>(spec.k, t.block_k);
+  // Blocks that share a tile are taken to have equal parts of k, and to hand over their sums for nothing.
+  const std::int64_t tiles = gemm::ceil_div<std::int64_t>(spec.m, t.block_m) * gemm::ceil_div<std::int64_t>(spec.n, t.block_n),
+                     blocks = tiles * t.splits,
+                     k_tiles = gemm::ceil_div<std::int64_t>(gemm::ceil_div<std::int64_t>(spec.k, t.block_k), t.splits);
   const std::int64_t on_busiest = gemm::ceil_div<std::int64_t>(blocks, gpu.multiprocessors);  // SM
   const int warps = t.threads / kWarp, held = std::max(1, occupancy(t, {}, gpu).blocks);
   const std::int64_t parts = std::int64_t{t.block_m / t.warp_m} * (t.block_n / t.warp_n);  // each reads what it multiplies

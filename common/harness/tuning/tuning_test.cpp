@@ -251,6 +251,17 @@ TEST_CASE("the model: bounds that follow from the hardware") {
     const Spec wide{16, 32 * 132, 4096, DType::kF16, DType::kF16};
     CHECK(predict(t, wide, gpu).bound == doctest::Approx((16 + 32) * 4096 * 2 / 64. / gpu.clock_hz).scale(0));
   }
+  SUBCASE("blocks that share a tile are more blocks, each with a part of k") {
+    TileNumbers shared = tile(16, 32, 256, 16, 16, 4);
+    const Spec few{16, 32 * 33, 4096, DType::kF16, DType::kF16};
+    const Prediction alone = predict(shared, few, gpu);
+    shared.splits = 4;
+    CHECK(predict(shared, few, gpu).waves == doctest::Approx(4 * alone.waves).scale(0));
+    CHECK(predict(shared, few, gpu).bound == doctest::Approx(alone.bound / 4).scale(0));
+    CHECK(predict(shared, few, gpu).seconds < alone.seconds);
+    const Spec wide{16, 32 * 132, 4096, DType::kF16, DType::kF16};  // every SM has a tile: no more to gain
+    CHECK(predict(shared, wide, gpu).bound == doctest::Approx(alone.bound).scale(0));
+  }
   SUBCASE("k counts in whole tiles, and in the type of A and B") {
     const TileNumbers t = tile(128, 128, 64, 64, 64, 3);
     Spec ragged{4096, 4096, 4104, DType::kF16, DType::kF16}, whole{4096, 4096, 4160, DType::kF16, DType::kF16};

@@ -10,6 +10,7 @@
 
 #include "common/device/device.cuh"
 #include "common/device/ptx.cuh"
+#include "common/device/relaxed.cuh"
 #include "common/interpreter/tests/orders.h"
 #include "common/interpreter/tests/planted.h"
 
@@ -120,6 +121,40 @@ TEST_CASE("a __device__ variable that is volatile") {
     std::rotate(expected.begin(), expected.begin() + 2, expected.end());
     CHECK(values.download() == expected);
   });
+}
+
+// ---------------------------------------------------------------------------------------------------- relaxed accesses
+// Block 0 leaves four words, each its own flag. As a flag for something else it lacks fences.
+template <bool kAlsoPlain, bool kFences>
+__global__ void leaves_words(float4* places, int* plain, float* out) {
+  float4* const place = places + threadIdx.x;
+  if (blockIdx.x == 0) {
+    if (kAlsoPlain) plain[threadIdx.x] = 7;  // BUG without the fences
+    if (kFences) __threadfence();
+    device::st_relaxed_gpu(place, {1, 2, 3, static_cast<float>(threadIdx.x + 1)});
+  } else {
+    float r[4];
+    do {
+      device::ld_relaxed_gpu(r, place);
+    } while (r[0] == 0 || r[1] == 0 || r[2] == 0 || r[3] == 0);
+    if (kFences) __threadfence();
+    out[threadIdx.x] = r[0] + r[1] + r[2] + r[3] + (kAlsoPlain ? static_cast<float>(plain[threadIdx.x]) : 0);  // BUG
+  }
+}
+template <bool kAlsoPlain, bool kFences>
+std::vector<float> words_left() {
+  const Buffer<float4> places(std::vector<float4>(32, float4{0, 0, 0, 0}), "places");
+  const Buffer<int> plain(std::vector<int>(32, 0), "plain");
+  Buffer<float> out(32, "out");
+  launch(leaves_words<kAlsoPlain, kFences>, 2, dim3(32), 0, places.data(), plain.data(), out.data());
+  return out.download();
+}
+TEST_CASE("words that are their own flags need no order; flags for others do") {
+  in_all_orders([] {
+    CHECK(words_left<false, false>()[31] == 1 + 2 + 3 + 32);
+    CHECK(words_left<true, true>()[31] == 1 + 2 + 3 + 32 + 7);
+  });
+  must_be_caught({.kernel = "leaves_words", .check = Check::kRacecheck, .variable = "plain"}, [] { words_left<true, false>(); });
 }
 
 // ------------------------------------------------------------------------------------------------- a look before atomicCAS
