@@ -402,7 +402,7 @@ TEST_CASE("the choice: which kernel the model picks") {
                         {"h200", 8, 4096, 4096, DType::kF16, "06_autotune 16x32x256 warp 16x16 s4 g8"},
                         {"h200", 4096, 4096, 4096, DType::kF32, "02_tiled 128x128x8, 8x8 per thread"},
                         {"h200", 512, 512, 512, DType::kF32, "02_tiled 64x64x8, 4x4 per thread"},
-                        {"a100", 4096, 4096, 4096, DType::kF16, "06_autotune 256x128x64 warp 64x64 s3 g8"},
+                        {"a100", 4096, 4096, 4096, DType::kF16, "06_autotune 128x128x64 warp 64x64 s3 g8"},
                         {"4090", 4096, 4096, 4096, DType::kF16, "06_autotune 128x128x64 warp 64x64 s3 g8"}}) {
     INFO(c.gpu << " " << c.m << "x" << c.n << "x" << c.k);
     const Chosen chosen = choose(kernels(), task(c.m, c.n, c.k, c.type), harness::limits_of(interpreter::find_gpu(c.gpu)), {});
