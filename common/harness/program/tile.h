@@ -50,6 +50,7 @@ constexpr TileNumbers numbers_of() {
     n.unit = Unit::kMma, n.warp_m = Tile::kWarpM, n.warp_n = Tile::kWarpN;
   } else {
     n.unit = Unit::kWgmma, n.warp_m = 64, n.warp_n = Tile::kBlockN;
+    n.stays = requires { Tile::kStoreBytes; };  // memory for C besides that of the tiles
   }
   return n;
 }

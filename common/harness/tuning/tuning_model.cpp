@@ -24,6 +24,8 @@ constexpr double kL2Latency = 800, kPrologueAndEpilogue = 2500;
 // The same of a block with wgmma; its wait for each tile along k; and how much of shared memory's traffic takes time of its own.
 // Fitted to the times of 10's tiles on an H200 (docs/results/h200/wgmma-f16.json).
 constexpr double kWgmmaPrologueAndEpilogue = 4800, kWgmmaWait = 490, kWgmmaShared = 0.8;
+// The wait for each tile along k where warps that only copy run ahead, and blocks stay: 12's and 13's tiles.
+constexpr double kStayingWait = 80;
 // Multiply-adds read floats from shared memory, and lanes of a warp share a quarter of them.
 constexpr double kFmaSharedBytes = 4 * 0.75;
 
@@ -121,12 +123,17 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
   const double in_flight = together * std::max(1, t.stages - 1) * real(t.block_m + t.block_n) * t.block_k * element;
   const double copying = std::max(busiest * l2, busiest * copied / in_flight * kL2Latency);
   const double rounds = std::ceil(busiest / held);
-  const double multiplying = t.unit == Unit::kFma ? schedulers * mma + busiest * reading
-                             : t.unit == Unit::kMma
-                                 ? schedulers * mma + busiest * (reading + arriving) / 2
-                                 : busiest * std::max(mma, kWgmmaShared * (reading + arriving) + kWgmmaWait * real(k_tiles));
-  const double around = rounds * (t.unit == Unit::kWgmma ? kWgmmaPrologueAndEpilogue : kPrologueAndEpilogue);
-  p.seconds = std::max((std::max(multiplying, copying) + busiest * zeros + around) / gpu.clock_hz, p.bound);
+  const auto multiplying = [&] {
+    switch (t.unit) {
+      case Unit::kFma: return schedulers * mma + busiest * reading;
+      case Unit::kMma: return schedulers * mma + busiest * (reading + arriving) / 2;
+      case Unit::kWgmma: break;
+    }
+    if (t.stays) return busiest * (mma + kStayingWait * real(k_tiles));
+    return busiest * std::max(mma, kWgmmaShared * (reading + arriving) + kWgmmaWait * real(k_tiles));
+  };
+  const double around = t.unit == Unit::kWgmma ? (t.stays ? 1 : rounds) * kWgmmaPrologueAndEpilogue : rounds * kPrologueAndEpilogue;
+  p.seconds = std::max((std::max(multiplying(), copying) + busiest * zeros + around) / gpu.clock_hz, p.bound);
   return p;
 }
 

@@ -299,6 +299,13 @@ TEST_CASE("the model: bounds that follow from the hardware") {
     const Spec hopper{128, 256 * 132, 4096, DType::kF16, DType::kF16};
     t = {128, 256, 64, 64, 256, 4, 256, 196672, true, Unit::kWgmma};
     CHECK(predict(t, hopper, all).seconds == doctest::Approx((2.0 * 128 * 256 * 4096 / 2700 + 4800) / all.clock_hz).scale(0));
+    TileNumbers stays = t;
+    stays.stays = true;
+    Spec twice = hopper;
+    twice.n *= 2;
+    CHECK(predict(stays, twice, all).seconds ==
+          doctest::Approx((2 * (2.0 * 128 * 256 * 4096 / 2700 + 64 * 80) + 4800) / all.clock_hz).scale(0));
+    CHECK(predict(t, twice, all).seconds == doctest::Approx(2 * predict(t, hopper, all).seconds).scale(0));
   }
   SUBCASE("small problems want small tiles, large ones large tiles") {
     const TileNumbers large = tile(128, 128, 64, 64, 64, 3), small = tile(32, 64, 64, 32, 32, 5);
