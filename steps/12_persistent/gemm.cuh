@@ -45,7 +45,8 @@ __device__ __forceinline__ void store_panels(const float (&d)[kCols / 2], char* 
 #pragma unroll
   for (int panel = 0; panel < kCols / kStoreCols<Out>; ++panel) {
     char* const s = sC + panel % 2 * kPanel * 128;
-    if (threadIdx.x % kWarpgroup == 0) device::cp_async_bulk_wait_group_read<1>();
+    if (threadIdx.x % kWarpgroup == 0 && panel == 0) device::cp_async_bulk_wait_group_read<0>();  // the tile before may end in it
+    if (threadIdx.x % kWarpgroup == 0 && panel > 0) device::cp_async_bulk_wait_group_read<1>();
     device::barrier_sync(barrier, kWarpgroup);  // the engine has read what was in this panel before
 #pragma unroll
     for (int pair = 0; pair < kStoreCols<Out> / 4; ++pair) {  // neighbours in a row, then those 8 rows below
