@@ -17,7 +17,7 @@ PARTS = ("Question", "Picture", "What changed", "Walk", "Predict", "Count", "Mea
 MOST_LINES, MOST_ROWS, MOST_COLUMNS, LONGEST_SENTENCE = 95, 8, 6, 30
 EXERCISED = 7  # the lessons up to this one have exercises; later ones have edits
 # Words of the glossary that the interpreter's page needs, and no lesson yet.
-LATER = ("multicast",)
+LATER = ()
 PROGRAM = None
 
 

@@ -11,6 +11,7 @@ from typing import Optional, Tuple
 ELEMENT_BYTES = {"f32": 4, "f16": 2, "bf16": 2}
 SECTOR, WAVEFRONT, LANES = 32, 128, 32  # bytes, bytes, threads of a warp
 MMA = 16  # the extent of a fragment: mma.sync does 16 x 8 x 16 products, ldmatrix.x4 loads 16 x 16 elements
+WARPGROUP, WARPGROUP_ROWS = 128, 64  # its threads, and the rows of C that they multiply together with wgmma, 16 of k at a time
 VECTOR = 4  # elements that 02 loads and stores at once, where its threads have as many
 # Which lanes of 01 lie side by side: in a row of C, or in a column.
 MAPPINGS = ("coalesced", "swapped")
@@ -46,7 +47,10 @@ class Problem:
 
 @dataclasses.dataclass(frozen=True)
 class Tile:
-    """What a tile's name says, "128x128x64 warp 64x64 s3 g8" or "128x128x8, 8x8 per thread"; 01's are named after their mapping."""
+    """What a tile's name says, "128x128x64 warp 64x64 s3 g8" or "128x128x8, 8x8 per thread"; 01's are named after their mapping.
+
+    From 10 on warpgroups multiply, each its 64 rows, and the name has nothing of a warp: "128x256x64 s4 g8".
+    """
 
     mapping: str = ""
     block: Tuple[int, int, int] = (1, 1, 1)
@@ -55,7 +59,14 @@ class Tile:
     group_m: int = 1  # rows of tiles that blocks go through together: lesson 05
 
     @property
+    def has_warpgroups(self):
+        return not (self.mapping or self.warp or self.thread)
+
+    @property
     def threads(self):
+        """Those that multiply."""
+        if self.has_warpgroups:
+            return self.block[0] // WARPGROUP_ROWS * WARPGROUP
         rows, cols = self.warp or self.thread
         return self.block[0] * self.block[1] // (rows * cols) * (LANES if self.warp else 1)
 
@@ -81,7 +92,7 @@ def tile_named(name):
         return None
     if name.split(",")[0] in MAPPINGS:
         return Tile(mapping=name.split(",")[0])
-    found = re.match(r"(\d+)x(\d+)x(\d+)(?: warp (\d+)x(\d+)|, (\d+)x(\d+) per thread)", name)
+    found = re.match(r"(\d+)x(\d+)x(\d+)(?: warp (\d+)x(\d+)|, (\d+)x(\d+) per thread|(?= s\d+ g\d))", name)
     if not found:
         return None
     numbers = [number and int(number) for number in found.groups()]
@@ -111,7 +122,8 @@ def predict(problem, tile, ceilings, dtype, blocks_per_wave=None, l2_bytes=math.
     # What does not come from DRAM comes from L2.
     known["hit_rate"] = 100 * (1 - known["dram_read"] / known["asked"])
     known["registers"] = tile.block[0] * tile.block[1] // tile.threads  # sums
-    return {**known, **(of_warps if tile.warp else of_threads)(problem, tile)}
+    of_kind = of_warpgroups if tile.has_warpgroups else of_warps if tile.warp else of_threads
+    return {**known, **of_kind(problem, tile)}
 
 
 def of_mapping(problem, mapping):
@@ -157,4 +169,22 @@ def of_warps(problem, tile):
         "shared_stores": epilogue,
         "copies": blocks * slices * problem.in_bytes * (block_m + block_n) * block_k // WAVEFRONT,
         "mma": blocks * slices * block_m * block_n * block_k // (MMA * MMA * 8),
+    }
+
+
+def of_warpgroups(problem, tile):
+    """From 10 on: the copy engine loads, wgmma reads shared memory by itself. C goes through shared memory on its way out.
+
+    Threads load it there and store it (10, 11), or the engine stores it (12, 13): profile_table.py leaves out what is not so.
+    """
+    block_m, block_n, block_k = tile.block
+    blocks, slices = tile.slices(problem)
+    epilogue = blocks * block_m * block_n * problem.out_bytes // WAVEFRONT
+    of_instruction = (WARPGROUP_ROWS + block_n) * MMA * problem.in_bytes // WAVEFRONT
+    return {
+        "store_sectors": LANES * 16 / SECTOR,
+        "shared_loads": epilogue,
+        "shared_stores": epilogue,
+        "wgmma": blocks * slices * block_k // MMA * block_m // WARPGROUP_ROWS * of_instruction,
+        "bulk_stored": problem.output_bytes,
     }

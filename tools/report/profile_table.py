@@ -27,6 +27,8 @@ CONFLICTS = (
 )
 # Of the copy engine; the profiles on a GPU were recorded without it.
 BULK_SECTORS = "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld.sum"
+BULK_STORE_SECTORS = "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st.sum"
+WGMMA_WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_gmma.sum"
 L2_READS = "lts__t_sectors_srcunit_tex_op_read.sum"
 L2_HITS = "lts__t_sectors_srcunit_tex_op_read_lookup_hit.sum"
 L2_MISSES = "lts__t_sectors_srcunit_tex_op_read_lookup_miss.sum"
@@ -59,6 +61,8 @@ def figures(counters):
         "shared_stores": of(STORE_WAVEFRONTS),
         "copies": None if of(BULK_SECTORS) else of(COPY_WAVEFRONTS),
         "conflicts": None if conflicts[0] is None else sum(each or 0 for each in conflicts),
+        "bulk_stored": scaled(of(BULK_STORE_SECTORS), results.BYTES_PER_SECTOR),
+        "wgmma": of(WGMMA_WAVEFRONTS),
         "mma": of("sm__inst_executed_pipe_tensor_op_hmma.sum"),
         "tensor_busy": of("sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active"),
         "hit_rate": scaled(results.quotient(of(L2_HITS), looked_up), 100),
@@ -70,6 +74,16 @@ def figures(counters):
         "warps": of("sm__warps_active.avg.pct_of_peak_sustained_active"),
         "seconds": scaled(of("gpu__time_duration.sum"), 1e-9),
     }
+
+
+def without_others(predicted, *counted):
+    """PREDICTED without what kernels like the COUNTED one do another way: each has its counters by ncu's names."""
+    left_out = set()
+    if any(of.get(BULK_SECTORS) for of in counted):  # its threads copy nothing themselves
+        left_out |= {"copies", "load_sectors"}
+    # The engine stores C, or threads load it from shared memory and store it.
+    left_out |= {"store_sectors", "shared_loads"} if any(of.get(BULK_STORE_SECTORS) for of in counted) else {"bulk_stored"}
+    return {key: value for key, value in predicted.items() if key not in left_out}
 
 
 # --- why columns differ: from a Profile and a row's three values to a sentence ---
@@ -123,6 +137,14 @@ def conflicts(profile, *_):
 
 def mma(*_):
     return "The prediction multiplies whole tiles, with zeros beyond the edges; the kernel leaves some of that out."
+
+
+def wgmma(*_):
+    return "The prediction multiplies whole tiles, with zeros beyond the edges."
+
+
+def bulk_stored(*_):
+    return "A row of C comes whole, 128 bytes, where its last chunk ends beyond the matrix: sectors are written whole."
 
 
 def hit_rate(*_):
@@ -200,6 +222,8 @@ ROWS = (
     Row("shared_stores", "shared stores: wavefronts", count, shared_stores, is_optional=True),
     Row("copies", "cp.async: wavefronts", count, copies, is_optional=True),
     Row("conflicts", "bank conflicts", count, conflicts, 0),
+    Row("bulk_stored", "bulk stores: written", size, bulk_stored, is_optional=True),
+    Row("wgmma", "wgmma: wavefronts", count, wgmma, is_optional=True),
     Row("mma", "tensor cores: mma instructions", count, mma, is_optional=True),
     Row("tensor_busy", "tensor cores: busy", percent, is_optional=True),
     Row("hit_rate", "L2: hit rate", percent, hit_rate, 0.05),
@@ -231,9 +255,7 @@ class Profile:
             self.columns["interpreted"] = {**figures(of["counters"]), "seconds": rate and self.problem.flops / rate}
         if document["measured"]:
             self.columns["measured"] = figures(document["measured"]["counters"])
-        if any(of["counters"].get(BULK_SECTORS) for of in self.counted()):  # its threads copy nothing themselves
-            self.columns["predicted"].pop("copies", None)
-            self.columns["predicted"].pop("load_sectors", None)
+        self.columns["predicted"] = without_others(self.columns["predicted"], *(of["counters"] for of in self.counted()))
 
     def values(self, key):
         return [self.columns.get(column, {}).get(key) for column in COLUMNS]

@@ -25,6 +25,7 @@ KIND   ladder: all steps, from a GPU's file
               from a GPU's file with many shapes
        shapes: TFLOP/s of transformers' multiplications, of cuBLAS and of steps=NAME,NAME... (also peers; without it, all)
        squares: the same of m = n = k
+       tile_squares: of m = n = k, the ratio to cublasGemmEx of each tile of step=NAME, from a GPU's file
        peers: cuBLAS, the best step without an activation, and peers, for each square or for sizes=256,1024...; in the last
               lines geometric means over all squares: the step's ratio to cublasGemmEx over the peer's, each measured beside it
 FILE   a result file, from the repository's root
@@ -496,6 +497,16 @@ def squares_table(context):
     return rates(context, "squares", {f"{size}³": group for size, group in shapes.squares(context.results).items()})
 
 
+def tile_squares_table(context):
+    of_sizes = shapes.squares(results.latest(context.results))
+    tiles = list(dict.fromkeys(each["tile"] for each in context.results))
+    rows = []
+    for size, group in of_sizes.items():
+        ratios = {each["tile"]: ladder.of_baseline(each, "cublasGemmEx") for each in group}
+        rows.append([f"{size}³", *(percent(ratios.get(tile)) for tile in tiles)])
+    return ["% of cuBLAS", *tiles], rows
+
+
 def rates(context, what, groups):
     """A row for each of GROUPS, results of one shape each, by their names."""
     steps = first_tiles(context.results)
@@ -575,6 +586,7 @@ KINDS = {
     "bench": (bench_table, False, "gpu"),
     "shapes": (shapes_table, False, "gpu"),
     "squares": (squares_table, False, "gpu"),
+    "tile_squares": (tile_squares_table, True, "gpu"),
     "peers": (peers_table, False, "gpu"),
 }
 # Of kinds that have several shapes, perhaps in several layouts: what of a setting may differ.
@@ -586,12 +598,14 @@ ACROSS = {
     "bench": ("m", "n", "k", "layout"),
     "shapes": ("m", "n", "k", "layout"),
     "squares": ("m", "n", "k"),
+    "tile_squares": ("m", "n", "k"),
 }
 # Of kinds that are about a part of a file: which results that are.
 PART = {
     "tuning": lambda each: each.get("tuning"),  # all shapes that were tuned
     "shapes": lambda each: shapes.key(each) in shapes.NAMED,
     "squares": shapes.is_square,
+    "tile_squares": shapes.is_square,
     "peers": shapes.is_square,
 }
 PARAMETERS = {"shapes": ("steps",), "squares": ("steps",), "peers": ("sizes",)}  # lists, which choose rows or columns

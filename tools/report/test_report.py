@@ -1115,6 +1115,19 @@ class Tables(InFolder):
         self.assertIn("| 256³ | 100 | 80.0, 80.0 % | 20.0, 20.0 % |\n| 1024³ | 100 | 80.0, 80.0 % | 80.0, 80.0 % |\n", text)
         self.assertIn("'99_none' for squares", self.table_of("squares docs/results/gpu.json steps=99_none", 2))
 
+    def test_tile_squares(self):
+        def other(found):
+            found.append({**bench_result("02_tiled", 1024, 1024, 1024, 0.6), "tile": "64x64x8 s2"})
+
+        self.put_bench(other)
+        text = self.table_of("tile_squares docs/results/gpu.json step=02_tiled")
+        tile = bench_result("02_tiled", 256, 256, 256, 0.2)["tile"]
+        self.assertIn(f"| % of cuBLAS | {tile} | 64x64x8 s2 |\n", text)
+        self.assertIn("| 256³ | 20.0 | – |\n| 1024³ | 80.0 | 60.0 |\n", text)
+        text = self.table_of("tile_squares docs/results/gpu.json step=02_tiled columns=64x64x8")
+        self.assertIn("| % of cuBLAS | 64x64x8 s2 |\n", text)
+        self.assertIn("add step=NAME", self.table_of("tile_squares docs/results/gpu.json", 2))
+
     def test_peers(self):
         self.put_bench()
         text = self.table_of("peers docs/results/gpu.json")
