@@ -136,7 +136,13 @@ class Lessons(unittest.TestCase):
                 self.assertIn(anchor, anchors, readme)
 
     def test_a_roofline(self):
+        """As soon as a step has been measured."""
+        files = [*(ROOT / "docs/results/h200").glob("ladder-*.json"), *(ROOT / "docs/results/h200").glob("decode-*.json")]
+        measured = {result["step"] for path in files for result in json.loads(text_of(path))["results"]}
+        self.assertLessEqual({"01_naive", "08_split_k", "10_wgmma"}, measured)
         for lesson in LESSONS:
+            if lesson.parent.name not in measured:
+                continue
             own = rf"!\[[^\]]+\]\(\S*roofline-\S+-{lesson.parent.name[:2]}\.svg\)"
             self.assertRegex(text_of(lesson), own, lesson)
 
