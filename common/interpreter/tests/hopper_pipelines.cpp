@@ -871,7 +871,8 @@ TEST_CASE("ping-pong of two groups by barrier_sync and barrier_arrive") {
   test_sums([](auto& map, auto& out, int tiles) { launch(ping_pong, 1, 192, 0, map, out.data(), tiles); }, 64);
 }
 
-// One thread copies, another one has waited and makes memory of the barriers again: the copies have used them after the last arrival.
+// One thread copies, another one has waited and makes memory of the barriers again: the copies have used them after the last
+// arrival.
 __global__ void another_thread_invalidates(const __grid_constant__ TensorMap map, int* out, int tiles) {
   constexpr int kStages = 2;
   alignas(128) __shared__ int tile[kStages][kTile];
