@@ -75,6 +75,12 @@ class Tile:
         blocks = math.ceil(problem.m / self.block[0]) * math.ceil(problem.n / self.block[1])
         return blocks, math.ceil(problem.k / self.block[2])
 
+    def copied_bytes(self, problem):
+        """By the copy engine, from 10 on: whole panels of 64 rows, 64 columns and 64 of k, zeros beyond the matrix among them."""
+        blocks, slices = self.slices(problem)
+        columns = math.ceil(self.block[1] / WARPGROUP_ROWS) * WARPGROUP_ROWS
+        return blocks * slices * self.block[2] * (self.block[0] + columns) * problem.in_bytes
+
     def panels(self, problem, blocks_per_wave):
         """(rows, columns) of tiles that waves need: the sum over waves of blocks_per_wave blocks that run together."""
         tiles_m, tiles_n = math.ceil(problem.m / self.block[0]), math.ceil(problem.n / self.block[1])
@@ -116,7 +122,7 @@ def predict(problem, tile, ceilings, dtype, blocks_per_wave=None, l2_bytes=math.
         return known
     if tile.mapping:
         return {**known, **of_mapping(problem, tile.mapping)}
-    known["asked"] = problem.tile_bytes(*tile.block[:2])
+    known["asked"] = tile.copied_bytes(problem) if tile.has_warpgroups else problem.tile_bytes(*tile.block[:2])
     if blocks_per_wave and problem.input_bytes + problem.output_bytes > l2_bytes:
         known["dram_read"] = read_in_waves(problem, tile, round(blocks_per_wave))
     # What does not come from DRAM comes from L2.

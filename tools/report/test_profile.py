@@ -61,8 +61,8 @@ class Predicting(unittest.TestCase):
                 "01f32": {"asked"},
                 "01f16": {"asked"},
                 "02f16": {"asked", "load_sectors"},
-                "05f16": {"shared_loads"},
-                **{f"0{step}f16": {"shared_loads", "copies"} for step in (4, 6, 7)},
+                **{f"0{step}f16": {"shared_loads"} for step in (5, 9)},
+                **{f"0{step}f16": {"shared_loads", "copies"} for step in (4, 6, 7, 8)},
             },
         )
 
