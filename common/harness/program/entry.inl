@@ -101,7 +101,7 @@ void add_variants(std::vector<Variant>& all, gemm::TypeList<Tiles...>, gemm::Typ
   if constexpr (!std::is_same_v<In, float> && !kIsFused) (all.push_back(variant<Tiles, In, float>()), ...);
   // The first candidate that is compiled for one layout gets the epilogue too: it hands it on to another tile.
   if constexpr (has_more_tiles<In>)
-    (all.push_back(variant < MoreTiles, In, In, false, kIsTuned && is_first_of < MoreTiles, MoreTiles... >> ()), ...);
+    (all.push_back(variant<MoreTiles, In, In, false, kIsTuned && is_first_of<MoreTiles, MoreTiles...>>()), ...);
 }
 
 #ifdef COURSE_FIRST_OF
