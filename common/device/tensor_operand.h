@@ -12,7 +12,7 @@ namespace device {
 /// Whether the copy engine can copy boxes of the operand; k along its columns. It wants aligned chunks, and it knows no rows that
 /// run backwards or lie upon each other. What it cannot copy is for the fallback (fallback.cuh).
 template <class T>
-bool has_tensor_map(const gemm::Matrix<const T>& g) {
+bool has_tensor_map(const gemm::Matrix<T>& g) {
   constexpr std::int64_t kMost = std::int64_t{1} << 30;  // rows and columns, so that a tile's coordinates are int
   if (!in_chunks(g)) return false;
   const bool along_k = chunks_aligned(g.data, g.col_stride, g.row_stride);
@@ -22,8 +22,8 @@ bool has_tensor_map(const gemm::Matrix<const T>& g) {
 
 /// The operand without its boxes; k along its columns. @param contiguous the index whose elements lie side by side
 template <class T>
-TensorLayout tensor_layout(const gemm::Matrix<const T>& g, Contiguous contiguous) {
-  const gemm::Matrix<const T> x = contiguous == Contiguous::kK ? g : g.transposed();
+TensorLayout tensor_layout(const gemm::Matrix<T>& g, Contiguous contiguous) {
+  const gemm::Matrix<T> x = contiguous == Contiguous::kK ? g : g.transposed();
   TensorLayout layout{};
   layout.data = x.data;
   layout.rows = static_cast<std::uint64_t>(x.rows);
@@ -35,17 +35,13 @@ TensorLayout tensor_layout(const gemm::Matrix<const T>& g, Contiguous contiguous
 /// Whether the copy engine can store C in boxes. It writes whole chunks, so rows end with one.
 template <class T>
 bool has_store_map(const gemm::Matrix<T>& C) {
-  return has_tensor_map(gemm::Matrix<const T>{C.data, C.rows, C.cols, C.row_stride, C.col_stride}) && C.col_stride == 1 &&
-         C.cols % kChunk<T> == 0;
+  return has_tensor_map(C) && C.col_stride == 1 && C.cols % kChunk<T> == 0;
 }
 /// The map of C's boxes of `rows` rows, swizzled. @param row_bytes of a row of a box, 64 or 128  @throws Error unless
 /// has_store_map(C)
 template <class T>
 TensorMap store_map(const gemm::Matrix<T>& C, unsigned rows, unsigned row_bytes) {
-  TensorLayout layout{};
-  layout.data = C.data;
-  layout.rows = static_cast<std::uint64_t>(C.rows), layout.columns = static_cast<std::uint64_t>(C.cols);
-  layout.row_stride = static_cast<std::uint64_t>(C.row_stride);
+  TensorLayout layout = tensor_layout(C, Contiguous::kK);
   layout.box_rows = rows, layout.box_columns = row_bytes / sizeof(T);
   layout.swizzle = static_cast<Swizzle>(row_bytes);
   return make_tensor_map<T>(layout);
