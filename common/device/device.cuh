@@ -221,13 +221,26 @@ void copy_from_symbol(T& value, const T& symbol) {
 
 #endif
 
-/// For tests, whose problems are small: multiprocessors() says no more than this.
+namespace detail {
 inline unsigned& most_multiprocessors() {
   static unsigned most = ~0u;
   return most;
 }
+}  // namespace detail
+
 /// Streaming multiprocessors (SMs) of the GPU: as many blocks, each of which needs an SM for itself, run at the same time.
-inline unsigned multiprocessors() { return std::min(detail::count_multiprocessors(), most_multiprocessors()); }
+inline unsigned multiprocessors() { return std::min(detail::count_multiprocessors(), detail::most_multiprocessors()); }
+
+/// While it lives, multiprocessors() says no more than `most`: for tests, whose problems are small.
+class FewMultiprocessors {
+ public:
+  explicit FewMultiprocessors(unsigned most) : before_(std::exchange(detail::most_multiprocessors(), most)) {}
+  ~FewMultiprocessors() { detail::most_multiprocessors() = before_; }
+  FewMultiprocessors(const FewMultiprocessors&) = delete;
+
+ private:
+  unsigned before_;
+};
 
 /// launch_clusters() without clusters.
 template <class... Parameters, class... Arguments>
