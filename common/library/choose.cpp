@@ -47,9 +47,8 @@ Chosen choose(const std::vector<Kernel>& kernels, const Task& task, const harnes
   std::vector<Chosen> timed, modelled;
   for (const Kernel* kernel : candidates(kernels, task, gpu)) {
     const auto entry = known.find(kernel->variant.tile);
-    const double expected = harness::predict(kernel->variant.numbers, task.spec, gpu).seconds;
     if (entry == known.end())
-      modelled.push_back({kernel, false, false, expected});
+      modelled.push_back({kernel, false, false, harness::predict(kernel->variant.numbers, task.spec, gpu).seconds});
     else if (entry->second.pruned.empty())
       timed.push_back({kernel, false, true, entry->second.seconds});
   }

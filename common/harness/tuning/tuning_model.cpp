@@ -24,7 +24,8 @@ constexpr double kL2Latency = 800, kPrologueAndEpilogue = 2500;
 // The same of a block with wgmma; its wait for each tile along k; and how much of shared memory's traffic takes time of its own.
 // Fitted to the times of 10's tiles on an H200 (docs/results/h200/wgmma-f16.json).
 constexpr double kWgmmaPrologueAndEpilogue = 4800, kWgmmaWait = 490, kWgmmaShared = 0.8;
-// The wait for each tile along k where warps that only copy run ahead, and blocks stay: 12's and 13's tiles.
+// The wait for each tile along k where warps that only copy run ahead, and blocks stay: 12's and 13's tiles. Their times
+// are not recorded yet.
 constexpr double kStayingWait = 80;
 // Multiply-adds read floats from shared memory, and lanes of a warp share a quarter of them.
 constexpr double kFmaSharedBytes = 4 * 0.75;
