@@ -234,6 +234,7 @@ inline unsigned multiprocessors() { return std::min(detail::count_multiprocessor
 /// While it lives, multiprocessors() says no more than `most`: for tests, whose problems are small.
 class FewMultiprocessors {
  public:
+  /// @param most SMs, at least 1.
   explicit FewMultiprocessors(unsigned most) : before_(std::exchange(detail::most_multiprocessors(), most)) {}
   ~FewMultiprocessors() { detail::most_multiprocessors() = before_; }
   FewMultiprocessors(const FewMultiprocessors&) = delete;
