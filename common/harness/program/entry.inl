@@ -74,7 +74,7 @@ template <class Tile>
 constexpr TileNumbers tile_numbers() {
   TileNumbers n;
   if constexpr (requires { Tile::kBlockM; }) n.block_m = Tile::kBlockM, n.block_n = Tile::kBlockN;
-  if constexpr (requires { Tile::kEveryLayout; }) n = numbers_of<Tile>();
+  if constexpr (requires { Tile::kBlockK; }) n = numbers_of<Tile>();  // its block loads slices along k together
   return n;
 }
 
