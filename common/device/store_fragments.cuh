@@ -2,6 +2,8 @@
 /// From the accumulators of mma.sync to C in 16-byte stores.
 #pragma once
 
+#include <algorithm>
+
 #include "common/device/chunk_access.cuh"
 #include "common/device/element.cuh"
 #include "common/gemm/activation.h"
@@ -38,8 +40,9 @@ inline constexpr int kStoreFragmentsElements = 16 * (kCols + 8);
 template <int kCols8, class Out, class Epilogue>
 __device__ __forceinline__ void store_fragments(const float (&d)[kCols8][4], Out* shared, const gemm::Matrix<Out>& C,
                                                 std::int64_t row, std::int64_t col, bool chunks, const Epilogue& epilogue) {
-  constexpr int kPitch = 8 * kCols8 + 8, kRowChunks = 8 * kCols8 / kChunk<Out>, kStep = 32 / kRowChunks;
-  static_assert(kRowChunks * kStep == 32, "a lane stores the same chunk of every kStep-th row");
+  constexpr int kPitch = 8 * kCols8 + 8, kRowChunks = 8 * kCols8 / kChunk<Out>, kStep = std::min(16, 32 / kRowChunks);
+  static_assert(32 % kRowChunks == 0,
+                "a lane stores the same chunk of every kStep-th row; where rows are a chunk, half of them store");
   const int lane = threadIdx.x % 32, first_row = lane / kRowChunks, first_col = lane % kRowChunks * kChunk<Out>;
 #pragma unroll
   for (int j = 0; j < kCols8; ++j)
@@ -49,7 +52,8 @@ __device__ __forceinline__ void store_fragments(const float (&d)[kCols8][4], Out
           from_float<Out>(epilogue(d[j][2 * half])), from_float<Out>(epilogue(d[j][2 * half + 1]))};
   __syncwarp();  // the rows are complete before other lanes read them
 
-  const int rows = static_cast<int>(min(C.rows - row - first_row, std::int64_t{16}));  // of C, from first_row on
+  const std::int64_t rows_left = first_row < 16 ? C.rows - row - first_row : 0;
+  const int rows = static_cast<int>(min(rows_left, std::int64_t{16}));  // of C, from first_row on
   const std::int64_t cols = C.cols - col - first_col;
   const Out* const from = shared + first_row * kPitch + first_col;
   Out* to = C.at(row + first_row, col + first_col);
@@ -68,13 +72,14 @@ __device__ __forceinline__ void store_fragments(const float (&d)[kCols8][4], Out
   __syncwarp();  // everybody has read the rows before they are overwritten
 }
 
-/// The same for a warp's sums of wgmma_m64k16(), kCols columns at a time. @param shared kStoreFragmentsElements<kCols>
+/// The same for a warp's sums of wgmma_m64k16(), at most kCols columns at a time. @param shared kStoreFragmentsElements<kCols>
 template <int kCols, int kSums, class Out, class Epilogue>
 __device__ __forceinline__ void store_fragments(const float (&d)[kSums], Out* shared, const gemm::Matrix<Out>& C, std::int64_t row,
                                                 std::int64_t col, bool chunks, const Epilogue& epilogue) {
+  constexpr int kAtATime = std::min(kCols, 2 * kSums & -(2 * kSums));  // so many fit into all columns
 #pragma unroll
-  for (int i = 0; i < kSums; i += kCols / 2)
-    store_fragments(reinterpret_cast<const float(&)[kCols / 8][4]>(d[i]), shared, C, row, col + 2 * i, chunks, epilogue);
+  for (int i = 0; i < kSums; i += kAtATime / 2)
+    store_fragments(reinterpret_cast<const float(&)[kAtATime / 8][4]>(d[i]), shared, C, row, col + 2 * i, chunks, epilogue);
 }
 
 /// The same for kRows16 x 16 rows, one 16 after the other.

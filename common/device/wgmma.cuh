@@ -74,14 +74,17 @@ __device__ __forceinline__ void wgmma_wait_group() {
 /// @cond
 namespace detail {
 
-// The operands of 8, 16 and 32 accumulators.
-#define COURSE_WGMMA_8(i) \
-  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
+// The operands of 4, 8, 16 and 32 accumulators.
+#define COURSE_WGMMA_4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
+#define COURSE_WGMMA_8(i) COURSE_WGMMA_4(i), COURSE_WGMMA_4(i + 4)
 #define COURSE_WGMMA_16(i) COURSE_WGMMA_8(i), COURSE_WGMMA_8(i + 8)
 #define COURSE_WGMMA_32(i) COURSE_WGMMA_16(i), COURSE_WGMMA_16(i + 16)
 // Their names in the instruction's text.
 #define COURSE_WGMMA_NAMES_0 \
   "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
+#define COURSE_WGMMA_NAMES_32_4 ",%32,%33,%34,%35"
+#define COURSE_WGMMA_NAMES_64_8 ",%64,%65,%66,%67,%68,%69,%70,%71"
+#define COURSE_WGMMA_NAMES_96_4 ",%96,%97,%98,%99"
 #define COURSE_WGMMA_NAMES_32 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47"
 #define COURSE_WGMMA_NAMES_48 ",%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
 #define COURSE_WGMMA_NAMES_64 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79"
@@ -112,12 +115,18 @@ template <class T, int kTransposeA, int kTransposeB, int kN>
 __device__ __forceinline__ void wgmma(float (&d)[kN / 2], uint64_t descriptor_a, uint64_t descriptor_b, bool accumulates) {
   if constexpr (kN == 64) {
     COURSE_WGMMA_OF("64", COURSE_WGMMA_NAMES_0, "32", "33", "34", "35", "36", COURSE_WGMMA_32(0));
+  } else if constexpr (kN == 72) {
+    COURSE_WGMMA_OF("72", COURSE_WGMMA_NAMES_0 COURSE_WGMMA_NAMES_32_4, "36", "37", "38", "39", "40", COURSE_WGMMA_32(0),
+                    COURSE_WGMMA_4(32));
   } else if constexpr (kN == 96) {
     COURSE_WGMMA_OF("96", COURSE_WGMMA_NAMES_0 COURSE_WGMMA_NAMES_32, "48", "49", "50", "51", "52", COURSE_WGMMA_32(0),
                     COURSE_WGMMA_16(32));
   } else if constexpr (kN == 128) {
     COURSE_WGMMA_OF("128", COURSE_WGMMA_NAMES_0 COURSE_WGMMA_NAMES_32 COURSE_WGMMA_NAMES_48, "64", "65", "66", "67", "68",
                     COURSE_WGMMA_32(0), COURSE_WGMMA_32(32));
+  } else if constexpr (kN == 144) {
+    COURSE_WGMMA_OF("144", COURSE_WGMMA_NAMES_0 COURSE_WGMMA_NAMES_32 COURSE_WGMMA_NAMES_48 COURSE_WGMMA_NAMES_64_8, "72", "73",
+                    "74", "75", "76", COURSE_WGMMA_32(0), COURSE_WGMMA_32(32), COURSE_WGMMA_8(64));
   } else if constexpr (kN == 160) {
     COURSE_WGMMA_OF("160", COURSE_WGMMA_NAMES_0 COURSE_WGMMA_NAMES_32 COURSE_WGMMA_NAMES_48 COURSE_WGMMA_NAMES_64, "80", "81", "82",
                     "83", "84", COURSE_WGMMA_32(0), COURSE_WGMMA_32(32), COURSE_WGMMA_16(64));
@@ -125,6 +134,12 @@ __device__ __forceinline__ void wgmma(float (&d)[kN / 2], uint64_t descriptor_a,
     COURSE_WGMMA_OF("192",
                     COURSE_WGMMA_NAMES_0 COURSE_WGMMA_NAMES_32 COURSE_WGMMA_NAMES_48 COURSE_WGMMA_NAMES_64 COURSE_WGMMA_NAMES_80,
                     "96", "97", "98", "99", "100", COURSE_WGMMA_32(0), COURSE_WGMMA_32(32), COURSE_WGMMA_32(64));
+  } else if constexpr (kN == 200) {
+    COURSE_WGMMA_OF("200",
+                    COURSE_WGMMA_NAMES_0 COURSE_WGMMA_NAMES_32 COURSE_WGMMA_NAMES_48 COURSE_WGMMA_NAMES_64 COURSE_WGMMA_NAMES_80
+                        COURSE_WGMMA_NAMES_96_4,
+                    "100", "101", "102", "103", "104", COURSE_WGMMA_32(0), COURSE_WGMMA_32(32), COURSE_WGMMA_32(64),
+                    COURSE_WGMMA_4(96));
   } else if constexpr (kN == 224) {
     COURSE_WGMMA_OF("224",
                     COURSE_WGMMA_NAMES_0 COURSE_WGMMA_NAMES_32 COURSE_WGMMA_NAMES_48 COURSE_WGMMA_NAMES_64 COURSE_WGMMA_NAMES_80
@@ -148,10 +163,14 @@ __device__ __forceinline__ void wgmma(float (&d)[kN / 2], uint64_t descriptor_a,
 #undef COURSE_WGMMA_NAMES_64
 #undef COURSE_WGMMA_NAMES_48
 #undef COURSE_WGMMA_NAMES_32
+#undef COURSE_WGMMA_NAMES_96_4
+#undef COURSE_WGMMA_NAMES_64_8
+#undef COURSE_WGMMA_NAMES_32_4
 #undef COURSE_WGMMA_NAMES_0
 #undef COURSE_WGMMA_32
 #undef COURSE_WGMMA_16
 #undef COURSE_WGMMA_8
+#undef COURSE_WGMMA_4
 
 }  // namespace detail
 /// @endcond
@@ -166,8 +185,9 @@ __device__ __forceinline__ void wgmma(float (&d)[kN / 2], uint64_t descriptor_a,
 template <class T, int kN, Major kMajorA = Major::kK, Major kMajorB = Major::kK>
 __device__ __forceinline__ void wgmma_m64k16(float (&d)[kN / 2], uint64_t descriptor_a, uint64_t descriptor_b, bool accumulates) {
   static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>, "wgmma_m64k16 takes __half or __nv_bfloat16");
-  static_assert(kN == 64 || kN == 96 || kN == 128 || kN == 160 || kN == 192 || kN == 224 || kN == 256,
-                "kN is 64, 96, 128, 160, 192, 224 or 256");
+  static_assert(
+      kN == 64 || kN == 72 || kN == 96 || kN == 128 || kN == 144 || kN == 160 || kN == 192 || kN == 200 || kN == 224 || kN == 256,
+      "kN is 64, 72, 96, 128, 144, 160, 192, 200, 224 or 256");
 #ifdef __CUDACC__
   detail::wgmma<T, static_cast<int>(kMajorA), static_cast<int>(kMajorB), kN>(d, descriptor_a, descriptor_b, accumulates);
 #else

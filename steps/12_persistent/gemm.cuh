@@ -19,10 +19,6 @@ using device::Contiguous, device::Major, device::Mbarrier, device::TensorMap, ge
 using learnt::copy_panels, learnt::kPanel, learnt::kWarpgroup, learnt::kWgmmaK, learnt::panel_map, learnt::Registers,
     learnt::RingPlace, learnt::slice_descriptor, learnt::swizzled, learnt::TileIndex, learnt::TileOrder;
 
-/// Bytes in a row of a panel of C: 128, or 64 where the width of a tile asks for that.
-template <int kCols>
-constexpr int kStoreRow = kCols % 64 == 0 ? 128 : 64;
-
 /// What a block and a warpgroup compute of C, and what follows from it.
 template <int block_m, int block_n, int num_stages, int group_m>
 struct Tile {
@@ -31,34 +27,38 @@ struct Tile {
   static constexpr int kGroupM = group_m;                                       // rows of tiles that blocks cross together
   static constexpr int kMultiplying = kBlockM / kPanel;                         // warpgroups; each multiplies one panel of A
   static constexpr int kThreads = Registers<kMultiplying>::kThreads;            // the last warpgroup copies
-  static constexpr int kCopiedN = ceil_div(kBlockN, kPanel) * kPanel;           // whole panels of B
-  static constexpr int kStageElements = (kBlockM + kCopiedN) * kBlockK, kStageBytes = kStageElements * 2;  // a tile of A, then of B
+  static constexpr int kStageElements = (kBlockM + kBlockN) * kBlockK, kStageBytes = kStageElements * 2;  // a tile of A, then of B
   static constexpr int kStoreBytes = 2 * kPanel * 128;  // two panels of C for each warpgroup that multiplies
   static constexpr int kSharedBytes = kNumStages * (kStageBytes + 2 * int{sizeof(Mbarrier)}) + kMultiplying * kStoreBytes;
   static_assert(kSharedBytes <= 227 * 1024, "no GPU has more shared memory for a block");
-  static_assert(kNumStages > 1 && kBlockN <= 256 && kBlockN % 32 == 0, "stages to fill and to multiply; wgmma's columns");
+  static_assert(kNumStages > 1 && kBlockN <= 256 && kBlockN % kPanel == 0, "stages to fill and to multiply; whole panels");
 };
 
 /// Stores a warpgroup's 64 rows of C from (row, col) on. Two panels in turn: the engine reads one while threads fill the other.
 template <int kCols, class Out>
 __device__ __forceinline__ void store_panels(const float (&d)[kCols / 2], char* sC, const TensorMap* map_c, int row, int col) {
-  constexpr int kPanelCols = kStoreRow<kCols> / int{sizeof(Out)};
-  const int thread = threadIdx.x % kWarpgroup, lane = thread % 32, barrier = 1 + threadIdx.x / kWarpgroup;
+  constexpr int kPanelCols = device::store_cols<kCols, Out>();
+  const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32, barrier = 1 + threadIdx.x / kWarpgroup;
 #pragma unroll
   for (int c = 0; c < kCols; c += kPanelCols) {
-    char* const s = sC + c / kPanelCols % 2 * kPanel * kStoreRow<kCols>;
-    if (thread == 0 && c == 0) device::cp_async_bulk_wait_group_read<0>();  // all panels of the tile before
-    if (thread == 0 && c > 0) device::cp_async_bulk_wait_group_read<1>();   // all but the last one
-    device::barrier_sync(barrier, kWarpgroup);                              // the engine has read what was in this panel before
+    char* const s = sC + c / kPanelCols % 2 * kPanel * 128;
+    if (warp == 0 && device::elect_sync()) {  // always the same lane, for the engine's groups are its own
+      if (c == 0) {
+        device::cp_async_bulk_wait_group_read<0>();  // all panels of the tile before
+      } else {
+        device::cp_async_bulk_wait_group_read<1>();  // all but the last one
+      }
+    }
+    device::barrier_sync(barrier, kWarpgroup);  // the engine has read what was in this panel before
 #pragma unroll
     for (int pair = 0; pair < kPanelCols / 4; ++pair) {  // neighbours in a row, then those 8 rows below
-      const int r = thread / 32 * 16 + lane / 4 + 8 * (pair % 2), byte = (8 * (pair / 2) + lane % 4 * 2) * int{sizeof(Out)};
-      *reinterpret_cast<device::Pair<Out>*>(s + 2 * swizzled<kStoreRow<kCols> / 2>(r, byte / 16) + byte % 16) = {
+      const int r = warp * 16 + lane / 4 + 8 * (pair % 2), byte = (8 * (pair / 2) + lane % 4 * 2) * int{sizeof(Out)};
+      *reinterpret_cast<device::Pair<Out>*>(s + 2 * swizzled<kPanel>(r, byte / 16) + byte % 16) = {
           device::from_float<Out>(d[c / 2 + 2 * pair]), device::from_float<Out>(d[c / 2 + 2 * pair + 1])};
     }
     device::fence_proxy_async();                // the engine sees what this thread has written,
     device::barrier_sync(barrier, kWarpgroup);  // and all have written
-    if (thread == 0) {
+    if (warp == 0 && device::elect_sync()) {
       device::cp_async_bulk_tensor_2d_store(map_c, col + c, row, s);
       device::cp_async_bulk_commit_group();
     }
@@ -108,7 +108,7 @@ __global__ __launch_bounds__(Tile::kThreads, 1) void gemm_kernel(const __grid_co
           device::mbarrier_wait_parity(&empty[place.stage], place.phase ^ 1);  // what was there has been read
           device::mbarrier_arrive_expect_tx(&full[place.stage], Tile::kStageBytes);
           copy_panels<a_contiguous, Tile::kBlockM>(s, &map_a, first_row(tile), tile_k * kPanel, &full[place.stage]);
-          copy_panels<b_contiguous, Tile::kCopiedN>(s + kTileA, &map_b, first_col(tile), tile_k * kPanel, &full[place.stage]);
+          copy_panels<b_contiguous, Tile::kBlockN>(s + kTileA, &map_b, first_col(tile), tile_k * kPanel, &full[place.stage]);
         }
       }
     }
@@ -152,7 +152,7 @@ __global__ __launch_bounds__(Tile::kThreads, 1) void gemm_kernel(const __grid_co
       device::store_fragments<64 / sizeof(Out)>(rC, s_warp, C, row + warp % 4 * 16, col, c_chunks, gemm::Identity{});
     }
   }
-  if (threadIdx.x % kWarpgroup == 0) device::cp_async_bulk_wait_group_read<0>();  // a block's shared memory ends with it
+  if (warp % 4 == 0 && device::elect_sync()) device::cp_async_bulk_wait_group_read<0>();  // a block's shared memory ends with it
 }
 
 template <class Tile, class In, class Out, class Epilogue>
@@ -162,7 +162,7 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
   if (tiles_m * tiles_n == 0) return;
   if (!device::has_tensor_map(A) || !device::has_tensor_map(B.transposed())) return device::fallback_gemm(A, B, C, epilogue);
   const bool c_chunks = device::chunks_aligned(C.data, C.col_stride, C.row_stride), c_panels = device::has_store_map(C);
-  const TensorMap map_c = c_panels ? device::store_map(C, kPanel, kStoreRow<Tile::kBlockN>) : TensorMap{};
+  const TensorMap map_c = c_panels ? device::store_map(C, kPanel, device::store_cols<Tile::kBlockN, Out>()) : TensorMap{};
   const unsigned tiles = gemm::grid_size(tiles_m * tiles_n), blocks = std::min(tiles, device::multiprocessors());
 
   // Strides become a layout once, here: a kernel for each pair of transpositions.
@@ -175,6 +175,6 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
 
 using Inputs = gemm::TypeList<__half, __nv_bfloat16>;
 using Tiles = gemm::TypeList<Tile<128, 256, 4, 8>>;
-using MoreTiles = gemm::TypeList<Tile<128, 224, 4, 8>, Tile<128, 192, 4, 8>, Tile<128, 160, 4, 8>, Tile<128, 128, 6, 8>>;
+using MoreTiles = gemm::TypeList<Tile<128, 192, 4, 8>, Tile<128, 128, 6, 8>>;
 
 }  // namespace step_12_persistent

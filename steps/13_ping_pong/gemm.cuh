@@ -3,7 +3,8 @@
 ///
 /// Changes since 12:
 /// - With the schedule kPingPong each of the two warpgroups has a tile of its own; they take turns at the tensor cores.
-/// - So the epilogue of one tile costs nothing: it runs while the other tile is multiplied. kCooperative is step 12.
+/// - So the epilogue of one tile costs nothing: it runs while the other tile is multiplied. kCooperative is 12's schedule.
+/// - A tile is as wide as the waves of blocks ask for: B's last panel may be narrower than the others, and has a map of its own.
 #pragma once
 
 #include "common/device/fallback.cuh"
@@ -15,8 +16,8 @@
 namespace step_13_ping_pong {
 
 using device::Contiguous, device::Major, device::Mbarrier, device::TensorMap, gemm::ceil_div, gemm::Matrix;
-using learnt::copy_panels, learnt::kPanel, learnt::kStoreRow, learnt::kWarpgroup, learnt::kWgmmaK, learnt::panel_map,
-    learnt::Registers, learnt::RingPlace, learnt::slice_descriptor, learnt::store_panels, learnt::TileIndex, learnt::TileOrder;
+using learnt::copy_panels, learnt::kPanel, learnt::kWarpgroup, learnt::kWgmmaK, learnt::panel_map, learnt::Registers,
+    learnt::RingPlace, learnt::slice_descriptor, learnt::store_panels, learnt::TileIndex, learnt::TileOrder;
 
 /// Whether the warpgroups that multiply share a tile, or each has its own and multiplies while the other one stores.
 enum class Schedule { kCooperative, kPingPong };
@@ -28,15 +29,16 @@ struct Tile {
   static constexpr int kNumStages = num_stages;                                 // tiles of A and B in shared memory
   static constexpr int kGroupM = group_m;                                       // rows of tiles that blocks cross together
   static constexpr bool kPingPong = schedule == Schedule::kPingPong;
-  static constexpr int kTiles = kPingPong ? 2 : 1;                     // at a time
-  static constexpr int kMultiplying = kTiles * kBlockM / kPanel;       // warpgroups; each multiplies one panel of A
-  static constexpr int kThreads = Registers<kMultiplying>::kThreads;   // the last warpgroup copies
-  static constexpr int kCopiedN = ceil_div(kBlockN, kPanel) * kPanel;  // whole panels of B
-  static constexpr int kStageElements = (kBlockM + kCopiedN) * kBlockK, kStageBytes = kStageElements * 2;  // a tile of A, then of B
+  static constexpr int kTilesAtATime = kPingPong ? 2 : 1;
+  static constexpr int kMultiplying = kTilesAtATime * kBlockM / kPanel;  // warpgroups; each multiplies one panel of A
+  static constexpr int kThreads = Registers<kMultiplying>::kThreads;     // the last warpgroup copies
+  static constexpr int kLastN = (kBlockN - 1) % kPanel + 1;              // columns of B's last panel
+  static constexpr int kStageElements = (kBlockM + kBlockN - kLastN + kPanel) * kBlockK;  // a tile of A, then of B, in whole panels
+  static constexpr int kCopiedBytes = (kBlockM + kBlockN) * kBlockK * 2;                  // into a stage
   static constexpr int kStoreBytes = 2 * kPanel * 128;  // two panels of C for each warpgroup that multiplies
-  static constexpr int kSharedBytes = kNumStages * (kStageBytes + 2 * int{sizeof(Mbarrier)}) + kMultiplying * kStoreBytes;
+  static constexpr int kSharedBytes = kNumStages * (kStageElements * 2 + 2 * int{sizeof(Mbarrier)}) + kMultiplying * kStoreBytes;
   static_assert(kSharedBytes <= 227 * 1024, "no GPU has more shared memory for a block");
-  static_assert(kNumStages > 1 && kBlockN <= 256 && kBlockN % 32 == 0, "stages to fill and to multiply; wgmma's columns");
+  static_assert(kNumStages > 1 && kBlockN <= 256 && kBlockN % 8 == 0, "stages to fill and to multiply; wgmma's columns");
   static_assert(!kPingPong || kBlockM == kPanel, "two warpgroups take turns");
 };
 
@@ -44,13 +46,14 @@ struct Tile {
 template <class Tile, Contiguous a_contiguous, Contiguous b_contiguous, class In, class Out, class Epilogue>
 __global__ __launch_bounds__(Tile::kThreads, 1) void gemm_kernel(const __grid_constant__ TensorMap map_a,
                                                                  const __grid_constant__ TensorMap map_b,
+                                                                 const __grid_constant__ TensorMap map_last,
                                                                  const __grid_constant__ TensorMap map_c, Matrix<Out> C,
                                                                  int tiles_k, unsigned tiles, TileOrder<Tile::kGroupM> order,
                                                                  bool c_panels, bool c_chunks, Epilogue epilogue) {
   constexpr Major kMajorA = a_contiguous == Contiguous::kK ? Major::kK : Major::kMN;
   constexpr Major kMajorB = b_contiguous == Contiguous::kK ? Major::kK : Major::kMN;
-  constexpr int kTileA = Tile::kBlockM * Tile::kBlockK;  // elements, before B's begin
-  In* const sAB = device::dynamic_smem<In>();            // kNumStages times (kBlockM, kBlockK) of A and (kBlockN, kBlockK) of B
+  constexpr int kTileA = Tile::kBlockM * Tile::kBlockK, kWholeN = Tile::kBlockN - Tile::kLastN;  // columns in whole panels
+  In* const sAB = device::dynamic_smem<In>();  // kNumStages times (kBlockM, kBlockK) of A and (kBlockN, kBlockK) of B
   char* const sC = reinterpret_cast<char*>(sAB + Tile::kNumStages * Tile::kStageElements);          // two panels for each warpgroup
   Mbarrier* const full = reinterpret_cast<Mbarrier*>(sC + Tile::kStoreBytes * Tile::kMultiplying);  // (kNumStages)
   Mbarrier* const empty = full + Tile::kNumStages;                                                  // (kNumStages)
@@ -60,9 +63,10 @@ __global__ __launch_bounds__(Tile::kThreads, 1) void gemm_kernel(const __grid_co
   if (warp == 4 * Tile::kMultiplying && device::elect_sync()) {
     device::prefetch_tensormap(&map_a);  // the first copy need not wait for them
     device::prefetch_tensormap(&map_b);
+    device::prefetch_tensormap(&map_last);
     for (int i = 0; i < Tile::kNumStages; ++i) {
       device::mbarrier_init(&full[i], 1);
-      device::mbarrier_init(&empty[i], 4 * Tile::kMultiplying / Tile::kTiles);  // warps
+      device::mbarrier_init(&empty[i], 4 * Tile::kMultiplying / Tile::kTilesAtATime);  // warps
     }
     device::fence_mbarrier_init();
   }
@@ -81,9 +85,12 @@ __global__ __launch_bounds__(Tile::kThreads, 1) void gemm_kernel(const __grid_co
           const RingPlace<Tile::kNumStages> place(i);
           In* const s = sAB + place.stage * Tile::kStageElements;
           device::mbarrier_wait_parity(&empty[place.stage], place.phase ^ 1);  // what was there has been read
-          device::mbarrier_arrive_expect_tx(&full[place.stage], Tile::kStageBytes);
+          device::mbarrier_arrive_expect_tx(&full[place.stage], Tile::kCopiedBytes);
           copy_panels<a_contiguous, Tile::kBlockM>(s, &map_a, first_row(tile), tile_k * kPanel, &full[place.stage]);
-          copy_panels<b_contiguous, Tile::kCopiedN>(s + kTileA, &map_b, first_col(tile), tile_k * kPanel, &full[place.stage]);
+          In* const sB = s + kTileA;
+          copy_panels<b_contiguous, kWholeN>(sB, &map_b, first_col(tile), tile_k * kPanel, &full[place.stage]);
+          copy_panels<b_contiguous, Tile::kLastN>(sB + kWholeN * kPanel, &map_last, first_col(tile) + kWholeN, tile_k * kPanel,
+                                                  &full[place.stage]);
         }
       }
     }
@@ -94,9 +101,10 @@ __global__ __launch_bounds__(Tile::kThreads, 1) void gemm_kernel(const __grid_co
   device::setmaxnreg_inc<Registers<Tile::kMultiplying>::kToMultiply>();
   float rC[Tile::kBlockN / 2];
   const int my_tile = Tile::kPingPong ? warpgroup : 0, my_panel = Tile::kPingPong ? 0 : warpgroup;
-  const auto turn_of = [](int tile) { return 8 + tile; };  // a barrier of both warpgroups
-  int i = my_tile * tiles_k;
-  for (unsigned t = blockIdx.x + my_tile * gridDim.x; t < tiles; t += Tile::kTiles * gridDim.x, i += (Tile::kTiles - 1) * tiles_k) {
+  const auto turn_of = [](int warpgroup) { return 8 + warpgroup; };  // a barrier of both; 1 and 2 are store_panels'
+  const unsigned step = Tile::kTilesAtATime * gridDim.x;
+  int i = my_tile * tiles_k;  // a place in the ring
+  for (unsigned t = blockIdx.x + my_tile * gridDim.x; t < tiles; t += step) {
     if (Tile::kPingPong && t != blockIdx.x) device::barrier_sync(turn_of(my_tile), 2 * kWarpgroup);
     int tile_k = 0;
     do {  // k > 0, or the launcher had taken the fallback
@@ -119,6 +127,7 @@ __global__ __launch_bounds__(Tile::kThreads, 1) void gemm_kernel(const __grid_co
     if (Tile::kPingPong && t + gridDim.x < tiles) device::barrier_arrive(turn_of(1 - my_tile), 2 * kWarpgroup);
     device::wgmma_wait_group<0>();
     if (threadIdx.x % 32 == 0) device::mbarrier_arrive(&empty[RingPlace<Tile::kNumStages>(i - 1).stage]);
+    i += (Tile::kTilesAtATime - 1) * tiles_k;  // the places of the other one's tile
 
     // 3. Epilogue, while the next tile is copied
     const TileIndex tile = order.tile_of_block(t);
@@ -132,7 +141,7 @@ __global__ __launch_bounds__(Tile::kThreads, 1) void gemm_kernel(const __grid_co
       device::store_fragments<64 / sizeof(Out)>(rC, s_warp, C, row + warp % 4 * 16, col, c_chunks, gemm::Identity{});
     }
   }
-  if (threadIdx.x % kWarpgroup == 0) device::cp_async_bulk_wait_group_read<0>();  // a block's shared memory ends with it
+  if (warp % 4 == 0 && device::elect_sync()) device::cp_async_bulk_wait_group_read<0>();  // a block's shared memory ends with it
 }
 
 template <class Tile, class In, class Out, class Epilogue>
@@ -142,21 +151,25 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
   if (tiles_m * tiles_n == 0) return;
   if (!device::has_tensor_map(A) || !device::has_tensor_map(B.transposed())) return device::fallback_gemm(A, B, C, epilogue);
   const bool c_chunks = device::chunks_aligned(C.data, C.col_stride, C.row_stride), c_panels = device::has_store_map(C);
-  const TensorMap map_c = c_panels ? device::store_map(C, kPanel, kStoreRow<Tile::kBlockN>) : TensorMap{};
+  const TensorMap map_c = c_panels ? device::store_map(C, kPanel, device::store_cols<Tile::kBlockN, Out>()) : TensorMap{};
   const unsigned tiles = gemm::grid_size(tiles_m * tiles_n), blocks = std::min(tiles, device::multiprocessors());
 
   // Strides become a layout once, here: a kernel for each pair of transpositions.
   device::with_contiguous(A, B, [&](auto a, auto b) {
     device::launch(gemm_kernel<Tile, a(), b(), In, Out, Epilogue>, blocks, Tile::kThreads, Tile::kSharedBytes, panel_map(A, a()),
-                   panel_map(B.transposed(), b()), map_c, C, static_cast<int>(ceil_div<int64_t>(A.cols, Tile::kBlockK)), tiles,
-                   TileOrder<Tile::kGroupM>(tiles_m, tiles_n), c_panels, c_chunks, epilogue);
+                   panel_map(B.transposed(), b()), device::box_map(B.transposed(), b(), Tile::kLastN, kPanel), map_c, C,
+                   static_cast<int>(ceil_div<int64_t>(A.cols, Tile::kBlockK)), tiles, TileOrder<Tile::kGroupM>(tiles_m, tiles_n),
+                   c_panels, c_chunks, epilogue);
   });
 }
 
 using Inputs = gemm::TypeList<__half, __nv_bfloat16>;
 using Tiles = gemm::TypeList<Tile<64, 256, 4, 8, Schedule::kPingPong>>;
-using MoreTiles = gemm::TypeList<Tile<64, 192, 5, 8, Schedule::kPingPong>, Tile<64, 128, 8, 8, Schedule::kPingPong>,
-                                 Tile<64, 96, 8, 8, Schedule::kPingPong>, Tile<64, 64, 8, 8, Schedule::kPingPong>,
-                                 Tile<128, 256, 4, 8, Schedule::kCooperative>>;
+using MoreTiles = gemm::TypeList<Tile<64, 200, 4, 8, Schedule::kPingPong>, Tile<64, 192, 5, 8, Schedule::kPingPong>,
+                                 Tile<64, 128, 8, 8, Schedule::kPingPong>, Tile<64, 96, 8, 8, Schedule::kPingPong>,
+                                 Tile<64, 72, 8, 8, Schedule::kPingPong>, Tile<64, 64, 8, 8, Schedule::kPingPong>,
+                                 Tile<128, 256, 4, 8, Schedule::kCooperative>, Tile<128, 224, 4, 8, Schedule::kCooperative>,
+                                 Tile<128, 160, 4, 8, Schedule::kCooperative>, Tile<128, 144, 4, 8, Schedule::kCooperative>,
+                                 Tile<192, 200, 3, 8, Schedule::kCooperative>>;
 
 }  // namespace step_13_ping_pong

@@ -79,7 +79,7 @@ class Learnt(unittest.TestCase):
                 "panels.cuh": ["kPanel", "panel_map", "copy_panels", "RingPlace"],
                 "registers.cuh": ["Registers"],
                 "ring.cuh": ["Ring"],
-                "store_panels.cuh": ["kStoreRow", "store_panels"],
+                "store_panels.cuh": ["store_panels"],
                 "swizzle.cuh": ["swizzled"],
                 "tile.cuh": ["Tile"],
                 "tile_copy.cuh": ["copy_whole_tile", "copy_tile"],
