@@ -12,7 +12,6 @@ ELEMENT_BYTES = {"f32": 4, "f16": 2, "bf16": 2}
 SECTOR, WAVEFRONT, LANES = 32, 128, 32  # bytes, bytes, threads of a warp
 MMA = 16  # the extent of a fragment: mma.sync does 16 x 8 x 16 products, ldmatrix.x4 loads 16 x 16 elements
 WARPGROUP, WARPGROUP_ROWS = 128, 64  # its threads, and the rows of C that they multiply together with wgmma, 16 of k at a time
-PANEL = 64  # columns, of what the copy engine brings at a time
 VECTOR = 4  # elements that 02 loads and stores at once, where its threads have as many
 # Which lanes of 01 lie side by side: in a row of C, or in a column.
 MAPPINGS = ("coalesced", "swapped")
@@ -77,10 +76,9 @@ class Tile:
         return blocks, math.ceil(problem.k / self.block[2])
 
     def copied_bytes(self, problem):
-        """By the copy engine, from 10 on: whole panels of 64 rows, 64 columns and 64 of k, zeros beyond the matrix among them."""
+        """By the copy engine, from 10 on: the whole tile and 64 of k, zeros beyond the matrix among them."""
         blocks, slices = self.slices(problem)
-        columns = math.ceil(self.block[1] / PANEL) * PANEL
-        return blocks * slices * self.block[2] * (self.block[0] + columns) * problem.in_bytes
+        return blocks * slices * self.block[2] * (self.block[0] + self.block[1]) * problem.in_bytes
 
     def panels(self, problem, blocks_per_wave):
         """(rows, columns) of tiles that waves need: the sum over waves of blocks_per_wave blocks that run together."""

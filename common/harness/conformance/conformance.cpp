@@ -214,11 +214,13 @@ class FallbackCases {
 #endif
   }
 
+#ifdef COURSE_ON_INTERPRETER
  private:
   static std::string key(const Variant& v, const Case& c) {
     return std::string(name(v.in)) + " " + std::string(name(v.out)) + " " + c.name;
   }
   std::map<std::string, const Variant*> tested_;
+#endif
 };
 
 void check_shapes_and_strides(const Step& step) {
