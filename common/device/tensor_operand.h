@@ -34,13 +34,14 @@ TensorLayout tensor_layout(const gemm::Matrix<T>& g, Contiguous contiguous) {
 
 /// The map of the operand's boxes of `mn` rows or columns and `k` of k, whose rows lie 128 bytes apart, swizzled; k along its
 /// columns.
-template <class In>
-TensorMap box_map(const gemm::Matrix<const In>& g, Contiguous contiguous, unsigned mn, unsigned k) {
+template <class T>
+TensorMap box_map(const gemm::Matrix<T>& g, Contiguous contiguous, unsigned mn, unsigned k) {
   const bool along_k = contiguous == Contiguous::kK;
   TensorLayout layout = tensor_layout(g, contiguous);
-  layout.box_rows = along_k ? mn : k, layout.box_columns = along_k ? k : mn;
+  layout.box_rows = along_k ? mn : k;
+  layout.box_columns = along_k ? k : mn;
   layout.swizzle = Swizzle::k128;
-  return make_tensor_map<In>(layout);
+  return make_tensor_map<std::remove_const_t<T>>(layout);
 }
 
 /// Whether the copy engine can store C in boxes. It writes whole chunks, so rows end with one.
@@ -48,21 +49,18 @@ template <class T>
 bool has_store_map(const gemm::Matrix<T>& C) {
   return has_tensor_map(C) && C.col_stride == 1 && C.cols % kChunk<T> == 0;
 }
-/// Columns of C in such a box: at most 128 bytes of a row, whole chunks, and as many that kCols are several times that.
+/// Columns of C in such a box, of a tile of kCols: at most 128 bytes of a row, whole chunks, and as many that kCols are several
+/// times that.
 template <int kCols, class T>
 constexpr int store_cols() {
   int cols = 128 / sizeof(T);
   while (kCols % cols != 0) cols -= kChunk<T>;
   return cols;
 }
-/// The map of C's boxes of `rows` rows and `cols` columns, at most 128 bytes of a row and whole pieces of 16; their rows lie 128
-/// bytes apart, swizzled. @throws Error unless has_store_map(C)
-template <class T>
-TensorMap store_map(const gemm::Matrix<T>& C, unsigned rows, unsigned cols) {
-  TensorLayout layout = tensor_layout(C, Contiguous::kK);
-  layout.box_rows = rows, layout.box_columns = cols;
-  layout.swizzle = Swizzle::k128;
-  return make_tensor_map<T>(layout);
+/// The map of such boxes, of `rows` rows. @throws Error unless has_store_map(C)
+template <int kCols, class T>
+TensorMap store_map(const gemm::Matrix<T>& C, unsigned rows) {
+  return box_map(C, Contiguous::kK, rows, store_cols<kCols, T>());
 }
 
 }  // namespace device

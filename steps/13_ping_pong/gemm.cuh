@@ -151,7 +151,7 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
   if (tiles_m * tiles_n == 0) return;
   if (!device::has_tensor_map(A) || !device::has_tensor_map(B.transposed())) return device::fallback_gemm(A, B, C, epilogue);
   const bool c_chunks = device::chunks_aligned(C.data, C.col_stride, C.row_stride), c_panels = device::has_store_map(C);
-  const TensorMap map_c = c_panels ? device::store_map(C, kPanel, device::store_cols<Tile::kBlockN, Out>()) : TensorMap{};
+  const TensorMap map_c = c_panels ? device::store_map<Tile::kBlockN>(C, kPanel) : TensorMap{};
   const unsigned tiles = gemm::grid_size(tiles_m * tiles_n), blocks = std::min(tiles, device::multiprocessors());
 
   // Strides become a layout once, here: a kernel for each pair of transpositions.

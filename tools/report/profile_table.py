@@ -144,7 +144,7 @@ def wgmma(*_):
 
 
 def bulk_stored(*_):
-    return "A row of C comes whole, 128 bytes, where its last chunk ends beyond the matrix: sectors are written whole."
+    return "Sectors are written whole, also where a panel begins or ends within one, or ends beyond the matrix."
 
 
 def hit_rate(*_):

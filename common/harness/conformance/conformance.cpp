@@ -198,9 +198,8 @@ void in_all_orders([[maybe_unused]] const Step& step, [[maybe_unused]] const Var
 // most of the time, the first tile is tested with them, and each other one with kNotOwn alone.
 class FallbackCases {
  public:
-  bool has_been_tested([[maybe_unused]] const Variant& v, [[maybe_unused]] const Case& c) {
+  bool has_been_tested([[maybe_unused]] const Variant& v, [[maybe_unused]] const Case& c) const {
 #ifdef COURSE_ON_INTERPRETER
-    interpreter::clear_profiles();
     const auto found = tested_.find(key(v, c));
     return found != tested_.end() && found->second != &v && c.name != kNotOwn;
 #else
@@ -211,6 +210,7 @@ class FallbackCases {
 #ifdef COURSE_ON_INTERPRETER
     if (!interpreter::profiles().empty() && device::fallback_block(interpreter::profiles().back().kernel))
       tested_.try_emplace(key(v, c), &v);
+    interpreter::clear_profiles();  // the next case may launch nothing
 #endif
   }
 
