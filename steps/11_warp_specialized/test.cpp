@@ -4,3 +4,4 @@
 
 TEST_CASE("step 11_warp_specialized conforms") { harness::check_conformance(harness::this_step()); }
 TEST_CASE("step 11_warp_specialized: the unit test of the lessons") { harness::check_lesson_problem(harness::this_step()); }
+TEST_CASE("step 11_warp_specialized: the interpreter counts what ncu counted") { harness::check_counters(harness::this_step(), 2); }

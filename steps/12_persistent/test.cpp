@@ -11,3 +11,4 @@ TEST_CASE("step 12_persistent: the unit test of the lessons, whose tiles have al
   const device::FewMultiprocessors few(2);
   harness::check_lesson_problem(harness::this_step());
 }
+TEST_CASE("step 12_persistent: the interpreter counts what ncu counted") { harness::check_counters(harness::this_step(), 2); }

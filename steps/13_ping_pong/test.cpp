@@ -11,3 +11,4 @@ TEST_CASE("step 13_ping_pong: the unit test of the lessons, whose tiles have all
   const device::FewMultiprocessors few(2);
   harness::check_lesson_problem(harness::this_step());
 }
+TEST_CASE("step 13_ping_pong: the interpreter counts what ncu counted") { harness::check_counters(harness::this_step(), 2); }

@@ -228,10 +228,13 @@ std::vector<Case> run(bool with_model) {
   add_swizzle<Swizzle::k32>(cases);
   add_swizzle<Swizzle::k64>(cases);
   add_swizzle<Swizzle::k128>(cases);
+  add_width<72>(cases);
   add_width<96>(cases);
   add_width<128>(cases);
+  add_width<144>(cases);
   add_width<160>(cases);
   add_width<192>(cases);
+  add_width<200>(cases);
   add_width<224>(cases);
   add_width<256>(cases);
   add_probes<__half>(cases);
