@@ -73,6 +73,7 @@ struct LaunchConfiguration {
   dim3 grid, block;
   std::size_t shared_bytes = 0;  ///< dynamic
   dim3 cluster = {1, 1, 1};      ///< in blocks
+  bool dependent = false;        ///< by launch_dependent()
 };
 /// Of this thread's last launch(): for a harness that wants to know what a step's launcher chose.
 inline LaunchConfiguration& last_launch() {
@@ -86,25 +87,32 @@ inline bool& dry_run() {
   return on;
 }
 
-/// Starts `kernel` in clusters of `cluster` blocks with `shared_bytes` of dynamic shared memory each, on stream(). The grid's sizes
-/// are multiples of the cluster's, which has at most 8 blocks; compute capability 9.0.
-/// @throws Error when CUDA refuses the configuration. What goes wrong while the kernel runs shows at the next synchronize().
+namespace detail {
 template <class... Parameters, class... Arguments>
-void launch_clusters(void (*kernel)(Parameters...), dim3 grid, dim3 block, dim3 cluster, std::size_t shared_bytes,
-                     Arguments&&... arguments) {
-  last_launch() = {reinterpret_cast<const void*>(kernel), grid, block, shared_bytes, cluster};
+void launch(bool dependent, dim3 cluster, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
+            Arguments&&... arguments) {
+  last_launch() = {reinterpret_cast<const void*>(kernel), grid, block, shared_bytes, cluster, dependent};
   if (dry_run()) return;
   if (shared_bytes > 0)  // more than 48 KB must be asked for, and the kernel's static arrays count
     DEVICE_CHECK(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
                                       static_cast<int>(shared_bytes)));
+  cudaLaunchAttribute attributes[2]{};
   cudaLaunchConfig_t config{};
   config.gridDim = grid, config.blockDim = block, config.dynamicSmemBytes = shared_bytes, config.stream = stream();
-  cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim = {cluster.x, cluster.y, cluster.z};
-  config.attrs = &attribute, config.numAttrs = cluster.x * cluster.y * cluster.z == 1 ? 0 : 1;
+  config.attrs = attributes;
+  if (cluster.x * cluster.y * cluster.z > 1) {
+    cudaLaunchAttribute& attribute = attributes[config.numAttrs++];
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim = {cluster.x, cluster.y, cluster.z};
+  }
+  if (dependent) {
+    cudaLaunchAttribute& attribute = attributes[config.numAttrs++];
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+  }
   DEVICE_CHECK(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(std::forward<Arguments>(arguments))...));
 }
+}  // namespace detail
 
 namespace detail {
 inline unsigned count_multiprocessors() {
@@ -187,10 +195,11 @@ T* dynamic_smem() {
   return static_cast<T*>(interpreter::dynamic_shared());
 }
 
-/// @throws interpreter::KernelError for the first failed check; the launch is over when this returns.
+namespace detail {
+// Throws interpreter::KernelError for the first failed check; the launch is over when this returns.
 template <class... Parameters, class... Arguments>
-void launch_clusters(void (*kernel)(Parameters...), dim3 grid, dim3 block, dim3 cluster, std::size_t shared_bytes,
-                     Arguments&&... arguments) {
+void launch(bool dependent, dim3 cluster, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
+            Arguments&&... arguments) {
   struct Closure {
     void (*kernel)(Parameters...);
     std::tuple<Parameters...> arguments;
@@ -200,8 +209,9 @@ void launch_clusters(void (*kernel)(Parameters...), dim3 grid, dim3 block, dim3 
                       const Closure& c = *static_cast<const Closure*>(p);
                       std::apply(c.kernel, c.arguments);
                     },
-                    &closure, sizeof closure, nullptr, true, interpreter::pointers_among(closure.arguments), cluster});
+                    &closure, sizeof closure, nullptr, true, interpreter::pointers_among(closure.arguments), cluster, dependent});
 }
+}  // namespace detail
 
 inline void synchronize() {}
 
@@ -243,10 +253,27 @@ class FewMultiprocessors {
   unsigned before_;
 };
 
-/// launch_clusters() without clusters.
+/// Starts `kernel` with `shared_bytes` of dynamic shared memory for each block, on stream().
+/// @throws Error when CUDA refuses the configuration. What goes wrong while the kernel runs shows at the next synchronize(); on the
+/// interpreter, the launch is over when this returns, and it throws what the checks have found.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, Arguments&&... arguments) {
-  launch_clusters(kernel, grid, block, dim3(1, 1, 1), shared_bytes, std::forward<Arguments>(arguments)...);
+  detail::launch(false, {1, 1, 1}, kernel, grid, block, shared_bytes, std::forward<Arguments>(arguments)...);
+}
+/// launch() in clusters of `cluster` blocks. The grid's sizes are multiples of the cluster's, which has at most 8 blocks; compute
+/// capability 9.0.
+template <class... Parameters, class... Arguments>
+void launch_clusters(void (*kernel)(Parameters...), dim3 grid, dim3 block, dim3 cluster, std::size_t shared_bytes,
+                     Arguments&&... arguments) {
+  detail::launch(false, cluster, kernel, grid, block, shared_bytes, std::forward<Arguments>(arguments)...);
+}
+/// launch() that may begin before the launch before it on stream() has ended: as soon as each of that one's blocks has said
+/// griddepcontrol_launch_dependents() or has ended. The kernel says griddepcontrol_wait() before it reads what earlier launches
+/// write, and before it writes what they use (dependent_launch.cuh); compute capability 9.0. CUDA calls it programmatic dependent
+/// launch.
+template <class... Parameters, class... Arguments>
+void launch_dependent(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, Arguments&&... arguments) {
+  detail::launch(true, {1, 1, 1}, kernel, grid, block, shared_bytes, std::forward<Arguments>(arguments)...);
 }
 
 /// An owned array in device memory.

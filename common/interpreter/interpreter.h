@@ -212,6 +212,7 @@ struct Launch {
   bool kernel_is_known = true;             ///< whether `kernel` is the kernel itself: not where only a call could choose it
   std::vector<const void*> pointers = {};  ///< by parameter: what it points to, null where it is no pointer; empty if not known
   dim3 cluster = {1, 1, 1};                ///< blocks of a cluster
+  bool dependent = false;                  ///< may begin before the launch before it has ended
 };
 /// Launch::pointers of a kernel's arguments.
 template <class... Parameters>

@@ -513,6 +513,7 @@ inline size_t __cvta_generic_to_shared(const void* pointer) {
 #include "common/interpreter/instructions/bulk_copies.h"
 #include "common/interpreter/instructions/cluster.h"
 #include "common/interpreter/instructions/cp_async.h"
+#include "common/interpreter/instructions/griddepcontrol.h"
 #include "common/interpreter/instructions/mbarriers.h"
 #include "common/interpreter/instructions/named_barriers.h"
 #include "common/interpreter/instructions/tensor.h"
