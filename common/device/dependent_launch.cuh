@@ -1,13 +1,13 @@
 /// @file
-/// Launches that begin before the one before them has ended; compute capability 9.0. One function for each PTX instruction, named as
-/// the instruction. device::launch_dependent() starts them.
+/// Launches that begin before the one before them has ended; compute capability 9.0. One function for each PTX instruction, named
+/// as the instruction. device::launch_dependent() starts them.
 #pragma once
 
 #include "common/device/device.cuh"
 
 namespace device {
 
-/// @name Launches that depend on each other (PTX ISA, "griddepcontrol"; CUDA C++ Programming Guide, "Programmatic Dependent Launch")
+/// @name Launches that depend on each other (PTX ISA, "griddepcontrol"; Programming Guide, "Programmatic Dependent Launch")
 /// After an ordinary launch, both do nothing.
 /// @{
 

@@ -89,8 +89,8 @@ inline bool& dry_run() {
 
 namespace detail {
 template <class... Parameters, class... Arguments>
-void launch(bool dependent, dim3 cluster, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
-            Arguments&&... arguments) {
+void start_launch(bool dependent, dim3 cluster, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
+                  Arguments&&... arguments) {
   last_launch() = {reinterpret_cast<const void*>(kernel), grid, block, shared_bytes, cluster, dependent};
   if (dry_run()) return;
   if (shared_bytes > 0)  // more than 48 KB must be asked for, and the kernel's static arrays count
@@ -198,8 +198,8 @@ T* dynamic_smem() {
 namespace detail {
 // Throws interpreter::KernelError for the first failed check; the launch is over when this returns.
 template <class... Parameters, class... Arguments>
-void launch(bool dependent, dim3 cluster, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
-            Arguments&&... arguments) {
+void start_launch(bool dependent, dim3 cluster, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
+                  Arguments&&... arguments) {
   struct Closure {
     void (*kernel)(Parameters...);
     std::tuple<Parameters...> arguments;
@@ -258,14 +258,14 @@ class FewMultiprocessors {
 /// interpreter, the launch is over when this returns, and it throws what the checks have found.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, Arguments&&... arguments) {
-  detail::launch(false, {1, 1, 1}, kernel, grid, block, shared_bytes, std::forward<Arguments>(arguments)...);
+  detail::start_launch(false, {1, 1, 1}, kernel, grid, block, shared_bytes, std::forward<Arguments>(arguments)...);
 }
 /// launch() in clusters of `cluster` blocks. The grid's sizes are multiples of the cluster's, which has at most 8 blocks; compute
 /// capability 9.0.
 template <class... Parameters, class... Arguments>
 void launch_clusters(void (*kernel)(Parameters...), dim3 grid, dim3 block, dim3 cluster, std::size_t shared_bytes,
                      Arguments&&... arguments) {
-  detail::launch(false, cluster, kernel, grid, block, shared_bytes, std::forward<Arguments>(arguments)...);
+  detail::start_launch(false, cluster, kernel, grid, block, shared_bytes, std::forward<Arguments>(arguments)...);
 }
 /// launch() that may begin before the launch before it on stream() has ended: as soon as each of that one's blocks has said
 /// griddepcontrol_launch_dependents() or has ended. The kernel says griddepcontrol_wait() before it reads what earlier launches
@@ -273,7 +273,7 @@ void launch_clusters(void (*kernel)(Parameters...), dim3 grid, dim3 block, dim3 
 /// launch.
 template <class... Parameters, class... Arguments>
 void launch_dependent(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, Arguments&&... arguments) {
-  detail::launch(true, {1, 1, 1}, kernel, grid, block, shared_bytes, std::forward<Arguments>(arguments)...);
+  detail::start_launch(true, {1, 1, 1}, kernel, grid, block, shared_bytes, std::forward<Arguments>(arguments)...);
 }
 
 /// An owned array in device memory.

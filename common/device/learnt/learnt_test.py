@@ -12,7 +12,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 LESSON = re.compile(r"Explained by lesson (\d\d), steps/(\1_\w+)/README\.md; word for word as there\.")
-NAME = re.compile(r"^(?:struct|class) (\w+)|^__(?:host|device)__ .*?(\w+)\(|^constexpr \w+ (\w+) =|^\w+ (\w+)\(", re.MULTILINE)
+NAME = re.compile(r"^(?:struct|class|enum class) (\w+)|^__(?:host|device)__ .*?(\w+)\(|^constexpr \w+ (\w+) =|^\w+ (\w+)\(", re.MULTILINE)
 
 
 def declarations(text):
@@ -25,7 +25,7 @@ def declarations(text):
         if not lines and (not line or line.startswith("using ")):
             continue
         lines.append(line)
-        if re.match(r"\};?$|constexpr .*;( *///<.*)?$", line):  # the end of a function, or of a struct; a constant
+        if re.match(r"\};?$|constexpr .*;( *///<.*)?$|enum .*;$", line):  # the end of a function, or of a struct; a constant
             found.append("\n".join(lines))
             lines = []
     return found + (["\n".join(lines)] if lines else [])
@@ -77,6 +77,7 @@ class Learnt(unittest.TestCase):
             {
                 "fragment_load.cuh": ["FragmentLoad"],
                 "panels.cuh": ["kPanel", "panel_map", "copy_panels", "RingPlace"],
+                "ping_pong.cuh": ["Schedule", "Tile"],
                 "registers.cuh": ["Registers"],
                 "ring.cuh": ["Ring"],
                 "store_panels.cuh": ["store_panels"],
