@@ -213,7 +213,7 @@ void start_launch(bool dependent, dim3 cluster, void (*kernel)(Parameters...), d
 }
 }  // namespace detail
 
-inline void synchronize() {}
+inline void synchronize() { interpreter::synchronize(); }
 
 namespace detail {
 using interpreter::allocate, interpreter::copy_in, interpreter::copy_out, interpreter::fill, interpreter::release;

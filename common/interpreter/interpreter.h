@@ -213,6 +213,7 @@ struct Launch {
   std::vector<const void*> pointers = {};  ///< by parameter: what it points to, null where it is no pointer; empty if not known
   dim3 cluster = {1, 1, 1};                ///< blocks of a cluster
   bool dependent = false;                  ///< may begin before the launch before it has ended
+  const void* stream = nullptr;            ///< that it goes to
 };
 /// Launch::pointers of a kernel's arguments.
 template <class... Parameters>
@@ -227,5 +228,8 @@ std::vector<const void*> pointers_among(const std::tuple<Parameters...>& argumen
 }
 /// Runs every thread of `launch` to its end. @throws KernelError for the first failed check.
 void run(const Launch& launch);
+/// Waits for all launches. They have ended when run() returns; what this changes is that a dependent launch that comes next has
+/// none before it that it could forget to wait for. Copies, fills and releases of memory do the same.
+void synchronize();
 
 }  // namespace interpreter

@@ -29,7 +29,7 @@ _WORDS = (
         "the driver API",
     ),
     (r"multi_grid_group|this_multi_grid|cudaLaunchCooperativeKernelMultiDevice", "launches on several devices"),
-    (r"clusterlaunchcontrol\w*|cudaGridDependencySynchronize|cudaTriggerProgrammaticLaunchCompletion", "programmatic dependent launch"),
+    (r"clusterlaunchcontrol\w*", "blocks that take over the work of others"),
 )
 _ONLY_CALLS = re.compile(r"__|cu[A-Z]")  # without parentheses, such a word may be anybody's variable
 _HEADER_PATTERNS = tuple((re.compile(pattern), feature) for pattern, feature in _HEADERS)

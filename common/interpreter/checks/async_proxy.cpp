@@ -267,20 +267,6 @@ void AsyncProxy::require_swizzle(const Instruction& by, std::uintptr_t address, 
 }
 
 // ------------------------------------------------------------------------------------------------------- global memory
-namespace {
-
-// Calls `visit(address, bytes)` for pieces that lie in one page, and so under one lock.
-template <class Visit>
-void for_each_page(std::uintptr_t address, unsigned bytes, Visit&& visit) {
-  for (const std::uintptr_t end = address + bytes; address < end;) {
-    const auto part = static_cast<unsigned>(std::min<std::uintptr_t>(end - address, kPage - address % kPage));
-    visit(address, part);
-    address += part;
-  }
-}
-
-}  // namespace
-
 void AsyncProxy::require_global(const Instruction& by, const char* direction, std::uintptr_t address, unsigned bytes) {
   if (!block_.work().options().memcheck) return;
   const GlobalMemory& memory = GlobalMemory::instance();
@@ -298,6 +284,7 @@ void AsyncProxy::require_global(const Instruction& by, const char* direction, st
 std::uint64_t AsyncProxy::begin_global_read(const Instruction& by, std::uintptr_t address, unsigned bytes) {
   const Options& options = block_.work().options();
   require_global(by, "from", address, bytes);
+  block_.dependence.check_copy(by.fiber, by.pc, by.name, address, bytes, false);
   if (options.initcheck) {
     const GlobalMemory& memory = GlobalMemory::instance();
     for (unsigned done = 0, size = 0; done < bytes; done += size) {
@@ -351,6 +338,7 @@ void AsyncProxy::end_global_read(const Instruction& by, const Stamp& stamp, std:
 
 void AsyncProxy::begin_global_write(const Instruction& by, std::uintptr_t address, unsigned bytes) {
   require_global(by, "to", address, bytes);
+  block_.dependence.check_copy(by.fiber, by.pc, by.name, address, bytes, true);
   if (!block_.work().options().racecheck) return;
   for_each_page(address, bytes, [&](std::uintptr_t here, unsigned size) {
     GlobalShadow& global = global_shadow();

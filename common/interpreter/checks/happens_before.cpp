@@ -112,6 +112,7 @@ void BlockClock::begin(std::uint64_t launch, std::uint64_t block, unsigned threa
   threads_.clear();
   acquired_.reset(), fenced_in_block_.reset(), fenced_in_gpu_.reset();
   merged_ = {};
+  launches_.reset();
   epoch_ = 0;
   reader_sets_ = &reader_sets;
   first_warp_ = reader_sets.warp_of(first_);
@@ -272,6 +273,13 @@ void BlockClock::acquire(unsigned thread, const KnowledgePtr& knowledge) {
   clock.epoch = ++acquisitions;
 }
 
+void BlockClock::wait_for_launches(unsigned thread) {
+  ++learnt_;
+  if (!launches_) launches_ = std::make_shared<Knowledge>(Knowledge{{block_of(end_of_launches()), {.before = 1, .threads = {}}}});
+  ThreadClock& clock = clock_of(thread);  // its epoch stays: nothing of this launch has been learnt
+  clock.acquired = merge(clock.acquired, launches_);
+}
+
 KnowledgePtr BlockClock::land(unsigned mbarrier, const KnowledgePtr& knowledge) {
   auto known = knowledge ? std::make_shared<Knowledge>(*knowledge) : std::make_shared<Knowledge>();
   (*known)[block_of(engine(mbarrier))].threads[mbarrier] = ++time_;
@@ -377,6 +385,8 @@ void ShadowedRange::forget(std::uintptr_t address, std::size_t bytes) {
   }
   drop(bytes_cells_ + first, bytes_cells_ + first + bytes);
 }
+
+void ShadowedRange::forget_all() { forget(base_, bytes_); }
 
 void ShadowedRange::clear(std::size_t bytes) { std::memset(static_cast<void*>(words_), 0, (bytes + 3) / 4 * sizeof(Cell)); }
 
@@ -678,24 +688,6 @@ Race record_access(ShadowedRange& range, const BlockClock& clock, const WarpAcce
   }
   return result;
 }
-
-namespace {
-
-// Calls `visit` for the cells of the bytes.
-template <class Visit>
-void for_each_cell(ShadowedRange& range, std::uintptr_t address, unsigned size, Visit&& visit) {
-  for (std::uintptr_t at = address, end = address + size; at < end;) {
-    const std::uintptr_t word_end = (at & ~std::uintptr_t(3)) + 4;
-    if (!range.word(at).state.split) {
-      visit(range.word(at), at);
-      at = word_end;
-    } else {
-      for (; at < std::min(end, word_end); ++at) visit(range.byte(at), at);
-    }
-  }
-}
-
-}  // namespace
 
 Race race_of_read(ShadowedRange& range, const BlockClock& clock, const WarpAccess& access, std::uintptr_t address, unsigned lane) {
   Race race;

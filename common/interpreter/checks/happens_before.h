@@ -10,6 +10,7 @@
 ///   copy
 ///     engine's writes before it, unless both say `.cluster`;
 ///   - an arrival at the cluster's barrier, before what follows a wait there;
+///   - the end of the launches before a dependent one, before what follows a wait for them; see DependenceCheck;
 ///   - a fence, then an atomic (or volatile) write, observed by an atomic (or volatile) read, then a fence. A barrier after the
 ///     observing atomic counts as its fence: CUDA's own "last block" reduction in the Programming Guide is written that way. A
 ///     fence of one thread, a barrier, then the atomic of another thread do as well: CUDA's fences are sequentially consistent.
@@ -120,6 +121,10 @@ class BlockClock {
   /// @return `knowledge` with that in it
   KnowledgePtr land(unsigned mbarrier, const KnowledgePtr& knowledge);
   ThreadId engine(unsigned mbarrier) const { return first_ | kEngine | mbarrier; }
+  /// The launches before this one have ended, and `thread` has waited for that.
+  void wait_for_launches(unsigned thread);
+  /// Whether that happened before everything that `thread` does from now on, by its own wait or by somebody else's.
+  bool knows_of_launches(unsigned thread) const { return knows(thread, {end_of_launches()}); }
 
   /// Whether `stamp` happened before everything that `thread` does from now on.
   bool knows(unsigned thread, const Stamp& stamp) const;
@@ -152,6 +157,8 @@ class BlockClock {
     bool fenced_since_barrier = false;
     std::uint32_t epoch = 0;
   };
+  // The end of the launches before this one, as what a block of this launch did that does not exist.
+  ThreadId end_of_launches() const { return make_thread_id(launch(), block_of(kEngine) - 1, 0); }
   ThreadClock& clock_of(unsigned thread);
   void add_own(unsigned thread, Knowledge& known) const;
   KnowledgePtr everything_known_to(unsigned thread) const;
@@ -171,6 +178,7 @@ class BlockClock {
   struct {
     KnowledgePtr a, b, result;
   } merged_;                                      // by acquire(), last
+  KnowledgePtr launches_;                         // of a thread that has waited for the launches before this one
   KnowledgePtr acquired_;                         // by any thread of the block before the last barrier
   KnowledgePtr fenced_in_block_, fenced_in_gpu_;  // the same
   std::uint32_t epoch_ = 0;
@@ -218,6 +226,7 @@ class ShadowedRange {
   void clear(std::size_t bytes);
   /// The same for the bytes from `address` on. Whole pages of what that took go back to the system.
   void forget(std::uintptr_t address, std::size_t bytes);
+  void forget_all();
   bool contains(std::uintptr_t address) const { return address - base_ < bytes_; }
   Cell& word(std::uintptr_t address) { return words_[(address - base_) / 4]; }
   Cell& byte(std::uintptr_t address) { return bytes_cells_[address - base_]; }
@@ -274,6 +283,19 @@ void note_atomic(ShadowedRange& range, const BlockClock& clock, unsigned thread,
 inline Cell& cell_at(ShadowedRange& range, std::uintptr_t address) {
   Cell& word = range.word(address);
   return word.state.split ? range.byte(address) : word;
+}
+/// Calls `visit(cell, address)` for the cells of the bytes.
+template <class Visit>
+void for_each_cell(ShadowedRange& range, std::uintptr_t address, unsigned size, Visit&& visit) {
+  for (std::uintptr_t at = address, end = address + size; at < end;) {
+    const std::uintptr_t word_end = (at & ~std::uintptr_t(3)) + 4;
+    if (!range.word(at).state.split) {
+      visit(range.word(at), at);
+      at = word_end;
+    } else {
+      for (; at < end && at < word_end; ++at) visit(range.byte(at), at);
+    }
+  }
 }
 /// The last write there in this launch, if it is an atomic or volatile one of somebody else that nothing orders before `thread`;
 /// else a stamp whose thread is 0.

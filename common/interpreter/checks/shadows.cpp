@@ -13,6 +13,11 @@ void forget_accesses(const void* begin, std::size_t bytes) {
   global_shadow().memory.forget(reinterpret_cast<std::uintptr_t>(begin), bytes);
 }
 
+void forget_all_accesses() {
+  global_shadow().memory.forget_all();
+  global_shadow().variables.forget_all();
+}
+
 Shadows::Shadows(const Assignment& work, const SharedMemory& shared)
     : work_(work), arena_(shared.dynamic(), SharedMemory::kArenaBytes), statics_begin_(shared.statics.begin) {
   if (shared.statics.bytes)

@@ -2,6 +2,8 @@
 /// Where racecheck keeps what it knows of each byte: of global memory once for all blocks, of shared memory for each block.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 
@@ -29,6 +31,16 @@ struct GlobalShadow {
   }
 };
 GlobalShadow& global_shadow();
+
+/// Calls `visit(address, bytes)` for pieces that lie in one page, and so under one lock.
+template <class Visit>
+void for_each_page(std::uintptr_t address, unsigned bytes, Visit&& visit) {
+  for (const std::uintptr_t end = address + bytes; address < end;) {
+    const auto part = static_cast<unsigned>(std::min<std::uintptr_t>(end - address, kPage - address % kPage));
+    visit(address, part);
+    address += part;
+  }
+}
 
 /// What happened to a block's shared memory, and where to look for the rest.
 class Shadows {

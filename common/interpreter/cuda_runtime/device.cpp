@@ -156,8 +156,11 @@ cudaError_t cudaDeviceGetPCIBusId(char* id, int length, int) {
   std::snprintf(id, static_cast<std::size_t>(length), "0000:00:00.0");
   return cudaSuccess;
 }
-cudaError_t cudaDeviceSynchronize() { return runtime::sticky(); }
-cudaError_t cudaDeviceReset() { return runtime::sticky(); }
+cudaError_t cudaDeviceSynchronize() {
+  interpreter::synchronize();
+  return runtime::sticky();
+}
+cudaError_t cudaDeviceReset() { return cudaDeviceSynchronize(); }
 cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) { return cudaSuccess; }
 cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* config) {
   *config = cudaFuncCachePreferNone;

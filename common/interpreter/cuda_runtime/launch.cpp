@@ -100,10 +100,12 @@ cudaError_t start(const Launch& given, bool cooperative) {
 }
 
 Configuration::Configuration(const cudaLaunchConfig_t& config)
-    : grid(config.gridDim), block(config.blockDim), shared_bytes(config.dynamicSmemBytes) {
+    : Configuration(config.gridDim, config.blockDim, config.dynamicSmemBytes, config.stream) {
   for (unsigned i = 0; i < config.numAttrs; ++i) {
     const cudaLaunchAttribute& attribute = config.attrs[i];
     cooperative |= attribute.id == cudaLaunchAttributeCooperative && attribute.val.cooperative;
+    dependent |=
+        attribute.id == cudaLaunchAttributeProgrammaticStreamSerialization && attribute.val.programmaticStreamSerializationAllowed;
     const auto& shape = attribute.val.clusterDim;
     if (attribute.id == cudaLaunchAttributeClusterDimension && (shape.x | shape.y | shape.z) != 0)  // 0 x 0 x 0: none
       cluster = {shape.x, shape.y, shape.z};
@@ -132,12 +134,13 @@ namespace runtime = interpreter::cuda_runtime;
 
 extern "C" {
 
-cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments, std::size_t shared_bytes, cudaStream_t) {
-  return runtime::start_by_address("cudaLaunchKernel", kernel, {grid, block, shared_bytes}, arguments);
+cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments, std::size_t shared_bytes,
+                             cudaStream_t stream) {
+  return runtime::start_by_address("cudaLaunchKernel", kernel, {grid, block, shared_bytes, stream}, arguments);
 }
 cudaError_t cudaLaunchCooperativeKernel(const void* kernel, dim3 grid, dim3 block, void** arguments, std::size_t shared_bytes,
-                                        cudaStream_t) {
-  runtime::Configuration configuration{grid, block, shared_bytes};
+                                        cudaStream_t stream) {
+  runtime::Configuration configuration{grid, block, shared_bytes, stream};
   configuration.cooperative = true;
   return runtime::start_by_address("cudaLaunchCooperativeKernel", kernel, configuration, arguments);
 }

@@ -117,6 +117,7 @@ cudaError_t copy_rows(const char* call, void* to, std::size_t to_pitch, const vo
   if (height > 1 && (width > to_pitch || width > from_pitch))
     return failed(call, cudaErrorInvalidPitchValue, "a row is wider than the pitch");
   if (const char* const why = misfit(to, from, kind)) return failed(call, cudaErrorInvalidValue, why);
+  synchronize();
   try {
     for (std::size_t row = 0; row < height; ++row)
       copy(static_cast<char*>(to) + row * to_pitch, static_cast<const char*>(from) + row * from_pitch, width);
@@ -134,6 +135,7 @@ cudaError_t fill_rows(const char* call, void* to, std::size_t pitch, int byte, s
   if (sticky() != cudaSuccess) return sticky();
   if (width == 0 || height == 0) return cudaSuccess;
   if (!in_global_memory(to) && !in_program(to)) return failed(call, cudaErrorInvalidValue, "the destination is not device memory");
+  synchronize();
   try {
     for (std::size_t row = 0; row < height; ++row) {
       char* const begin = static_cast<char*>(to) + row * pitch;

@@ -21,13 +21,15 @@ namespace interpreter::cuda_runtime {
 
 /// What stands between `<<<` and `>>>`.
 struct Configuration {
-  Configuration(dim3 grid, dim3 block, std::size_t shared_bytes = 0, cudaStream_t = nullptr)
-      : grid(grid), block(block), shared_bytes(shared_bytes) {}
+  Configuration(dim3 grid, dim3 block, std::size_t shared_bytes = 0, cudaStream_t stream = nullptr)
+      : grid(grid), block(block), shared_bytes(shared_bytes), stream(stream) {}
   explicit Configuration(const cudaLaunchConfig_t& config);
   dim3 grid, block;
   std::size_t shared_bytes;
   dim3 cluster = {1, 1, 1};  // in blocks
   bool cooperative = false;
+  bool dependent = false;  // may begin before the launch before it has ended
+  cudaStream_t stream = nullptr;
 };
 
 /// Runs a launch. A configuration that CUDA refuses is an error code and a line on stderr; a failed check prints its report and
@@ -65,7 +67,9 @@ cudaError_t start_function(const Configuration& c, void (*kernel)(Parameters...)
                 nullptr,
                 true,
                 pointers_among(closure.arguments),
-                c.cluster};
+                c.cluster,
+                c.dependent,
+                c.stream};
   return start(launch, c.cooperative);
 }
 
@@ -89,7 +93,7 @@ cudaError_t start_call(const Configuration& c, const char* name, const void* ker
                 },
                 &closure,
                 sizeof closure};
-  launch.cluster = c.cluster;
+  launch.cluster = c.cluster, launch.dependent = c.dependent, launch.stream = c.stream;
   if (kernel)
     launch.kernel = kernel;
   else
@@ -206,8 +210,8 @@ struct Text {
 // ------------------------------------------------------------------- what cuda_runtime.h gives to nvcc alone: typed functions
 template <class... Parameters>
 cudaError_t cudaLaunchKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, void** arguments, std::size_t shared_bytes = 0,
-                             cudaStream_t = nullptr) {
-  return interpreter::cuda_runtime::start_with_pointers({grid, block, shared_bytes}, kernel, arguments);
+                             cudaStream_t stream = nullptr) {
+  return interpreter::cuda_runtime::start_with_pointers({grid, block, shared_bytes, stream}, kernel, arguments);
 }
 template <class... Parameters, class... Arguments>
 requires true cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
@@ -217,8 +221,8 @@ requires true cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, v
 }
 template <class... Parameters>
 cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, void** arguments,
-                                        std::size_t shared_bytes = 0, cudaStream_t = nullptr) {
-  interpreter::cuda_runtime::Configuration configuration(grid, block, shared_bytes);
+                                        std::size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
+  interpreter::cuda_runtime::Configuration configuration(grid, block, shared_bytes, stream);
   configuration.cooperative = true;
   return interpreter::cuda_runtime::start_with_pointers(configuration, kernel, arguments);
 }

@@ -1,5 +1,6 @@
 // Streams and events. Work of a stream is done when the call that asks for it returns, in the order of the calls: one of those that
-// CUDA allows. So a stream has nothing to wait for, and an event is a time.
+// CUDA allows. So a stream has nothing to wait for, and an event is a time. What waits for launches, or
+// stands between two of them, ends their chain; see LaunchChain.
 #include <algorithm>
 #include <chrono>
 
@@ -19,10 +20,17 @@ using namespace interpreter::cuda_runtime;
 
 namespace {
 
+// The host waits for launches, or a stream does.
+cudaError_t wait() {
+  interpreter::synchronize();
+  return sticky();
+}
+
 constexpr int kLowestPriority = 0, kHighestPriority = -5;
 
 cudaError_t record(cudaEvent_t event) {
   if (!event) return failed("cudaEventRecord", cudaErrorInvalidResourceHandle);
+  interpreter::synchronize();
   *event = {std::chrono::steady_clock::now(), true};
   return sticky();
 }
@@ -45,9 +53,12 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   delete stream;
   return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return sticky(); }
-cudaError_t cudaStreamQuery(cudaStream_t) { return sticky(); }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t) { return wait(); }
+cudaError_t cudaStreamQuery(cudaStream_t) { return wait(); }
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) {
+  wait();
+  return cudaSuccess;
+}
 cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
   *priority = stream ? stream->priority : kLowestPriority;
   return cudaSuccess;
@@ -66,10 +77,11 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* lowest, int* highest) {
 }
 cudaError_t cudaStreamAttachMemAsync(cudaStream_t, void*, std::size_t, unsigned) { return cudaSuccess; }
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data, unsigned) {
-  callback(stream, sticky(), data);
+  callback(stream, wait(), data);
   return cudaSuccess;
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t function, void* data) {
+  wait();
   function(data);
   return cudaSuccess;
 }
@@ -85,8 +97,8 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) { return record(event); }
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t, unsigned) { return record(event); }
-cudaError_t cudaEventSynchronize(cudaEvent_t) { return sticky(); }
-cudaError_t cudaEventQuery(cudaEvent_t) { return sticky(); }
+cudaError_t cudaEventSynchronize(cudaEvent_t) { return wait(); }
+cudaError_t cudaEventQuery(cudaEvent_t) { return wait(); }
 // Time of this CPU, which says nothing about a GPU; but never nothing, for programs divide by it.
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
   if (!begin || !end || !begin->recorded || !end->recorded)

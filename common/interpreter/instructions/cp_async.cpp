@@ -165,6 +165,8 @@ void AsyncCopies::on_request(unsigned w, const Request& request) {
     }
     if (!options.racecheck) continue;
     if (copy.source_bytes) {
+      const Fiber& fiber = block_.scheduler.fiber(w, static_cast<unsigned>(std::countr_zero(rest)));
+      block_.dependence.check_copy(fiber, request.pc, "cp.async", copy.from, copy.source_bytes, false);
       const WarpAccess access{w, request.pc, copy.source_bytes, false, false};
       ShadowedRange& range = global.range_of(copy.from);
       std::unique_lock lock(global.lock_of(copy.from));

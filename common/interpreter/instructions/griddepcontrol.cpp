@@ -1,10 +1,17 @@
+// griddepcontrol: launches that begin before those before them have ended (PTX ISA, "griddepcontrol").
+//
+// Here each launch begins when the one before it has ended, so there is nothing to wait for. What is checked is that a kernel asks:
+// DependenceCheck.
 #include "common/interpreter/instructions/griddepcontrol.h"
 
 #include "common/interpreter/schedule/entered.h"
 
 namespace interpreter {
 
-void griddepcontrol_wait() { const Entered in; }
+void griddepcontrol_wait() {
+  const Entered in;
+  in.block.dependence.wait(in.fiber);
+}
 void griddepcontrol_launch_dependents() { const Entered in; }
 
 }  // namespace interpreter

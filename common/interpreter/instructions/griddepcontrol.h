@@ -5,7 +5,15 @@
 
 namespace interpreter {
 
+/// Waits for the launches before this one, see checks/dependence.h.
 void griddepcontrol_wait();
+/// A hint. Launches run one after the other here, so it has no effect.
 void griddepcontrol_launch_dependents();
 
 }  // namespace interpreter
+
+/// @name The same by the names of CUDA's device runtime
+/// @{
+inline void cudaGridDependencySynchronize() { interpreter::griddepcontrol_wait(); }
+inline void cudaTriggerProgrammaticLaunchCompletion() { interpreter::griddepcontrol_launch_dependents(); }
+/// @}

@@ -72,7 +72,14 @@ void run(const Launch& launch) {
 
   const Gpu& gpu = find_gpu(options().gpu);
   check_configuration(launch, gpu);
-  LaunchState state(launch, options(), gpu, ++launches % 0x1fff + 1);
+  LaunchChain& chain = LaunchChain::instance();
+  const std::uint64_t number = ++launches % kLaunchNumbers + 1;
+  if (number == 1) {  // from now on, the numbers in the cells would be those of others
+    forget_all_accesses();
+    chain.end();
+  }
+  chain.begin(launch);
+  LaunchState state(launch, options(), gpu, number, chain);
   forget_published_knowledge();
   if (!options().initcheck) GlobalMemory::instance().lose_track();
   if (options().racecheck) state.restricted = shared_restrict_parameters(launch);
@@ -88,10 +95,13 @@ void run(const Launch& launch) {
     blocks.execute();
   }
   if (state.failed) {
+    if (state.diagnosis.check != Check::kLaunch) chain.end();  // else it may begin again with another configuration
     if (state.arguments_are_to_blame)
       if (const Location where = host_line(); where.line) state.diagnosis.file = where.file, state.diagnosis.line = where.line;
     throw KernelError(state.diagnosis);
   }
+
+  chain.add(launch, number, state.waited_for_earlier);
 
   KernelProfile profile;
   profile.kernel = state.kernel_name();

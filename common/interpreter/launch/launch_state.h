@@ -11,6 +11,7 @@
 
 #include "common/interpreter/count/gpus.h"
 #include "common/interpreter/interpreter.h"
+#include "common/interpreter/launch/launch_chain.h"
 #include "common/interpreter/report/source_map.h"
 
 namespace interpreter {
@@ -30,11 +31,13 @@ std::string kernel_name_of(const Launch& launch);
 /// What all blocks of a running launch share.
 struct LaunchState {
   /// @param number of the launch, from 1
-  LaunchState(const Launch& launch, const Options& options, const Gpu& gpu, std::uint64_t number)
+  /// @param earlier the launches that may still run
+  LaunchState(const Launch& launch, const Options& options, const Gpu& gpu, std::uint64_t number, const LaunchChain& earlier)
       : launch(launch),
         options(options),
         gpu(gpu),
         number(number),
+        earlier(earlier),
         threads(launch.block.x * launch.block.y * launch.block.z),
         blocks(std::uint64_t(launch.grid.x) * launch.grid.y * launch.grid.z),
         cluster_size(launch.cluster.x * launch.cluster.y * launch.cluster.z),
@@ -44,6 +47,7 @@ struct LaunchState {
   const Options options;
   const Gpu& gpu;
   const std::uint64_t number;
+  const LaunchChain& earlier;
   const unsigned threads;  ///< per block
   const std::uint64_t blocks;
   const unsigned cluster_size;   ///< in blocks
@@ -61,6 +65,7 @@ struct LaunchState {
 
   std::atomic<bool> failed{false};
   std::atomic<bool> arguments_are_to_blame{false};  ///< rather than the kernel that uses them
+  std::atomic<bool> waited_for_earlier{false};      ///< a thread has
   std::atomic<std::uint64_t> steps{0};
   std::mutex mutex;
   Diagnosis diagnosis;                     ///< of the first error; guarded by mutex

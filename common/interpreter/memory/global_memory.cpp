@@ -295,9 +295,13 @@ void* allocate(std::size_t bytes, const std::string& label) {
 void* allocate_managed(std::size_t bytes, const std::string& label) {
   return GlobalMemory::instance().allocate(bytes, label, GlobalMemory::Kind::kManaged);
 }
-void release(void* p) { GlobalMemory::instance().release(p, return_addresses()); }
+void release(void* p) {
+  synchronize();  // as cudaFree does
+  GlobalMemory::instance().release(p, return_addresses());
+}
 
 void copy_in(void* device, const void* host, std::size_t bytes) {
+  synchronize();
   auto& memory = GlobalMemory::instance();
   memory.require_allocated(device, bytes, "copy_in");
   if (bytes == 0) return;
@@ -306,6 +310,7 @@ void copy_in(void* device, const void* host, std::size_t bytes) {
 }
 
 void copy_out(void* host, const void* device, std::size_t bytes) {
+  synchronize();
   auto& memory = GlobalMemory::instance();
   memory.require_allocated(device, bytes, "copy_out");
   if (bytes == 0) return;
@@ -319,6 +324,7 @@ void copy_out(void* host, const void* device, std::size_t bytes) {
 }
 
 void copy_on_device(void* to, const void* from, std::size_t bytes) {
+  synchronize();
   auto& memory = GlobalMemory::instance();
   memory.require_allocated(to, bytes, "copy_on_device");
   memory.require_allocated(from, bytes, "copy_on_device");
@@ -329,6 +335,7 @@ void copy_on_device(void* to, const void* from, std::size_t bytes) {
 }
 
 void fill(void* device, int byte, std::size_t bytes) {
+  synchronize();
   auto& memory = GlobalMemory::instance();
   memory.require_allocated(device, bytes, "fill");
   if (bytes == 0) return;

@@ -38,6 +38,8 @@ inline constexpr std::size_t kPage = 4096;  ///< of memory, on x86-64
 
 /// Racecheck forgets who has used device memory.
 void forget_accesses(const void* begin, std::size_t bytes);
+/// The same of all memory, variables included.
+void forget_all_accesses();
 
 /// One reserved range holds every allocation, so that "is it global?" is one comparison. Beside it lies a table with one entry per
 /// 256-byte granule, so that "is it allocated?" is one load. The host may not touch the range, as it may not touch a GPU's memory:

@@ -67,7 +67,10 @@ void* __real_memcpy(void*, const void*, std::size_t);
 void* __real_memmove(void*, const void*, std::size_t);
 void* __real_memset(void*, int, std::size_t);
 }  // extern "C"
-void interpreter::copy_variable(void* to, const void* from, std::size_t bytes) { __real_memmove(to, from, bytes); }
+void interpreter::copy_variable(void* to, const void* from, std::size_t bytes) {
+  synchronize();
+  __real_memmove(to, from, bytes);
+}
 extern "C" {
 void* __wrap_memcpy(void* to, const void* from, std::size_t bytes) {
   observe_range(from, bytes, Op::kLoad, __builtin_return_address(0));

@@ -26,6 +26,7 @@ void Block::begin(LaunchState& launch, std::uint64_t index, Cluster& cluster, un
   updates.begin(threads);
   races.begin();
   async_proxy.begin(threads);
+  dependence.begin(threads);
   visits.begin();
   side_stack.begin();
   worlds.begin(threads);
@@ -238,6 +239,7 @@ void Block::on_request(unsigned w, const Request& request) {
   if (options.initcheck) initialised.check(w, request);
   if (options.racecheck) {
     restricts.check(w, request);
+    dependence.check(w, request);
     races.check(w, request, atomics.comparing_lanes(w, request));
   }
   if (options.l2_model && options.count && !request.shared) l2_trace.add(request, sectors, sector_count, true);

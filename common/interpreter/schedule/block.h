@@ -13,6 +13,7 @@
 #include "common/interpreter/checks/bad_indices.h"
 #include "common/interpreter/checks/bounds.h"
 #include "common/interpreter/checks/collective_worlds.h"
+#include "common/interpreter/checks/dependence.h"
 #include "common/interpreter/checks/happens_before.h"
 #include "common/interpreter/checks/initialised.h"
 #include "common/interpreter/checks/races.h"
@@ -129,6 +130,7 @@ class Block final : private RequestSink {
   VolatileUpdates updates{clock, scheduler, reporter};
   RaceCheck races{work_, clock, shadows, updates, scheduler, reporter, async_proxy};
   AsyncProxy async_proxy{*this};
+  DependenceCheck dependence{*this};
   Visits visits{*this};
   RestrictCheck restricts{work_, clock, scheduler, reporter};
   CollectiveWorlds collective_worlds{*this};
