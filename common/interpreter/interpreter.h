@@ -156,6 +156,7 @@ struct KernelProfile {
   std::string kernel;  ///< demangled name
   dim3 grid, block;
   std::size_t dynamic_shared_bytes = 0, static_shared_bytes = 0;
+  bool dependent = false;  ///< see Launch
   Counters total;
   std::vector<LineProfile> lines;  ///< sorted by file and line
   L2Result l2;                     ///< zeros unless Options::l2_model

@@ -48,9 +48,8 @@ __global__ __launch_bounds__(Tile::kThreads, 1) void gemm_kernel(const __grid_co
     }
     device::fence_mbarrier_init();
   }
-  __syncthreads();                             // the barriers exist before anybody waits for them
-  device::griddepcontrol_launch_dependents();  // a block of the next launch may begin where one of this launch ends
-  device::griddepcontrol_wait();               // the launch before has read and written all that it had to
+  __syncthreads();                // the barriers exist before anybody waits for them
+  device::griddepcontrol_wait();  // the launch before has read and written all that it had to
   const auto first_row = [&](TileIndex tile) { return static_cast<int>(tile.m) * Tile::kBlockM; };
   const auto first_col = [&](TileIndex tile) { return static_cast<int>(tile.n) * Tile::kBlockN; };
 
@@ -73,6 +72,9 @@ __global__ __launch_bounds__(Tile::kThreads, 1) void gemm_kernel(const __grid_co
                                                   &full[place.stage]);
         }
       }
+      // Blocks of the next launch then begin where there is room, and no longer in order: with many tiles that costs more than it
+      // gains.
+      if (tiles <= 2 * gridDim.x) device::griddepcontrol_launch_dependents();
     }
     return;
   }
@@ -148,7 +150,7 @@ using Inputs = gemm::TypeList<__half, __nv_bfloat16>;
 using Tiles = gemm::TypeList<Tile<64, 256, 4, 8, Schedule::kPingPong>>;
 using MoreTiles = gemm::TypeList<Tile<64, 192, 5, 8, Schedule::kPingPong>, Tile<64, 128, 8, 8, Schedule::kPingPong>,
                                  Tile<64, 64, 8, 8, Schedule::kPingPong>, Tile<128, 256, 4, 8, Schedule::kCooperative>,
-                                 Tile<128, 224, 4, 8, Schedule::kCooperative>, Tile<128, 160, 4, 8, Schedule::kCooperative>,
-                                 Tile<128, 144, 4, 8, Schedule::kCooperative>>;
+                                 Tile<128, 224, 4, 8, Schedule::kCooperative>, Tile<128, 192, 4, 8, Schedule::kCooperative>,
+                                 Tile<128, 160, 4, 8, Schedule::kCooperative>, Tile<128, 144, 4, 8, Schedule::kCooperative>>;
 
 }  // namespace step_14_dependent_launch

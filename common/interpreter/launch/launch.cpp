@@ -105,7 +105,7 @@ void run(const Launch& launch) {
 
   KernelProfile profile;
   profile.kernel = state.kernel_name();
-  profile.grid = launch.grid, profile.block = launch.block;
+  profile.grid = launch.grid, profile.block = launch.block, profile.dependent = launch.dependent;
   profile.dynamic_shared_bytes = launch.dynamic_shared_bytes;
   profile.static_shared_bytes = blocks.static_shared_bytes;
   profile.l2 = blocks.l2();
