@@ -258,7 +258,7 @@ TEST_CASE("the choice: what a GPU cannot run is none, and errors say what would"
     return found;
   };
 #ifdef COURSE_ON_INTERPRETER  // which has them all
-  CHECK(steps(task(4096, 4096, 4096), 90) == "06_autotune 12_persistent 13_ping_pong ");
+  CHECK(steps(task(4096, 4096, 4096), 90) == "06_autotune 14_dependent_launch ");
   CHECK(steps(task(4096, 4096, 4096), 80) == "06_autotune ");
   CHECK(steps(task(4096, 4096, 4096), 100) == "06_autotune ");
   CHECK(steps(task(4096, 4096, 4096, DType::kF32), 75) == "02_tiled ");
@@ -271,7 +271,7 @@ TEST_CASE("the choice: what a GPU cannot run is none, and errors say what would"
   const std::string message = message_of([] { choose(kernels(), task(64, 64, 64), invented_gpu(75), {}); });
   CHECK(contains(message, "f16 -> f16"));
   CHECK(contains(message, "06_autotune: needs compute capability 8.0 or higher"));
-  CHECK(contains(message, "12_persistent: needs compute capability 9.0, no other"));
+  CHECK(contains(message, "14_dependent_launch: needs compute capability 9.0, no other"));
   GpuLimits tiny = invented_gpu(90);
   tiny.shared_per_block = 1024;
   CHECK(contains(message_of([&] { choose(kernels(), task(64, 64, 64), tiny, {}); }), "shared memory"));
