@@ -27,7 +27,7 @@ class Error : public std::runtime_error {
 
 /// What run() launches for a call.
 struct Choice {
-  std::string kernel;  ///< "14_dependent_launch 128x256x64 s4 g8 cooperative", step and tile; "fallback"; empty where there is nothing to launch
+  std::string kernel;  ///< "14_dependent_launch 64x256x64 s4 g8 ping-pong", step and tile; "fallback"; empty: nothing to launch
   bool is_fallback = false;  ///< strides or addresses that no step's tile takes: the kernel for odd strides runs
   bool is_timed = false;     ///< by tune(), now or at an earlier time; otherwise the model chose
   double seconds = 0;        ///< timed, or what the model expects; 0 where nothing is known

@@ -392,13 +392,13 @@ TEST_CASE("the choice: which kernel the model picks") {
     const char* kernel;
   };
   // On an H200 each of f16 is the fastest of the library's that tune() found there, or within 2 % of it.
-  for (const Case& c : {Case{"h200", 8192, 8192, 8192, DType::kF16, "13_ping_pong 128x224x64 s4 g8 cooperative"},
-                        {"h200", 4096, 4096, 4096, DType::kBF16, "12_persistent 128x256x64 s4 g8"},
-                        {"h200", 3072, 3072, 3072, DType::kF16, "12_persistent 128x192x64 s4 g8"},
-                        {"h200", 1536, 1536, 1536, DType::kF16, "13_ping_pong 128x160x64 s4 g8 cooperative"},
-                        {"h200", 1280, 1280, 1280, DType::kF16, "13_ping_pong 64x256x64 s4 g8 ping-pong"},
-                        {"h200", 1024, 1024, 1024, DType::kF16, "13_ping_pong 64x128x64 s8 g8 ping-pong"},
-                        {"h200", 512, 512, 512, DType::kF16, "06_autotune 32x64x64 warp 16x32 s6 g8"},
+  for (const Case& c : {Case{"h200", 8192, 8192, 8192, DType::kF16, "14_dependent_launch 128x224x64 s4 g8 cooperative"},
+                        {"h200", 4096, 4096, 4096, DType::kBF16, "14_dependent_launch 128x256x64 s4 g8 cooperative"},
+                        {"h200", 3072, 3072, 3072, DType::kF16, "14_dependent_launch 128x192x64 s4 g8 cooperative"},
+                        {"h200", 1536, 1536, 1536, DType::kF16, "14_dependent_launch 128x144x64 s4 g8 cooperative"},
+                        {"h200", 1280, 1280, 1280, DType::kF16, "14_dependent_launch 64x256x64 s4 g8 ping-pong"},
+                        {"h200", 1024, 1024, 1024, DType::kF16, "14_dependent_launch 64x128x64 s8 g8 ping-pong"},
+                        {"h200", 512, 512, 512, DType::kF16, "14_dependent_launch 64x64x64 s8 g8 ping-pong"},
                         {"h200", 8, 4096, 4096, DType::kF16, "06_autotune 16x32x256 warp 16x16 s4 g8"},
                         {"h200", 4096, 4096, 4096, DType::kF32, "02_tiled 128x128x8, 8x8 per thread"},
                         {"h200", 512, 512, 512, DType::kF32, "02_tiled 64x64x8, 4x4 per thread"},

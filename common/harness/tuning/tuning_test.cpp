@@ -304,7 +304,7 @@ TEST_CASE("the model: bounds that follow from the hardware") {
     Spec twice = hopper;
     twice.n *= 2;
     CHECK(predict(stays, twice, all).seconds ==
-          doctest::Approx((2 * (2.0 * 128 * 256 * 4096 / 2700 + 64 * 80) + 4800) / all.clock_hz).scale(0));
+          doctest::Approx((2 * (2.0 * 128 * 256 * 4096 / 2700 + 64 * 40) + 1000) / all.clock_hz).scale(0));
     CHECK(predict(t, twice, all).seconds == doctest::Approx(2 * predict(t, hopper, all).seconds).scale(0));
   }
   SUBCASE("small problems want small tiles, large ones large tiles") {
