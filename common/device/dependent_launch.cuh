@@ -8,7 +8,8 @@
 namespace device {
 
 /// @name Launches that depend on each other (PTX ISA, "griddepcontrol"; Programming Guide, "Programmatic Dependent Launch")
-/// After an ordinary launch, both do nothing.
+/// In a kernel that was launched ordinarily, the wait returns at once; and without a dependent launch behind it, the hint does
+/// nothing.
 /// @{
 
 /// Waits until all launches before this one have ended, and what they wrote is seen by this thread. It says nothing of other
