@@ -105,7 +105,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     -fno-finite-loops -fno-ipa-icf -fno-ipa-reference-addressable
     -fno-tree-vectorize -fno-tree-sra -fno-store-merging -fno-tree-loop-distribute-patterns
     -fnon-call-exceptions -fno-builtin-memcpy -fno-builtin-memmove -fno-builtin-memset
-    --param=max-completely-peeled-insns=0 -Wno-maybe-uninitialized -Wno-strict-aliasing -Wno-tsan)
+    --param=max-completely-peeled-insns=0 -fno-var-tracking -fno-schedule-insns2 -Wno-maybe-uninitialized -Wno-strict-aliasing -Wno-tsan)
 else()
   list(APPEND interpreter_hooks
     -fsanitize=array-bounds -gdwarf-aranges -fno-finite-loops -fsanitize-coverage=bb,trace-pc,trace-cmp
