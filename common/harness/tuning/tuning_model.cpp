@@ -21,12 +21,12 @@ constexpr double kHeadroom = 1.25;
 
 // For the estimate alone, in clocks: a trip to the L2 cache, and what a block does before its first product and after its last.
 constexpr double kL2Latency = 800, kPrologueAndEpilogue = 2500;
-// The same of a block with wgmma; its wait for each tile along k; and how much of shared memory's traffic
-// takes time of its own. Fitted to the times of 10's tiles on an H200 (docs/results/h200/wgmma-f16.json).
+// The same of a block with wgmma; its wait for each tile along k; and how much of shared memory's traffic takes time of its own.
+// Fitted to the times of 10's tiles on an H200 (docs/results/h200/wgmma-f16.json).
 constexpr double kWgmmaPrologueAndEpilogue = 4800, kWgmmaWait = 490, kWgmmaShared = 0.8;
-// The same two where warps that only copy run ahead, and blocks stay. Fitted to the times of 14's tiles on an H200 at 46 shapes: of
-// these, the model picks one that takes 0.5 % longer than the best, on average, and 8 % at most. 14's launches begin early. That
-// spares some 2000 clocks of what a launch takes, which is not in kPrologueAndEpilogue.
+// The same two where warps that only copy run ahead, and blocks stay. Fitted to the times of 13's and 14's tiles on an H200. At the
+// six sizes of docs/results/h200/dependent-f16.json, the tile of 14 that the model picks takes at most 0.4 % longer than the best.
+// The prologue is short, for 14's launches begin early: so it is ahead of 06 where there is little to do, as it was measured.
 constexpr double kStayingPrologueAndEpilogue = 1000, kStayingWait = 40;
 // Multiply-adds read floats from shared memory, and lanes of a warp share a quarter of them.
 constexpr double kFmaSharedBytes = 4 * 0.75;
