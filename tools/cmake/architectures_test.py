@@ -23,7 +23,7 @@ EXPECTED = {
 
 
 def chosen(capability, architectures, *build):
-    text = f"include({FOLDER}/architectures.cmake)\nset(CMAKE_CUDA_ARCHITECTURES {' '.join(build)})\n"
+    text = f"include(\"{FOLDER}/architectures.cmake\")\nset(CMAKE_CUDA_ARCHITECTURES {' '.join(build)})\n"
     text += f'course_architectures(found {capability} {architectures})\nmessage("${{found}}")\n'
     with tempfile.TemporaryDirectory() as folder:
         script = pathlib.Path(folder) / "script.cmake"

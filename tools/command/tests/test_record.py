@@ -4,11 +4,13 @@ import contextlib
 import csv
 import io
 import os
+import re
 import stat
 import tempfile
 import unittest
 from unittest import mock
 
+from command.places import ROOT
 from command.profiling import ncu, record
 
 # Prints FOLDER/raw.csv after what the program printed; complains of a metric that FOLDER/unknown names; fails where 'fails' is asked for.
@@ -70,7 +72,8 @@ class Recording(unittest.TestCase):
         ((kernel, counted),) = ncu.rows(os.path.join(self.out, "solution_19_long_k-128x64x32-f16.csv"))
         self.assertEqual((kernel, counted[record.LOADS]), ("gemm_kernel(int)", 90))
         with open(os.path.join(self.folder, "calls"), encoding="utf-8") as file:
-            self.assertRegex(file.read(), r"--profile-from-start off .*/solution_19_long_k \S+/solutions/19_long_k/gemm.cuh word largest\n")
+            answer = re.escape(os.path.join(ROOT, "solutions/19_long_k/gemm.cuh"))
+            self.assertRegex(file.read(), rf"--profile-from-start off .*/solution_19_long_k {answer} word largest\n")
 
     def test_of_a_step_one_launch_in_the_shape_that_is_asked_for(self):
         self.write_table([("gemm_kernel(int)", 7)])
