@@ -27,11 +27,35 @@ std::atomic<bool> anything_published{false};
 std::atomic<std::uint32_t> acquisitions{0};
 constexpr std::uint32_t kEpochMask = (1u << 26) - 1;  // what a cell has room for
 
+using Times = FlatMap<unsigned, std::uint32_t>;
+
+// The later time of each thread.
+void add(Times& to, const Times& from) {
+  if (to.empty()) {
+    to = from;
+    return;
+  }
+  Times::sequence_type merged;
+  merged.reserve(to.size() + from.size());
+  auto ours = to.begin();
+  for (const auto& their : from) {
+    for (; ours != to.end() && ours->first < their.first; ++ours) merged.push_back(*ours);
+    if (ours == to.end() || ours->first != their.first) {
+      merged.push_back(their);
+    } else {
+      merged.emplace_back(their.first, std::max(ours->second, their.second));
+      ++ours;
+    }
+  }
+  merged.insert(merged.end(), ours, to.end());
+  to.adopt_sequence(boost::container::ordered_unique_range, std::move(merged));
+}
+
 void add(Knowledge& to, const Knowledge& from) {
   for (const auto& [block, theirs] : from) {
     BlockKnowledge& ours = to[block];
     ours.before = std::max(ours.before, theirs.before);
-    for (const auto& [thread, time] : theirs.threads) ours.threads[thread] = std::max(ours.threads[thread], time);
+    add(ours.threads, theirs.threads);
   }
 }
 

@@ -20,6 +20,7 @@
 /// who has waited at the copy's mbarrier knows them. Shuffles, votes, ldmatrix and mma exchange registers and order nothing.
 #pragma once
 
+#include <boost/container/flat_map.hpp>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -52,12 +53,16 @@ inline constexpr std::uint32_t kBlockScopePc = 1u << 30;  ///< and with those of
 inline constexpr std::uint32_t kEnginePc = 1u << 29;      ///< an access of the copy engine, which the thread has issued there
 inline constexpr std::uint32_t kPcFlags = kAtomicPc | kBlockScopePc | kEnginePc;
 
+/// Small, and copied and merged far more often than searched: a sorted array, not nodes.
+template <class Key, class T>
+using FlatMap = boost::container::flat_map<Key, T>;
+
 /// Times up to which accesses of others are known, per block and thread.
 struct BlockKnowledge {
-  std::uint32_t before = 0;                   ///< of every thread of the block
-  std::map<unsigned, std::uint32_t> threads;  ///< of single threads, where later than `before`
+  std::uint32_t before = 0;                  ///< of every thread of the block
+  FlatMap<unsigned, std::uint32_t> threads;  ///< of single threads, where later than `before`
 };
-using Knowledge = std::map<std::uint64_t, BlockKnowledge>;
+using Knowledge = FlatMap<std::uint64_t, BlockKnowledge>;
 using KnowledgePtr = std::shared_ptr<const Knowledge>;
 /// With this bit in the block's number, knowledge is of reads alone: they are over, but what was written need not be seen.
 inline constexpr std::uint64_t kReadsOnly = 1ull << 53;  // the launch ends below
