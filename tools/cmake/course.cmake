@@ -123,6 +123,7 @@ function(course_library name)
   target_link_libraries(${name} PUBLIC course_warnings course_cuda_headers)
 endfunction()
 
+set(throwing_copies ${CMAKE_SOURCE_DIR}/common/interpreter/language/throwing_copies.h)
 function(course_kernels target)
   if(COURSE_GPU)
     get_target_property(sources ${target} SOURCES)
@@ -134,10 +135,27 @@ function(course_kernels target)
     # The hooks concern this target's own sources alone, not those of whoever links it.
     target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:interpreter_hooks> PUBLIC course_warnings interpreter)
     if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-      target_compile_options(${target} PRIVATE
-        "SHELL:-include \"${CMAKE_SOURCE_DIR}/common/interpreter/language/throwing_copies.h\"")
+      target_compile_options(${target} PRIVATE "$<$<NOT:$<BOOL:$<TARGET_PROPERTY:COURSE_PRELUDE>>>:SHELL:-include \"${throwing_copies}\">")
     endif()
   endif()
+endfunction()
+
+# TARGET, whose sources hold kernels, begins with HEADERS..., which are compiled once for all that follow it: most of the time of a
+# short file goes into them. course_prelude(FOLLOWER FOLLOWS TARGET) for those; they have the same options.
+function(course_prelude target)
+  cmake_parse_arguments(PARSE_ARGV 1 of "" "FOLLOWS" "")
+  if(COURSE_GPU)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES COURSE_PRELUDE ON)
+  if(of_FOLLOWS)
+    target_precompile_headers(${target} REUSE_FROM ${of_FOLLOWS})
+    return()
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    list(PREPEND of_UNPARSED_ARGUMENTS ${throwing_copies})
+  endif()
+  target_precompile_headers(${target} PRIVATE ${of_UNPARSED_ARGUMENTS})
 endfunction()
 
 # COURSE_TUNED: not for those that are like sm_80 either.

@@ -59,7 +59,8 @@ class Workshop:
     def prepare(self, exercises):
         """Builds what the learner's file is linked with."""
         parts = ["judge", "beside"] if self.preset == "gpu" else ["judge"]  # there, the solution is timed beside it
-        targets = ["coach", *(f"{part}_{each.name}" for each in exercises for part in parts)]
+        shared = ["coach"] if self.preset == "gpu" else ["coach", "answers"]
+        targets = [*shared, *(f"{part}_{each.name}" for each in exercises for part in parts)]
         folder.prepare(self.preset, targets=targets)
         for each in exercises:
             self.commands[each.name] = self.commands_of(each)
