@@ -65,4 +65,20 @@ __device__ __forceinline__ void store_chunk(T* p, std::int64_t stride, std::int6
     if (i < count) p[i * stride] = elements[i];
 }
 
+/// Stores the first `count` of four neighbours at p[0], p[stride], ...; count may be <= 0 or > 4.
+/// @param chunks the row is made of aligned chunks (see chunks_aligned()), and p lies at a multiple of four elements
+template <class T>
+__device__ __forceinline__ void store_quad(T* p, std::int64_t stride, std::int64_t count, bool chunks, const T (&x)[4]) {
+  struct alignas(4 * sizeof(T)) Quad {
+    T x[4];
+  };
+  if (chunks && count >= 4) {
+    *reinterpret_cast<Quad*>(p) = {{x[0], x[1], x[2], x[3]}};
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    if (i < count) p[i * stride] = x[i];
+}
+
 }  // namespace device

@@ -276,6 +276,13 @@ void launch_dependent(void (*kernel)(Parameters...), dim3 grid, dim3 block, std:
   detail::start_launch(true, {1, 1, 1}, kernel, grid, block, shared_bytes, std::forward<Arguments>(arguments)...);
 }
 
+/// launch_dependent() in clusters: see launch_clusters().
+template <class... Parameters, class... Arguments>
+void launch_dependent_clusters(void (*kernel)(Parameters...), dim3 grid, dim3 block, dim3 cluster, std::size_t shared_bytes,
+                               Arguments&&... arguments) {
+  detail::start_launch(true, cluster, kernel, grid, block, shared_bytes, std::forward<Arguments>(arguments)...);
+}
+
 /// An owned array in device memory.
 template <class T>
 class Buffer {

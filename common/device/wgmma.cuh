@@ -82,6 +82,9 @@ namespace detail {
 // Their names in the instruction's text.
 #define COURSE_WGMMA_NAMES_0 \
   "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
+#define COURSE_WGMMA_NAMES_0_4 "%0,%1,%2,%3"
+#define COURSE_WGMMA_NAMES_0_8 "%0,%1,%2,%3,%4,%5,%6,%7"
+#define COURSE_WGMMA_NAMES_0_16 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
 #define COURSE_WGMMA_NAMES_32_4 ",%32,%33,%34,%35"
 #define COURSE_WGMMA_NAMES_64_8 ",%64,%65,%66,%67,%68,%69,%70,%71"
 #define COURSE_WGMMA_NAMES_96_4 ",%96,%97,%98,%99"
@@ -113,7 +116,13 @@ namespace detail {
 
 template <class T, int kTransposeA, int kTransposeB, int kN>
 __device__ __forceinline__ void wgmma(float (&d)[kN / 2], uint64_t descriptor_a, uint64_t descriptor_b, bool accumulates) {
-  if constexpr (kN == 64) {
+  if constexpr (kN == 8) {
+    COURSE_WGMMA_OF("8", COURSE_WGMMA_NAMES_0_4, "4", "5", "6", "7", "8", COURSE_WGMMA_4(0));
+  } else if constexpr (kN == 16) {
+    COURSE_WGMMA_OF("16", COURSE_WGMMA_NAMES_0_8, "8", "9", "10", "11", "12", COURSE_WGMMA_8(0));
+  } else if constexpr (kN == 32) {
+    COURSE_WGMMA_OF("32", COURSE_WGMMA_NAMES_0_16, "16", "17", "18", "19", "20", COURSE_WGMMA_16(0));
+  } else if constexpr (kN == 64) {
     COURSE_WGMMA_OF("64", COURSE_WGMMA_NAMES_0, "32", "33", "34", "35", "36", COURSE_WGMMA_32(0));
   } else if constexpr (kN == 72) {
     COURSE_WGMMA_OF("72", COURSE_WGMMA_NAMES_0 COURSE_WGMMA_NAMES_32_4, "36", "37", "38", "39", "40", COURSE_WGMMA_32(0),
@@ -166,6 +175,9 @@ __device__ __forceinline__ void wgmma(float (&d)[kN / 2], uint64_t descriptor_a,
 #undef COURSE_WGMMA_NAMES_96_4
 #undef COURSE_WGMMA_NAMES_64_8
 #undef COURSE_WGMMA_NAMES_32_4
+#undef COURSE_WGMMA_NAMES_0_16
+#undef COURSE_WGMMA_NAMES_0_8
+#undef COURSE_WGMMA_NAMES_0_4
 #undef COURSE_WGMMA_NAMES_0
 #undef COURSE_WGMMA_32
 #undef COURSE_WGMMA_16
@@ -185,9 +197,9 @@ __device__ __forceinline__ void wgmma(float (&d)[kN / 2], uint64_t descriptor_a,
 template <class T, int kN, Major kMajorA = Major::kK, Major kMajorB = Major::kK>
 __device__ __forceinline__ void wgmma_m64k16(float (&d)[kN / 2], uint64_t descriptor_a, uint64_t descriptor_b, bool accumulates) {
   static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>, "wgmma_m64k16 takes __half or __nv_bfloat16");
-  static_assert(
-      kN == 64 || kN == 72 || kN == 96 || kN == 128 || kN == 144 || kN == 160 || kN == 192 || kN == 200 || kN == 224 || kN == 256,
-      "kN is 64, 72, 96, 128, 144, 160, 192, 200, 224 or 256");
+  static_assert(kN == 8 || kN == 16 || kN == 32 || kN == 64 || kN == 72 || kN == 96 || kN == 128 || kN == 144 || kN == 160 ||
+                    kN == 192 || kN == 200 || kN == 224 || kN == 256,
+                "kN is 8, 16, 32, 64, 72, 96, 128, 144, 160, 192, 200, 224 or 256");
 #ifdef __CUDACC__
   detail::wgmma<T, static_cast<int>(kMajorA), static_cast<int>(kMajorB), kN>(d, descriptor_a, descriptor_b, accumulates);
 #else

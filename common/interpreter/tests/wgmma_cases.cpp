@@ -228,6 +228,9 @@ std::vector<Case> run(bool with_model) {
   add_swizzle<Swizzle::k32>(cases);
   add_swizzle<Swizzle::k64>(cases);
   add_swizzle<Swizzle::k128>(cases);
+  add_width<8>(cases);
+  add_width<16>(cases);
+  add_width<32>(cases);
   add_width<72>(cases);
   add_width<96>(cases);
   add_width<128>(cases);

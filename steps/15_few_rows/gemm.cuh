@@ -1,0 +1,181 @@
+/// @file
+/// Step 15: few rows. The blocks of a cluster share the k of a tile, and read each other's sums in shared memory.
+///
+/// Changes since 11:
+/// - A and B change places: 64 columns of B are the rows of a wgmma, and the few rows of A its columns. So none is multiplied in
+/// vain.
+/// - Each block of a cluster has a share of k. It leaves its sums in its shared memory, and adds a part of all blocks' sums,
+/// mapa().
+/// - The next launch begins early, as in 14.
+#pragma once
+
+#include "common/device/chunk_access.cuh"
+#include "common/device/cluster.cuh"
+#include "common/device/dependent_launch.cuh"
+#include "common/device/element.cuh"
+#include "common/device/fallback.cuh"
+#include "common/device/learnt/wgmma_slice.cuh"
+#include "common/gemm/activation.h"
+
+namespace step_15_few_rows {
+
+using device::Contiguous, device::Major, device::Mbarrier, device::TensorMap, gemm::ceil_div, gemm::Matrix;
+using learnt::copy_panels, learnt::kPanel, learnt::kWarpgroup, learnt::kWgmmaK, learnt::panel_map, learnt::RingPlace,
+    learnt::slice_descriptor;
+
+/// What a block and a warpgroup compute of C, and what follows from it.
+template <int block_m, int num_stages, int split_k>
+struct Tile {
+  static constexpr int kBlockM = block_m, kBlockN = kPanel, kBlockK = kPanel;  // the cluster's tile of C, and steps along k
+  static constexpr int kNumStages = num_stages;                                // tiles of A and B in shared memory
+  static constexpr int kSplitK = split_k;                                      // blocks of a cluster: shares of k
+  static constexpr int kRows = std::min(kBlockM, kPanel);                      // that a warpgroup multiplies: wgmma's columns
+  static constexpr int kMultiplying = kBlockM / kRows;                         // warpgroups
+  static constexpr int kThreads = kMultiplying * kWarpgroup + 32;              // the last warp copies
+  static constexpr int kStageElements = (kBlockN + kMultiplying * kPanel) * kBlockK;  // a tile of B, then A's, in whole panels
+  static constexpr int kCopiedBytes = (kBlockN + kBlockM) * kBlockK * 2;              // into a stage
+  static constexpr int kPitch = kBlockN + 4;  // from one row of sums to the next: fragments in all banks
+  static constexpr int kSharedBytes = kNumStages * (kStageElements * 2 + 2 * int{sizeof(Mbarrier)});
+
+  static_assert(kNumStages > 1, "one stage is multiplied while others are filled");
+  static_assert(kSharedBytes <= 227 * 1024, "no GPU has more shared memory for a block");
+  static_assert(kBlockM * kPitch * 4 <= kNumStages * kStageElements * 2, "the sums lie where the stages were");
+};
+
+/// One cluster, one tile of C; a block has a share of its k. `c_chunks`: the rows of C are aligned chunks.
+template <class Tile, Contiguous a_contiguous, Contiguous b_contiguous, class In, class Out, class Epilogue>
+__global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(const __grid_constant__ TensorMap map_a,
+                                                              const __grid_constant__ TensorMap map_b, Matrix<Out> C, int tiles_m,
+                                                              int all_tiles_k, bool c_chunks, Epilogue epilogue) {
+  constexpr Major kMajorA = a_contiguous == Contiguous::kK ? Major::kK : Major::kMN;
+  constexpr Major kMajorB = b_contiguous == Contiguous::kK ? Major::kK : Major::kMN;
+  constexpr int kTileB = Tile::kBlockN * Tile::kBlockK;  // elements, before A's begin
+  In* const sBA = device::dynamic_smem<In>();            // kNumStages times (kBlockN, kBlockK) of B and (kBlockM, kBlockK) of A
+  Mbarrier* const full = reinterpret_cast<Mbarrier*>(sBA + Tile::kNumStages * Tile::kStageElements);  // (kNumStages)
+  Mbarrier* const empty = full + Tile::kNumStages;                                                    // (kNumStages)
+
+  // 1. Which tile is mine, and which share of it?
+  const int share = static_cast<int>(blockIdx.x % Tile::kSplitK), tile = static_cast<int>(blockIdx.x / Tile::kSplitK);
+  const int row_0 = tile % tiles_m * Tile::kBlockM, col_0 = tile / tiles_m * Tile::kBlockN;
+  const int first_k = share * all_tiles_k / Tile::kSplitK, tiles_k = (share + 1) * all_tiles_k / Tile::kSplitK - first_k;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warpgroup = threadIdx.x / kWarpgroup;
+  if (warp == 4 * Tile::kMultiplying && device::elect_sync()) {
+    device::prefetch_tensormap(&map_a);  // the first copy need not wait for them
+    device::prefetch_tensormap(&map_b);
+    for (int i = 0; i < Tile::kNumStages; ++i) {
+      device::mbarrier_init(&full[i], 1);
+      device::mbarrier_init(&empty[i], 4 * Tile::kMultiplying);  // warps
+    }
+    device::fence_mbarrier_init();
+  }
+  __syncthreads();                // the barriers exist before anybody waits for them
+  device::griddepcontrol_wait();  // the launch before has read and written all that it had to
+
+  // 2. Main loop: one thread's, which copies ...
+  if (warpgroup == Tile::kMultiplying) {
+    if (device::elect_sync()) {
+      for (int tile_k = 0; tile_k < tiles_k; ++tile_k) {
+        const RingPlace<Tile::kNumStages> place(tile_k);
+        In* const s = sBA + place.stage * Tile::kStageElements;
+        const int k = (first_k + tile_k) * Tile::kBlockK;
+        device::mbarrier_wait_parity(&empty[place.stage], place.phase ^ 1);  // what was there has been read; at first nothing was
+        device::mbarrier_arrive_expect_tx(&full[place.stage], Tile::kCopiedBytes);
+        copy_panels<b_contiguous, Tile::kBlockN>(s, &map_b, col_0, k, &full[place.stage]);
+        copy_panels<a_contiguous, Tile::kBlockM>(s + kTileB, &map_a, row_0, k, &full[place.stage]);
+      }
+      device::griddepcontrol_launch_dependents();
+    }
+    return;
+  }
+
+  // ... and that of the warpgroups that multiply
+  float rC[Tile::kRows / 2] = {};  // (kBlockN, kRows): columns of C, and rows
+  int tile_k = 0;
+  do {  // each share has a tile: the launcher sees to that
+    const RingPlace<Tile::kNumStages> place(tile_k);
+    device::mbarrier_wait_parity(&full[place.stage], place.phase);
+    const In* const sB = sBA + place.stage * Tile::kStageElements;
+    const In* const sA = sB + kTileB + warpgroup * kPanel * Tile::kBlockK;
+    device::wgmma_fence();
+#pragma unroll
+    for (int slice = 0; slice < Tile::kBlockK / kWgmmaK; ++slice) {
+      device::wgmma_m64k16<In, Tile::kRows, kMajorB, kMajorA>(rC, slice_descriptor<b_contiguous>(sB, slice),
+                                                              slice_descriptor<a_contiguous>(sA, slice), true);
+    }
+    device::wgmma_commit_group();
+    device::wgmma_wait_group<1>();  // the tile before has been multiplied: its stage is empty
+    if (lane == 0 && tile_k > 0) device::mbarrier_arrive(&empty[RingPlace<Tile::kNumStages>(tile_k - 1).stage]);
+  } while (++tile_k < tiles_k);
+  device::wgmma_wait_group<0>();
+  device::barrier_sync(1, Tile::kMultiplying * kWarpgroup);  // all have multiplied the last tile before sums overwrite it
+  if (threadIdx.x == 0) {  // as in 10: without this, ptxas 13.0 has the products wait for each other (C7514)
+    for (int i = 0; i < Tile::kNumStages; ++i) {
+      device::mbarrier_inval(&full[i]);
+      device::mbarrier_inval(&empty[i]);
+    }
+  }
+
+  // 3. All sums of a block lie in its shared memory, where the cluster sees them
+  float* const sC = reinterpret_cast<float*>(sBA);  // (kBlockM, kBlockN)
+  const int first_row = warpgroup * Tile::kRows + lane % 4 * 2, my_col = warp % 4 * 16 + lane / 4;
+#pragma unroll
+  for (int i = 0; i < Tile::kRows / 2; ++i) {  // eight rows of C in each four sums: two of them, in two columns
+    sC[(first_row + i / 4 * 8 + i % 2) * Tile::kPitch + my_col + i % 4 / 2 * 8] = rC[i];
+  }
+  device::barrier_cluster_arrive();
+  device::barrier_cluster_wait();  // the sums of all blocks are there
+
+  // 4. Epilogue: each block adds and stores every kSplitK-th part of the tile
+  constexpr int kQuadsOfRow = Tile::kBlockN / 4, kQuads = Tile::kBlockM * kQuadsOfRow;
+  constexpr int kPart = Tile::kMultiplying * kWarpgroup;  // a quad for each thread
+#pragma unroll
+  for (int part = 0; part < kQuads; part += kPart * Tile::kSplitK) {
+    const int quad = part + share * kPart + static_cast<int>(threadIdx.x);
+    const int row = quad / kQuadsOfRow, col = quad % kQuadsOfRow * 4;
+    if (quad < kQuads && row_0 + row < C.rows) {
+      float sum[4] = {};
+#pragma unroll
+      for (int other = 0; other < Tile::kSplitK; ++other) {  // always in this order: the same bits in every run
+        const float4 x = *reinterpret_cast<float4*>(device::mapa(sC + row * Tile::kPitch + col, other));
+        sum[0] += x.x;
+        sum[1] += x.y;
+        sum[2] += x.z;
+        sum[3] += x.w;
+      }
+      Out out[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        out[i] = device::from_float<Out>(gemm::in_column(epilogue, col_0 + col + i)(sum[i]));
+      }
+      device::store_quad(C.at(row_0 + row, col_0 + col), C.col_stride, C.cols - col_0 - col, c_chunks, out);
+    }
+  }
+  device::barrier_cluster_arrive();
+  device::barrier_cluster_wait();  // a block's shared memory ends with it: others may still read there
+}
+
+template <class Tile, class In, class Out, class Epilogue>
+void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilogue) {
+  gemm::check(A, B, C);
+  const int64_t tiles_m = ceil_div<int64_t>(C.rows, Tile::kBlockM), tiles_n = ceil_div<int64_t>(C.cols, Tile::kBlockN);
+  if (tiles_m * tiles_n == 0) return;
+  if (!device::has_tensor_map(A) || !device::has_tensor_map(B.transposed())) return device::fallback_gemm(A, B, C, epilogue);
+  const unsigned blocks = gemm::grid_size(tiles_m * tiles_n * Tile::kSplitK);
+  // What is past the end of k is zeros. So a share may well be there.
+  const int tiles_k = std::max(int{Tile::kSplitK}, static_cast<int>(ceil_div<int64_t>(A.cols, Tile::kBlockK)));
+
+  // Strides become a layout once, here: a kernel for each pair of transpositions.
+  device::with_contiguous(A, B, [&](auto a, auto b) {
+    device::launch_dependent_clusters(gemm_kernel<Tile, a(), b(), In, Out, Epilogue>, blocks, Tile::kThreads, dim3(Tile::kSplitK),
+                                      Tile::kSharedBytes, device::box_map(A, a(), Tile::kRows, kPanel),
+                                      panel_map(B.transposed(), b()), C, static_cast<int>(tiles_m), tiles_k,
+                                      device::chunks_aligned(C.data, C.col_stride, C.row_stride), epilogue);
+  });
+}
+
+using Inputs = gemm::TypeList<__half, __nv_bfloat16>;
+using Tiles = gemm::TypeList<Tile<8, 8, 2>>;
+using MoreTiles = gemm::TypeList<Tile<8, 8, 4>, Tile<16, 8, 2>, Tile<16, 8, 4>, Tile<32, 8, 2>, Tile<32, 8, 4>, Tile<64, 8, 2>,
+                                 Tile<64, 8, 4>, Tile<128, 8, 2>>;
+
+}  // namespace step_15_few_rows
