@@ -2,10 +2,8 @@
 /// Step 15: few rows. The blocks of a cluster share the k of a tile, and read each other's sums in shared memory.
 ///
 /// Changes since 11:
-/// - A and B change places: 64 columns of B are the rows of a wgmma, and the few rows of A its columns. So none is multiplied in
-/// vain.
-/// - Each block of a cluster has a share of k. It leaves its sums in its shared memory, and adds a part of all blocks' sums,
-/// mapa().
+/// - A and B change places: 64 columns of B are the rows of a wgmma, and A's few rows its columns. None is multiplied in vain.
+/// - Each block of a cluster has a share of k. It leaves its sums in shared memory, and adds a part of all blocks' sums: mapa().
 /// - The next launch begins early, as in 14.
 #pragma once
 
@@ -37,8 +35,7 @@ struct Tile {
   static constexpr int kPitch = kBlockN + 4;  // from one row of sums to the next: fragments in all banks
   static constexpr int kSharedBytes = kNumStages * (kStageElements * 2 + 2 * int{sizeof(Mbarrier)});
 
-  static_assert(kNumStages > 1, "one stage is multiplied while others are filled");
-  static_assert(kSharedBytes <= 227 * 1024, "no GPU has more shared memory for a block");
+  static_assert(kNumStages > 1 && kSharedBytes <= 227 * 1024, "stages to fill and to multiply; no GPU has more for a block");
   static_assert(kBlockM * kPitch * 4 <= kNumStages * kStageElements * 2, "the sums lie where the stages were");
 };
 
@@ -125,32 +122,36 @@ __global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(const __grid_const
   device::barrier_cluster_arrive();
   device::barrier_cluster_wait();  // the sums of all blocks are there
 
-  // 4. Epilogue: each block adds and stores every kSplitK-th part of the tile
-  constexpr int kQuadsOfRow = Tile::kBlockN / 4, kQuads = Tile::kBlockM * kQuadsOfRow;
-  constexpr int kPart = Tile::kMultiplying * kWarpgroup;  // a quad for each thread
+  // 4. Epilogue: of every kSplitK-th part of the tile, four neighbours for each thread
+  constexpr int kQuads = Tile::kBlockN / 4, kPartRows = Tile::kMultiplying * kWarpgroup / kQuads;
+  constexpr int kParts = ceil_div(Tile::kBlockM, kPartRows * Tile::kSplitK);
+  const auto row_of = [&](int part) { return (part * Tile::kSplitK + share) * kPartRows + static_cast<int>(threadIdx.x) / kQuads; };
+  const int col = static_cast<int>(threadIdx.x) % kQuads * 4, rows_left = static_cast<int>(C.rows) - row_0;
+  const int rows = rows_left < Tile::kBlockM ? rows_left : Tile::kBlockM;
+  float sum[kParts][4] = {};
 #pragma unroll
-  for (int part = 0; part < kQuads; part += kPart * Tile::kSplitK) {
-    const int quad = part + share * kPart + static_cast<int>(threadIdx.x);
-    const int row = quad / kQuadsOfRow, col = quad % kQuadsOfRow * 4;
-    if (quad < kQuads && row_0 + row < C.rows) {
-      float sum[4] = {};
+  for (int part = 0; part < kParts; ++part) {
 #pragma unroll
-      for (int other = 0; other < Tile::kSplitK; ++other) {  // always in this order: the same bits in every run
-        const float4 x = *reinterpret_cast<float4*>(device::mapa(sC + row * Tile::kPitch + col, other));
-        sum[0] += x.x;
-        sum[1] += x.y;
-        sum[2] += x.z;
-        sum[3] += x.w;
-      }
+    for (int other = 0; other < Tile::kSplitK && row_of(part) < rows; ++other) {  // in this order: the same bits in every run
+      const float4 x = *reinterpret_cast<float4*>(device::mapa(sC + row_of(part) * Tile::kPitch + col, other));
+      sum[part][0] += x.x;
+      sum[part][1] += x.y;
+      sum[part][2] += x.z;
+      sum[part][3] += x.w;
+    }
+  }
+  device::barrier_cluster_arrive();  // this block reads no more
+#pragma unroll
+  for (int part = 0; part < kParts; ++part) {
+    if (row_of(part) < rows) {
       Out out[4];
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        out[i] = device::from_float<Out>(gemm::in_column(epilogue, col_0 + col + i)(sum[i]));
+        out[i] = device::from_float<Out>(gemm::in_column(epilogue, col_0 + col + i)(sum[part][i]));
       }
-      device::store_quad(C.at(row_0 + row, col_0 + col), C.col_stride, C.cols - col_0 - col, c_chunks, out);
+      device::store_quad(C.at(row_0 + row_of(part), col_0 + col), C.col_stride, C.cols - col_0 - col, c_chunks, out);
     }
   }
-  device::barrier_cluster_arrive();
   device::barrier_cluster_wait();  // a block's shared memory ends with it: others may still read there
 }
 
@@ -160,16 +161,14 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
   const int64_t tiles_m = ceil_div<int64_t>(C.rows, Tile::kBlockM), tiles_n = ceil_div<int64_t>(C.cols, Tile::kBlockN);
   if (tiles_m * tiles_n == 0) return;
   if (!device::has_tensor_map(A) || !device::has_tensor_map(B.transposed())) return device::fallback_gemm(A, B, C, epilogue);
-  const unsigned blocks = gemm::grid_size(tiles_m * tiles_n * Tile::kSplitK);
-  // What is past the end of k is zeros. So a share may well be there.
-  const int tiles_k = std::max(int{Tile::kSplitK}, static_cast<int>(ceil_div<int64_t>(A.cols, Tile::kBlockK)));
+  const int64_t tiles_k = std::max<int64_t>(ceil_div<int64_t>(A.cols, Tile::kBlockK), Tile::kSplitK);  // past the end: zeros
 
   // Strides become a layout once, here: a kernel for each pair of transpositions.
   device::with_contiguous(A, B, [&](auto a, auto b) {
-    device::launch_dependent_clusters(gemm_kernel<Tile, a(), b(), In, Out, Epilogue>, blocks, Tile::kThreads, dim3(Tile::kSplitK),
-                                      Tile::kSharedBytes, device::box_map(A, a(), Tile::kRows, kPanel),
-                                      panel_map(B.transposed(), b()), C, static_cast<int>(tiles_m), tiles_k,
-                                      device::chunks_aligned(C.data, C.col_stride, C.row_stride), epilogue);
+    device::launch_dependent_clusters(
+        gemm_kernel<Tile, a(), b(), In, Out, Epilogue>, gemm::grid_size(tiles_m * tiles_n * Tile::kSplitK), Tile::kThreads,
+        dim3(Tile::kSplitK), Tile::kSharedBytes, device::box_map(A, a(), Tile::kRows, kPanel), panel_map(B.transposed(), b()), C,
+        static_cast<int>(tiles_m), static_cast<int>(tiles_k), device::chunks_aligned(C.data, C.col_stride, C.row_stride), epilogue);
   });
 }
 
