@@ -258,7 +258,7 @@ TEST_CASE("the choice: what a GPU cannot run is none, and errors say what would"
     return found;
   };
 #ifdef COURSE_ON_INTERPRETER  // which has them all
-  CHECK(steps(task(4096, 4096, 4096), 90) == "06_autotune 14_dependent_launch ");
+  CHECK(steps(task(4096, 4096, 4096), 90) == "06_autotune 14_dependent_launch 15_few_rows ");
   CHECK(steps(task(4096, 4096, 4096), 80) == "06_autotune ");
   CHECK(steps(task(4096, 4096, 4096), 100) == "06_autotune ");
   CHECK(steps(task(4096, 4096, 4096, DType::kF32), 75) == "02_tiled ");
@@ -400,6 +400,12 @@ TEST_CASE("the choice: which kernel the model picks") {
                         {"h200", 1024, 1024, 1024, DType::kF16, "14_dependent_launch 64x128x64 s8 g8 ping-pong"},
                         {"h200", 512, 512, 512, DType::kF16, "14_dependent_launch 64x64x64 s8 g8 ping-pong"},
                         {"h200", 8, 4096, 4096, DType::kF16, "06_autotune 16x32x256 warp 16x16 s4 g8"},
+                        {"h200", 8, 11008, 4096, DType::kF16, "06_autotune 16x32x256 warp 16x16 s4 g8"},
+                        {"h200", 8, 1024, 4096, DType::kF16, "15_few_rows 8x64x64 s8 split 4"},
+                        {"h200", 32, 4096, 4096, DType::kF16, "15_few_rows 32x64x64 s8 split 2"},
+                        {"h200", 64, 4096, 4096, DType::kBF16, "15_few_rows 64x64x64 s8 split 2"},
+                        {"h200", 64, 1024, 4096, DType::kF16, "15_few_rows 64x64x64 s8 split 4"},
+                        {"h200", 128, 4096, 4096, DType::kF16, "15_few_rows 128x64x64 s8 split 2"},
                         {"h200", 4096, 4096, 4096, DType::kF32, "02_tiled 128x128x8, 8x8 per thread"},
                         {"h200", 512, 512, 512, DType::kF32, "02_tiled 64x64x8, 4x4 per thread"},
                         {"a100", 4096, 4096, 4096, DType::kF16, "06_autotune 128x128x64 warp 64x64 s3 g8"},

@@ -35,7 +35,7 @@ std::string tile_name() {
 }
 
 /// Those of a tile whose blocks multiply together: it has kBlockM, kBlockN, kBlockK and kThreads at least. A tile that says nothing
-/// of what a thread or a warp has is one of wgmma, whose warpgroups have 64 rows each.
+/// of what a thread or a warp has is one of wgmma, whose warpgroups have 64 rows each, or all of the tile's few.
 template <class Tile>
 constexpr TileNumbers numbers_of() {
   TileNumbers n;
@@ -49,7 +49,7 @@ constexpr TileNumbers numbers_of() {
   } else if constexpr (requires { Tile::kWarpM; }) {
     n.unit = Unit::kMma, n.warp_m = Tile::kWarpM, n.warp_n = Tile::kWarpN;
   } else {
-    n.unit = Unit::kWgmma, n.warp_m = 64, n.warp_n = Tile::kBlockN;
+    n.unit = Unit::kWgmma, n.warp_m = Tile::kBlockM < 64 ? Tile::kBlockM : 64, n.warp_n = Tile::kBlockN;
     n.stays = requires { Tile::kStoreBytes; };  // memory for C besides that of the tiles
   }
   return n;

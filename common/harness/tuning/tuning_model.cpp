@@ -28,6 +28,12 @@ constexpr double kWgmmaPrologueAndEpilogue = 4800, kWgmmaWait = 490, kWgmmaShare
 // six sizes of docs/results/h200/dependent-f16.json, the tile of 14 that the model picks takes at most 0.4 % longer than the best.
 // The prologue is short, for 14's launches begin early: so it is ahead of 06 where there is little to do, as it was measured.
 constexpr double kStayingPrologueAndEpilogue = 1000, kStayingWait = 40;
+// Where the blocks of a cluster share a tile, each has the whole way, and the exchange of sums: between what makes 15 lose against
+// 06 where it does, at 8x11008x4096, and win where it does (docs/results/h200/few-rows-f16-cold.json).
+constexpr double kClusterPrologueAndEpilogue = 4300;
+// A cluster lies within one part of the GPU, a GPC, and the SMs of some are no multiple of four: 120 of an H200's 132 hold larger
+// ones (cudaOccupancyMaxActiveClusters).
+constexpr int kLargestWithoutLoss = 2, kOfSms = 10, kOfAllSms = 11;
 // Multiply-adds read floats from shared memory, and lanes of a warp share a quarter of them.
 constexpr double kFmaSharedBytes = 4 * 0.75;
 
@@ -100,7 +106,9 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
   const std::int64_t tiles = gemm::ceil_div<std::int64_t>(spec.m, t.block_m) * gemm::ceil_div<std::int64_t>(spec.n, t.block_n),
                      blocks = tiles * t.splits,
                      k_tiles = gemm::ceil_div<std::int64_t>(gemm::ceil_div<std::int64_t>(spec.k, t.block_k), t.splits);
-  const std::int64_t on_busiest = gemm::ceil_div<std::int64_t>(blocks, gpu.multiprocessors);  // SM
+  const bool in_cluster = t.unit == Unit::kWgmma && t.splits > 1;
+  const int sms = in_cluster && t.splits > kLargestWithoutLoss ? gpu.multiprocessors * kOfSms / kOfAllSms : gpu.multiprocessors;
+  const std::int64_t on_busiest = gemm::ceil_div<std::int64_t>(blocks, sms);  // SM
   const int warps = t.threads / kWarp, held = std::max(1, occupancy(t, {}, gpu).blocks);
   const std::int64_t parts = std::int64_t{t.block_m / t.warp_m} * (t.block_n / t.warp_n);  // each reads what it multiplies
   const double k = real(k_tiles * t.block_k), element = real(bytes(spec.in));
@@ -119,7 +127,7 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
                schedulers = real(gemm::ceil_div<std::int64_t>(on_busiest * warps, kSchedulers) * kSchedulers) / warps;
 
   Prediction p;
-  p.waves = real(blocks) / (real(held) * gpu.multiprocessors);
+  p.waves = real(blocks) / (real(held) * sms);
   p.bound = std::max({schedulers * mma / kHeadroom, busiest * reading, busiest * l2}) / gpu.clock_hz;
   const double together = real(std::min<std::int64_t>(held, on_busiest));
   const double in_flight = together * std::max(1, t.stages - 1) * real(t.block_m + t.block_n) * t.block_k * element;
@@ -131,10 +139,11 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
       case Unit::kMma: return schedulers * mma + busiest * (reading + arriving) / 2;
       case Unit::kWgmma: break;
     }
-    if (t.stays) return busiest * (mma + kStayingWait * real(k_tiles));
+    if (t.stays || in_cluster) return busiest * (mma + kStayingWait * real(k_tiles));  // warps that only copy run ahead
     return busiest * std::max(mma, kWgmmaShared * (reading + arriving) + kWgmmaWait * real(k_tiles));
   };
   const double around = t.stays                  ? kStayingPrologueAndEpilogue
+                        : in_cluster             ? rounds * kClusterPrologueAndEpilogue
                         : t.unit == Unit::kWgmma ? rounds * kWgmmaPrologueAndEpilogue
                                                  : rounds * kPrologueAndEpilogue;
   p.seconds = std::max((std::max(multiplying(), copying) + busiest * zeros + around) / gpu.clock_hz, p.bound);
