@@ -88,9 +88,18 @@ TensorMap make_tensor_map(const TensorLayout& layout) {
                                      : layout.swizzle == Swizzle::k64 ? CU_TENSOR_MAP_SWIZZLE_64B
                                      : layout.swizzle == Swizzle::k32 ? CU_TENSOR_MAP_SWIZZLE_32B
                                                                       : CU_TENSOR_MAP_SWIZZLE_NONE;
-  const CUresult result = detail::tensor_map_encoder()(&map, detail::kTensorMapType<T>, 2, const_cast<void*>(layout.data), sizes,
-                                                       strides, box, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
-                                                       CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const auto encode = [&] {
+    return detail::tensor_map_encoder()(&map, detail::kTensorMapType<T>, 2, const_cast<void*>(layout.data), sizes, strides, box,
+                                        element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                                        CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  };
+  CUresult result = encode();
+  if (result == CUDA_ERROR_INVALID_CONTEXT) {  // the first that this thread wants of the driver: cudaSetDevice gives it a context
+    int gpu = 0;
+    DEVICE_CHECK(cudaGetDevice(&gpu));
+    DEVICE_CHECK(cudaSetDevice(gpu));
+    result = encode();
+  }
   if (result != CUDA_SUCCESS) throw Error("cuTensorMapEncodeTiled failed: CUDA driver error " + std::to_string(result));
 #else
   map.magic = TensorMap::kMagic;

@@ -28,9 +28,9 @@ constexpr double kWgmmaPrologueAndEpilogue = 4800, kWgmmaWait = 490, kWgmmaShare
 // six sizes of docs/results/h200/dependent-f16.json, the tile of 14 that the model picks takes at most 0.4 % longer than the best.
 // The prologue is short, for 14's launches begin early: so it is ahead of 06 where there is little to do, as it was measured.
 constexpr double kStayingPrologueAndEpilogue = 1000, kStayingWait = 40;
-// Where the blocks of a cluster share a tile, each has the whole way, and the exchange of sums: between what makes 15 lose against
-// 06 where it does, at 8x11008x4096, and win where it does (docs/results/h200/few-rows-f16-cold.json).
-constexpr double kClusterPrologueAndEpilogue = 4300;
+// Where the blocks of a cluster share a tile, each round has its beginning and its end, and the exchange of sums: so much that 15
+// is ahead of 06 and 14 where an H200 was faster with it, hot, and behind them at 8x11008x4096, 64x11008x4096 and 256x1024x1024.
+constexpr double kClusterPrologueAndEpilogue = 3400;
 // A cluster lies within one part of the GPU, a GPC, and the SMs of some are no multiple of four: 120 of an H200's 132 hold larger
 // ones (cudaOccupancyMaxActiveClusters).
 constexpr int kLargestWithoutLoss = 2, kOfSms = 10, kOfAllSms = 11;
