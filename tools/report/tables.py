@@ -17,7 +17,7 @@ KIND   ladder: all steps, from a GPU's file
        traffic: L2 hit rate and DRAM bytes of the tiles of step=NAME as ncu counted them, from a GPU's file and l2/ beside it
        registers: what tools/registers counted; takes no options
        solutions: those of the transformer exercises beside cuBLAS; takes no options
-       latency: µs of each step for each shape, the last step's tile, and its ratio to cuBLAS, from a GPU's file
+       latency: µs of each step's fastest tile for each shape, the last step's, and its ratio to cuBLAS, from a GPU's file
        tuning: the best tile of step=NAME for each shape, beside the step's first tile and the model's choice, from a GPU's file
        caches: where ncu saw the reads of step=NAME answered, from a GPU's file and ncu-caches/ beside it
        limits: how busy ncu saw the units of step=NAME, and what its warps waited for, from a GPU's file and ncu-limits/ beside it
@@ -40,6 +40,7 @@ import argparse
 import csv
 import glob
 import json
+import math
 import os
 import re
 import statistics
@@ -400,11 +401,17 @@ def traffic_table(context):
     return ["tile", "L2 hit rate, %", "read from L2", "read from DRAM", "written to DRAM", "TFLOP/s"], rows
 
 
+def fastest(group, step):
+    """Its result with the shortest time; without times, the tile that stands for it."""
+    of_step = [each for each in group if each["step"] == step]
+    return min(of_step, key=lambda each: each["time"]["median"] if each.get("time") else math.inf)
+
+
 def latency_table(context):
     steps = list(dict.fromkeys(each["step"] for each in context.results))
     rows = []
     for shape, group in results.grouped(context.results, OPTIONS["shape"]).items():
-        found = {step: next(iter(tiles.values())) for step, tiles in first_tiles(group).items()}
+        found = {step: fastest(group, step) for step in first_tiles(group)}
         if list(found) != steps:
             raise BadTable(f"{context.file}: {shape} was measured with {', '.join(found)}, not with {', '.join(steps)}")
         latencies = [rounded(each["time"]["median"] * 1e6) if each.get("time") else NOTHING for each in found.values()]

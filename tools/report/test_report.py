@@ -905,6 +905,10 @@ class Tables(InFolder):
         self.assertIn("| shape | 06, µs | 08, µs | tile of 08 | cublasGemmEx | cublasLt |\n", text)
         self.assertIn("| 8×64×4096 | 0.0419 | 0.0336 | a tile | 1.25× | 1.00× |\n", text)
         self.assertIn("commit 0123456789ab, 2 shapes, f16, nn, hot: [gpu.json]", text)
+        document["results"].append(bench_result("08_split_k", *shapes[0], 2.5) | {"tile": "a faster one", "first": False})
+        self.put("docs/results/gpu.json", document)
+        self.assertEqual(self.run_tables(False)[0], 0)
+        self.assertIn("| 8×64×4096 | 0.0419 | 0.0168 | a faster one | 2.50×", self.read("README.md"))
         del document["results"][0]
         self.put("docs/results/gpu.json", document)
         self.assertIn("8x64x4096 was measured with 08_split_k, not with 06_autotune, 08_split_k", self.run_tables(False)[1])

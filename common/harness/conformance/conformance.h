@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "common/harness/program/step.h"
 
@@ -26,8 +27,8 @@ std::string wrong_epilogue(const Variant& variant);
 void check_lesson_problem(const Step& step);
 
 /// Compares the interpreter's counters with each table that ncu recorded of this step. On a GPU, does nothing.
-/// @param tables how many there must be, so that none is lost unseen
-void check_counters(const Step& step, std::size_t tables);
+/// @param tables how many there must be, so that none is lost unseen  @param but metrics that the lesson explains, by ncu's names
+void check_counters(const Step& step, std::size_t tables, const std::vector<std::string>& but = {});
 
 /// Each candidate in f16 is what it says: the launcher takes its kernel, with its threads and shared memory; and with row-major A
 /// and B it loads fragments without bank conflicts. On a GPU, does nothing.
