@@ -52,9 +52,10 @@ struct LeakyRelu {
   static constexpr char kName[] = "leaky_relu";                                        ///< on command lines and in results
   float slope = 0.01f;                                                                 ///< below zero
   GEMM_HOST_DEVICE float operator()(float x) const { return x >= 0 ? x : slope * x; }  ///< NaN for NaN
-  GEMM_HOST_DEVICE bool changes_nothing() const { return slope == 1; }                 ///< whatever the sum: see apply_epilogue()
   /// In double precision, for an x that may be off by as much as the second parameter says; so in all of them.
   static Exact exact(double x, double) { return {x >= 0 ? x : double(LeakyRelu{}.slope) * x, 1, kUlp, 0x1p-149}; }
+  /// Whatever the sum: see device::apply_epilogue().
+  GEMM_HOST_DEVICE bool changes_nothing() const { return slope == 1; }
 };
 
 /// 0 where x < 0, else x. -0 stays -0.

@@ -129,6 +129,17 @@ TEST_CASE("the reference of GELU is the tanh form, in double precision") {
   }
 }
 
+TEST_CASE("what says that it changes nothing does not") {
+  CHECK_FALSE(LeakyRelu{}.changes_nothing());
+  const LeakyRelu one{1};
+  CHECK(one.changes_nothing());
+  for (const float x : {-2.5f, -0.0f, 0.0f, 1e-45f, -INFINITY, INFINITY}) {
+    CHECK(one(x) == x);
+    CHECK(std::signbit(one(x)) == std::signbit(x));
+  }
+  CHECK(std::isnan(one(NAN)));
+}
+
 TEST_CASE("an error of the sum comes out with at most the curve's slope") {
   for (const Activation a : harness::kActivations)
     for (double x = -8; x <= 8; x += 1 / 64.)
