@@ -130,8 +130,8 @@ TEST_CASE("the reference of GELU is the tanh form, in double precision") {
 }
 
 TEST_CASE("what says that it changes nothing does not") {
-  CHECK_FALSE(LeakyRelu{}.changes_nothing());
-  const LeakyRelu one{1};
+  CHECK_FALSE(gemm::LeakyRelu{}.changes_nothing());
+  const gemm::LeakyRelu one{1};
   CHECK(one.changes_nothing());
   for (const float x : {-2.5f, -0.0f, 0.0f, 1e-45f, -INFINITY, INFINITY}) {
     CHECK(one(x) == x);
