@@ -5,31 +5,16 @@
 #include "common/harness/conformance/conformance.h"
 #include "common/harness/problem/problem.h"
 #include "steps/08_split_k/gemm.cuh"
-#ifdef COURSE_ON_INTERPRETER
-#include "common/interpreter/interpreter.h"
-#endif
 
 namespace {
 
-using harness::DType, harness::Problem, harness::Spec, harness::Variant;
+using harness::DType, harness::Problem, harness::product, harness::Spec, harness::Variant;
 
 std::vector<const Variant*> variants(DType in) {
   std::vector<const Variant*> found;
   for (const Variant& v : harness::this_step().variants)
     if (v.in == in && v.out == in) found.push_back(&v);
   return found;
-}
-
-// All of C after a launch.
-std::vector<double> product(Problem& problem, const Variant& v) {
-  problem.C.poison();
-  v.gemm(problem.A.view(), problem.B.view(), problem.C.view());
-  device::synchronize();
-  REQUIRE(problem.C.fetch() == "");
-  std::vector<double> elements;
-  for (std::int64_t r = 0; r < problem.spec.m; ++r)
-    for (std::int64_t c = 0; c < problem.spec.n; ++c) elements.push_back(problem.C.at(r, c));
-  return elements;
 }
 
 }  // namespace
@@ -68,18 +53,7 @@ TEST_CASE("step 08_split_k: the same bits in every run, and nothing left behind,
     Problem problem(spec), other({spec.m, spec.n, spec.k / 2, spec.in, spec.out});
     for (const Variant* v : variants(spec.in)) {
       INFO(v->tile << ", " << spec.shape());
-      const std::vector<double> first = product(problem, *v);
-      CHECK(problem.verify() == "");
-#ifdef COURSE_ON_INTERPRETER
-      for (const std::uint64_t seed : {0, 1, 2}) {
-        interpreter::options().order = seed ? interpreter::Order::kRandom : interpreter::Order::kReverse;
-        interpreter::options().seed = seed;
-        CHECK(product(problem, *v) == first);
-      }
-      interpreter::options().order = interpreter::Order::kForward;
-#else
-      for (int run = 0; run < 100; ++run) REQUIRE(product(problem, *v) == first);
-#endif
+      const std::vector<double> first = harness::check_same_bits(problem, *v);
       product(other, *v);
       CHECK(other.verify() == "");
       CHECK(product(problem, *v) == first);

@@ -1,32 +1,9 @@
 #include <doctest/doctest.h>
 
-#include <utility>
-#include <vector>
-
-#include "common/device/device.cuh"
 #include "common/harness/conformance/conformance.h"
 #include "common/harness/problem/problem.h"
-#ifdef COURSE_ON_INTERPRETER
-#include "common/interpreter/interpreter.h"
-#endif
-
-namespace {
 
 using harness::DType, harness::Problem, harness::Spec, harness::Variant;
-
-// All of C after a launch.
-std::vector<double> product(Problem& problem, const Variant& v) {
-  problem.C.poison();
-  v.gemm(problem.A.view(), problem.B.view(), problem.C.view());
-  device::synchronize();
-  REQUIRE(problem.C.fetch() == "");
-  std::vector<double> elements;
-  for (std::int64_t r = 0; r < problem.spec.m; ++r)
-    for (std::int64_t c = 0; c < problem.spec.n; ++c) elements.push_back(problem.C.at(r, c));
-  return elements;
-}
-
-}  // namespace
 
 TEST_CASE("step 15_few_rows conforms") { harness::check_conformance(harness::this_step()); }
 TEST_CASE("step 15_few_rows: the unit test of the lessons") { harness::check_lesson_problem(harness::this_step()); }
@@ -45,18 +22,7 @@ TEST_CASE("step 15_few_rows: the same bits in every run; shares of k that are em
     for (const Variant& v : harness::this_step().variants) {
       if (v.in != spec.in || v.out != spec.out) continue;
       INFO(v.tile << ", " << spec.shape());
-      const std::vector<double> first = product(problem, v);
-      CHECK(problem.verify() == "");
-#ifdef COURSE_ON_INTERPRETER
-      for (const std::uint64_t seed : {0, 1}) {
-        interpreter::options().order = seed ? interpreter::Order::kRandom : interpreter::Order::kReverse;
-        interpreter::options().seed = seed;
-        CHECK(product(problem, v) == first);
-      }
-      interpreter::options().order = interpreter::Order::kForward;
-#else
-      for (int run = 0; run < 100; ++run) REQUIRE(product(problem, v) == first);
-#endif
+      harness::check_same_bits(problem, v);
     }
   }
 }

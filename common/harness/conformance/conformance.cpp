@@ -20,7 +20,6 @@
 #ifdef COURSE_ON_GPU
 #include "common/harness/measure/baselines.h"
 #endif
-#include "common/harness/problem/problem.h"
 #include "common/harness/results/ncu.h"
 #ifdef COURSE_ON_INTERPRETER
 #include "common/harness/measure/projection.h"
@@ -623,6 +622,33 @@ void check_projection([[maybe_unused]] const Step& step, [[maybe_unused]] DType 
     CHECK(std::fabs(projected / *measured - 1) <= error);
   }
 #endif
+}
+
+std::vector<double> product(Problem& problem, const Variant& variant) {
+  problem.C.poison();
+  variant.gemm(problem.A.view(), problem.B.view(), problem.C.view());
+  device::synchronize();
+  REQUIRE(problem.C.fetch() == "");
+  std::vector<double> elements;
+  for (std::int64_t r = 0; r < problem.spec.m; ++r)
+    for (std::int64_t c = 0; c < problem.spec.n; ++c) elements.push_back(problem.C.at(r, c));
+  return elements;
+}
+
+std::vector<double> check_same_bits(Problem& problem, const Variant& variant) {
+  const std::vector<double> first = product(problem, variant);
+  CHECK(problem.verify() == "");
+#ifdef COURSE_ON_INTERPRETER
+  for (const std::uint64_t seed : {0, 1, 2}) {
+    interpreter::options().order = seed ? interpreter::Order::kRandom : interpreter::Order::kReverse;
+    interpreter::options().seed = seed;
+    CHECK(product(problem, variant) == first);
+  }
+  interpreter::options().order = interpreter::Order::kForward;
+#else
+  for (int run = 0; run < 100; ++run) REQUIRE(product(problem, variant) == first);
+#endif
+  return first;
 }
 
 }  // namespace harness

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/harness/problem/problem.h"
 #include "common/harness/program/step.h"
 
 namespace harness {
@@ -38,5 +39,13 @@ void check_candidates(const Step& step);
 /// 4096 x 4096 x 4096. On a GPU, does nothing.
 /// @param error the largest that is allowed, as a part of the measured rate
 void check_projection(const Step& step, DType type, double error);
+
+/// All of C after a launch of the variant on the problem, row by row.
+std::vector<double> product(Problem& problem, const Variant& variant);
+
+/// Checks that the product is right, and has the same bits in every launch: on the interpreter in other orders, on a GPU in 100
+/// more.
+/// @return it
+std::vector<double> check_same_bits(Problem& problem, const Variant& variant);
 
 }  // namespace harness

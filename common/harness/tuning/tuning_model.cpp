@@ -28,12 +28,12 @@ constexpr double kWgmmaPrologueAndEpilogue = 4800, kWgmmaWait = 490, kWgmmaShare
 // six sizes of docs/results/h200/dependent-f16.json, the tile of 14 that the model picks takes at most 0.4 % longer than the best.
 // The prologue is short, for 14's launches begin early: so it is ahead of 06 where there is little to do, as it was measured.
 constexpr double kStayingPrologueAndEpilogue = 1000, kStayingWait = 40;
-// Where the blocks of a cluster share a tile, each round has its beginning and its end, and the exchange of sums: so much that 15
-// is ahead of 06 and 14 where an H200 was faster with it, hot, and behind them at 8x11008x4096, 64x11008x4096 and 256x1024x1024.
+// Where the blocks of a cluster share a tile, each round has its beginning and its end, and the exchange of sums: so much that 15,
+// 06 or 14 is ahead where an H200 was fastest with it (docs/results/h200/rows-f16.json).
 constexpr double kClusterPrologueAndEpilogue = 3400;
-// A cluster lies within one part of the GPU, a GPC, and the SMs of some are no multiple of four: 120 of an H200's 132 hold larger
-// ones (cudaOccupancyMaxActiveClusters).
-constexpr int kLargestWithoutLoss = 2, kOfSms = 10, kOfAllSms = 11;
+// A cluster lies within one part of the GPU, a GPC, and the SMs of some are no multiple of four: of an H200's 132 SMs, 120 hold
+// clusters of four or eight (cudaOccupancyMaxActiveClusters). Pairs lose nothing.
+constexpr int kPair = 2, kSmsOfLargeClusters = 10, kOfSms = 11;
 // Multiply-adds read floats from shared memory, and lanes of a warp share a quarter of them.
 constexpr double kFmaSharedBytes = 4 * 0.75;
 
@@ -107,7 +107,7 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
                      blocks = tiles * t.splits,
                      k_tiles = gemm::ceil_div<std::int64_t>(gemm::ceil_div<std::int64_t>(spec.k, t.block_k), t.splits);
   const bool in_cluster = t.unit == Unit::kWgmma && t.splits > 1;
-  const int sms = in_cluster && t.splits > kLargestWithoutLoss ? gpu.multiprocessors * kOfSms / kOfAllSms : gpu.multiprocessors;
+  const int sms = in_cluster && t.splits > kPair ? gpu.multiprocessors * kSmsOfLargeClusters / kOfSms : gpu.multiprocessors;
   const std::int64_t on_busiest = gemm::ceil_div<std::int64_t>(blocks, sms);  // SM
   const int warps = t.threads / kWarp, held = std::max(1, occupancy(t, {}, gpu).blocks);
   const std::int64_t parts = std::int64_t{t.block_m / t.warp_m} * (t.block_n / t.warp_n);  // each reads what it multiplies

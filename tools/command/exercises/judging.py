@@ -58,8 +58,10 @@ class Workshop:
 
     def prepare(self, exercises):
         """Builds what the learner's file is linked with."""
-        parts = ["judge", "beside"] if self.preset == "gpu" else ["judge"]  # there, the solution is timed beside it
-        shared = ["coach"] if self.preset == "gpu" else ["coach", "answers"]
+        if self.preset == "gpu":  # there, the solution is timed beside it
+            shared, parts = ["coach"], ["judge", "beside"]
+        else:
+            shared, parts = ["coach", "answers"], ["judge"]
         targets = [*shared, *(f"{part}_{each.name}" for each in exercises for part in parts)]
         folder.prepare(self.preset, targets=targets)
         for each in exercises:
