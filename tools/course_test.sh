@@ -217,6 +217,8 @@ test_refusals() {
   refused '--debug runs one step in gdb: name it' run --debug --on interpreter
   refused '--debug runs one step in gdb: name it' run 1 10 --debug
   refused '--json has no meaning with --debug' run 1 --debug --json
+  refused '--energy is about the GPU' run --on interpreter --energy 1
+  refused "--energy '0' is no number of seconds" run --energy 0
   refused '--mode is about the GPU' run --on interpreter --mode cold
   refused 'none of: h200 a100 h100 4090' run --as b200
   refused 'none of: h200 a100 h100 4090' run --as=

@@ -26,6 +26,7 @@ KIND   ladder: all steps, from a GPU's file
        shapes: TFLOP/s of transformers' multiplications, of cuBLAS and of steps=NAME,NAME... (also peers; without it, all)
        squares: the same of m = n = k
        tile_squares: of m = n = k, the ratio to cublasGemmEx of each tile of step=NAME, from a GPU's file
+       energy: of m = n = k, pJ/FLOP and power of each step's tiles and of cuBLAS, from a GPU's file that was measured with --energy
        peers: cuBLAS, the best step without an activation, and peers, for each square or for sizes=256,1024...; in the last
               lines geometric means over all squares: the step's ratio to cublasGemmEx over the peer's, each measured beside it
 FILE   a result file, from the repository's root
@@ -75,9 +76,10 @@ class Context:
         return os.path.relpath(os.path.join(self.root, path), self.folder)
 
     def step(self, step):
-        """Its name, linked to its lesson; a peer has none."""
+        """Its name, linked to its lesson; a peer has none, nor has what chooses among the steps."""
         name, _ = ladder.title(step, self.root)
-        return name if step in results.PEERS else f"[{name}]({self.link(f'steps/{step}/README.md')})"
+        lesson = f"steps/{step}/README.md"
+        return f"[{name}]({self.link(lesson)})" if os.path.exists(os.path.join(self.root, lesson)) else name
 
 
 # --- kinds ---
@@ -514,6 +516,26 @@ def tile_squares_table(context):
     return ["% of cuBLAS", *tiles], rows
 
 
+def energy_table(context):
+    """Of the baselines, as the first of the tiles has them: each result measures them anew."""
+    columns, rows = {}, []
+    for size, group in shapes.squares(results.latest(context.results)).items():
+        measured = [each for each in group if each.get("energy")]
+        if not measured:
+            raise BadTable(f"{context.file} has no energy for {size}³: measure with --energy")
+        row = {f"{each['step'][:2]}: {each['tile']}": each["energy"] for each in measured}
+        row.update({name: (measured[0]["baselines"].get(name) or {}).get("energy") for name in results.BASELINES})
+        columns.update(dict.fromkeys(row))
+        rows.append((size, row, measured[0]["flops"]))
+
+    def cell(energy, flops):
+        return f"{rounded(1e12 * energy['joules'] / flops)}, {energy['joules'] / energy['seconds']:.0f} W" if energy else NOTHING
+
+    return ["pJ/FLOP, power", *columns], [
+        [f"{size}³", *(cell(row.get(name), flops) for name in columns)] for size, row, flops in rows
+    ]
+
+
 def rates(context, what, groups):
     """A row for each of GROUPS, results of one shape each, by their names."""
     steps = first_tiles(context.results)
@@ -594,6 +616,7 @@ KINDS = {
     "shapes": (shapes_table, False, "gpu"),
     "squares": (squares_table, False, "gpu"),
     "tile_squares": (tile_squares_table, True, "gpu"),
+    "energy": (energy_table, False, "gpu"),
     "peers": (peers_table, False, "gpu"),
 }
 # Of kinds that have several shapes, perhaps in several layouts: what of a setting may differ.
@@ -606,6 +629,7 @@ ACROSS = {
     "shapes": ("m", "n", "k", "layout"),
     "squares": ("m", "n", "k"),
     "tile_squares": ("m", "n", "k"),
+    "energy": ("m", "n", "k"),
 }
 # Of kinds that are about a part of a file: which results that are.
 PART = {
@@ -613,6 +637,7 @@ PART = {
     "shapes": lambda each: shapes.key(each) in shapes.NAMED,
     "squares": shapes.is_square,
     "tile_squares": shapes.is_square,
+    "energy": shapes.is_square,
     "peers": shapes.is_square,
 }
 PARAMETERS = {"shapes": ("steps",), "squares": ("steps",), "peers": ("sizes",)}  # lists, which choose rows or columns

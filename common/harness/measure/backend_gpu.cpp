@@ -191,12 +191,19 @@ void time_against_baselines(const Variant& variant, Problem& problem, const Argu
   }
 
   const Timings timings = time_in_rounds(contestants, plan, [&] { result.conditions = nvml().conditions(); });
+  std::vector<std::optional<Energy>> energies(contestants.size());
+  if (arguments.energy > 0) {
+    plan.seconds = arguments.energy;
+    const std::vector<Energy> measured = measure_energy(contestants, plan, [] { return nvml().joules().value(); });
+    energies.assign(measured.begin(), measured.end());
+  }
   result.time = timings.sample(0);
+  result.energy = energies[0];
   result.launch = describe(launch);
   for (std::size_t i = 0; i < found.size(); ++i)
     for (Baseline& b : result.baselines)
       if (b.name == found[i].name)
-        b.time = timings.sample(i + 1), b.ratio = timings.ratio(0, i + 1), b.candidates = found[i].candidates;
+        b = {b.name, timings.sample(i + 1), timings.ratio(0, i + 1), found[i].candidates, energies[i + 1]};
 
   // What the timed launches wrote, in the first set and in the last one. All of them began as NaN.
   for (const int set : {0, last_set}) {
@@ -232,10 +239,14 @@ void prepare(const Arguments& arguments) {
     throw BadInput("--once measures nothing that --json could hold; leave one of them out");
   if (arguments.once && arguments.tune)
     throw BadInput("--once times nothing, so it finds no best tile; leave --once or --tune out");
+  if (arguments.once && arguments.energy > 0)
+    throw BadInput("--once launches each tile once, too short for its energy; leave --once or --energy out");
   int count = 0;
   if (const cudaError_t status = cudaGetDeviceCount(&count); status != cudaSuccess || count == 0)
     throw BadInput(std::string("no GPU can be used: ") + cudaGetErrorString(status) +
                    "; run the interpreter's build instead: tools/course run --on interpreter");
+  if (arguments.energy > 0 && !nvml().joules())
+    throw BadInput("--energy: the driver (NVML) does not say what this GPU takes; leave --energy out");
 }
 
 Machine this_machine() {
@@ -320,6 +331,14 @@ std::string to_text(const Result& r, const Arguments& arguments) {
     text += b.time && b.ratio
                 ? text_of(": %.4g ms", 1e3 * b.time->median) + text_of("; this is %.2f %% of it", 100 * b.ratio->median)
                 : ": cannot run this";
+  }
+  if (r.energy) {
+    const auto of = [&](const Energy& e) {
+      return text_of("%.3g pJ/FLOP", 1e12 * e.joules / r.roofline.flops) + text_of(" at %.0f W", e.joules / e.seconds);
+    };
+    text += "\n  energy: " + of(*r.energy);
+    for (const Baseline& b : r.baselines)
+      if (b.energy) text += "; " + b.name + ": " + of(*b.energy);
   }
   if (const auto& c = r.conditions; c && c->sm_hz && c->power && c->temperature)
     text +=

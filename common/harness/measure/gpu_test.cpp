@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <set>
 #include <vector>
@@ -220,6 +221,25 @@ TEST_CASE("rounds: all that a process times is on one stream") {
                    {.min_rounds = 1, .max_rounds = 1, .warm_up = 1e-4});
   CHECK(streams.size() == 1);
   CHECK(*streams.begin() != nullptr);
+}
+
+TEST_CASE(
+    "energy: of who runs alone; four times the work takes four times as much; a counter that stands still is no measurement") {
+  // A counter like NVML's: 100 W, written down every 20 ms.
+  const auto begin = std::chrono::steady_clock::now();
+  const auto joules = [&] {
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return 100 * 0.02 * std::floor(seconds / 0.02);
+  };
+  TimingPlan plan;
+  plan.seconds = 0.5;
+  const std::vector<Contestant> contestants = {{[](int) { wait(kShort); }}, {[](int) { wait(kLong); }}};
+  const std::vector<Energy> energies = measure_energy(contestants, plan, joules);
+  REQUIRE(energies.size() == 2);
+  for (const Energy& e : energies) CHECK(e.joules / e.seconds == doctest::Approx(100).epsilon(0.05));
+  CHECK(energies[1].seconds / energies[0].seconds > 3);
+  CHECK(energies[1].seconds / energies[0].seconds < 4.5);
+  CHECK_THROWS_AS(measure_energy(contestants, plan, [] { return 1.0; }), device::Error);
 }
 
 TEST_CASE("ceilings are those of a GPU") {

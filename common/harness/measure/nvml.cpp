@@ -16,6 +16,7 @@ using DriverVersion = int(char* text, unsigned length);
 using ClockInfo = int(Device, int clock, unsigned* megahertz);
 using Power = int(Device, unsigned* milliwatts);
 using Temperature = int(Device, int sensor, unsigned* celsius);
+using TotalEnergy = int(Device, unsigned long long* millijoules);
 using ThrottleReasons = int(Device, unsigned long long*);
 constexpr int kClockSm = 1, kClockMemory = 2, kSensorGpu = 0;
 constexpr std::pair<unsigned long long, const char*> kReasons[] = {
@@ -77,6 +78,14 @@ Conditions Nvml::conditions() const {
     for (const auto& [bit, name] : kReasons)
       if (bits & bit) c.throttle.push_back(name);
   return c;
+}
+
+std::optional<double> Nvml::joules() const {
+  if (!device_) return std::nullopt;
+  unsigned long long millijoules = 0;
+  const auto get = symbol<TotalEnergy>(library_, "nvmlDeviceGetTotalEnergyConsumption");
+  if (!get || get(device_, &millijoules) != 0) return std::nullopt;
+  return 1e-3 * static_cast<double>(millijoules);
 }
 
 }  // namespace harness

@@ -22,6 +22,8 @@ class Nvml {
   std::optional<std::string> driver_version() const;
   /// Clocks, power, temperature and reasons for throttling, as they are now.
   Conditions conditions() const;
+  /// Joules that the GPU has taken since its driver was loaded; nothing where NVML does not say.
+  std::optional<double> joules() const;
 
  private:
   void* library_ = nullptr;

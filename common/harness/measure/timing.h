@@ -1,5 +1,6 @@
 /// @file
-/// Times launches on the GPU: CUDA events, graphs for short ones, all contestants in alternating rounds.
+/// Times launches on the GPU: CUDA events, graphs for short ones, all contestants in alternating rounds. And the energy that they
+/// take.
 #pragma once
 
 #include <functional>
@@ -47,5 +48,11 @@ struct Timings {
 /// @param while_running called once, while the last round is being executed
 Timings time_in_rounds(const std::vector<Contestant>& contestants, const TimingPlan& plan,
                        const std::function<void()>& while_running = {});
+
+/// What a launch takes of energy and of time, where one contestant runs alone and without a pause: each for `plan.seconds` or a
+/// little more, in two turns, the second one backwards.
+/// @param joules the GPU's counter of energy. @throws device::Error when it stands still
+std::vector<Energy> measure_energy(const std::vector<Contestant>& contestants, const TimingPlan& plan,
+                                   const std::function<double()>& joules);
 
 }  // namespace harness

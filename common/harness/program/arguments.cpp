@@ -53,6 +53,8 @@ void describe(CLI::App& app, Typed& typed, Arguments& arguments) {
   app.add_flag("--once", arguments.once, "launch each tile once, time nothing: for ncu and compute-sanitizer");
   app.add_option("--seconds", arguments.seconds, "how long a measurement's rounds last, from 0.01 to 60; 11 or more are made")
       ->capture_default_str();
+  app.add_option("--energy", arguments.energy,
+                 "measure energy too: for that many seconds each, from 0.5 to 60, the step and what it is compared with run alone");
   app.add_option("--ceilings", arguments.ceilings, "keep the GPU's measured ceilings in this file");
 #else
   app.add_option("--order", arguments.order, "forward, reverse, random or random:SEED")->capture_default_str();
@@ -84,6 +86,8 @@ void interpret(const Typed& typed, Arguments& arguments) {
   if (!modes.contains(typed.mode)) throw BadInput("--mode " + typed.mode + ": expected hot, cold or single");
   arguments.mode = modes.at(typed.mode);
   if (!(arguments.seconds >= 0.01 && arguments.seconds <= 60)) throw BadInput("--seconds: expected a number from 0.01 to 60");
+  if (arguments.energy != 0 && !(arguments.energy >= 0.5 && arguments.energy <= 60))
+    throw BadInput("--energy: expected a number of seconds from 0.5 to 60");
   std::istringstream list(typed.shapes + ",");
   for (std::string shape; std::getline(list, shape, ',');) {
     Spec spec = parse_shape(shape);

@@ -30,6 +30,7 @@ struct Arguments {
   bool first = false;         ///< of each problem's tiles, only the one that stands for the step
   std::string tile;           ///< of each problem's tiles, only the one with these words in its name; empty: all
   double seconds = 1;         ///< that the rounds of a measurement last, unless they are as many as there may be, or too few
+  double energy = 0;          ///< seconds that each contestant runs alone, for its energy; 0: that is not measured
   bool check_memory = false;  ///< end after that check, which is the same for all steps
   std::string json;           ///< file for the results, or empty
   std::string ceilings;       ///< file that keeps measured ceilings, or empty

@@ -74,7 +74,8 @@ template <class Tile>
 constexpr TileNumbers tile_numbers() {
   TileNumbers n;
   if constexpr (requires { Tile::kBlockM; }) n.block_m = Tile::kBlockM, n.block_n = Tile::kBlockN;
-  if constexpr (requires { Tile::kBlockK; }) n = numbers_of<Tile>();  // its block loads slices along k together
+  // Its block loads slices along k together. A peer's tile says nothing of threads, and no model knows it.
+  if constexpr (requires { Tile::kBlockK, Tile::kThreads; }) n = numbers_of<Tile>();
   return n;
 }
 
@@ -101,7 +102,7 @@ void add_variants(std::vector<Variant>& all, gemm::TypeList<Tiles...>, gemm::Typ
   if constexpr (!std::is_same_v<In, float> && !kIsFused) (all.push_back(variant<Tiles, In, float>()), ...);
   // The first candidate that is compiled for one layout gets the epilogue too: it hands it on to another tile.
   if constexpr (has_more_tiles<In>)
-    (all.push_back(variant<MoreTiles, In, In, false, kIsTuned && is_first_of<MoreTiles, MoreTiles...>>()), ...);
+    (all.push_back(variant < MoreTiles, In, In, false, kIsTuned && is_first_of < MoreTiles, MoreTiles... >> ()), ...);
 }
 
 #ifdef COURSE_FIRST_OF

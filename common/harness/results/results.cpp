@@ -24,6 +24,7 @@ using nlohmann::ordered_json;
 void to_json(ordered_json& j, const Sample& s) {
   j = {{"median", s.median}, {"q20", s.q20}, {"q80", s.q80}, {"rounds", s.rounds}, {"launches", s.launches}, {"graph", s.graph}};
 }
+void to_json(ordered_json& j, const Energy& e) { j = {{"joules", e.joules}, {"seconds", e.seconds}}; }
 void to_json(ordered_json& j, const Ratio& r) { j = {{"median", r.median}, {"q20", r.q20}, {"q80", r.q80}}; }
 
 namespace {
@@ -108,8 +109,10 @@ ordered_json json(const Result& r) {
   for (const Baseline& b : r.baselines) {
     j["baselines"][b.name] = json(b.time);
     if (b.time && b.candidates > 1) j["baselines"][b.name]["candidates"] = b.candidates;
+    if (b.time && b.energy) j["baselines"][b.name]["energy"] = *b.energy;
     j["ratio"][b.name] = json(b.ratio);
   }
+  if (r.energy) j["energy"] = *r.energy;
   if (const auto& c = r.conditions)
     j["conditions"] = {{"sm_hz", number(c->sm_hz)},
                        {"memory_hz", number(c->memory_hz)},

@@ -24,12 +24,18 @@ struct Ratio {
   double median = 0, q20 = 0, q80 = 0;
 };
 
+/// What a launch takes among others of its own kind, without a pause between them.
+struct Energy {
+  double joules = 0, seconds = 0;
+};
+
 /// What others took for the same problem.
 struct Baseline {
   std::string name;  ///< "cublasGemmEx" or "cublasLt"; of a fused problem others too, see docs/results/README.md
   std::optional<Sample> time;
   std::optional<Ratio> ratio;
   int candidates = 1;  ///< algorithms that it was chosen from
+  std::optional<Energy> energy = {};
 };
 
 /// The state of the GPU while it measured; what NVML did not say is missing.
@@ -73,6 +79,7 @@ struct Result {
   // On a GPU:
   std::optional<Sample> time;
   std::vector<Baseline> baselines;
+  std::optional<Energy> energy;
   std::optional<Conditions> conditions;
   std::optional<Launch> launch;
   // On the interpreter:

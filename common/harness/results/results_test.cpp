@@ -270,6 +270,12 @@ TEST_CASE("documents hold no infinity, and say what is missing") {
   CHECK(to_json(machine, kCeilings, {r}).find("\"tflops\": null") != std::string::npos);
   r.time->median = 1e-3;
   CHECK(*r.rate() == doctest::Approx(2.0 * 64 * 64 * 64 / 1e-3));
+  CHECK(to_json(machine, kCeilings, {r}).find("energy") == std::string::npos);
+  r.energy = Energy{0.5, 1e-3};
+  r.baselines[0].time = r.time, r.baselines[0].energy = Energy{0.625, 1.25e-3};
+  const std::string with_energy = to_json(machine, kCeilings, {r});
+  CHECK(with_energy.find("\"joules\": 0.5,") != std::string::npos);
+  CHECK(with_energy.find("\"joules\": 0.625,") != std::string::npos);
   setenv("COURSE_COMMIT", "0123456789ab-dirty", 1);
   CHECK(to_json(machine, kCeilings, {r}).find("\"commit\": \"0123456789ab-dirty\"") != std::string::npos);
 }

@@ -78,7 +78,7 @@ Occupancy occupancy(const TileNumbers& t, const std::optional<KernelResources>& 
 }
 
 std::string why_pruned(const TileNumbers& t, const std::optional<KernelResources>& kernel, const Spec& spec, const GpuLimits& gpu) {
-  if (t.block_m == 0) return "";
+  if (t.threads == 0) return "";  // of a peer: nobody knows its numbers
   if (!t.every_layout && (spec.transpose_a || spec.transpose_b))
     return "compiled for nn alone, not for " + spec.layout() + "; the CMake option COURSE_EVERY_TILE compiles the rest";
   const auto chunk = static_cast<std::int64_t>(16 / bytes(spec.in));
@@ -100,7 +100,7 @@ std::string why_pruned(const TileNumbers& t, const std::optional<KernelResources
 }
 
 Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu) {
-  if (t.block_m == 0) return {};
+  if (t.threads == 0) return {};
   const auto real = [](auto x) { return static_cast<double>(x); };
   // Blocks that share a tile are taken to have equal parts of k, and to hand over their sums for nothing.
   const std::int64_t tiles = gemm::ceil_div<std::int64_t>(spec.m, t.block_m) * gemm::ceil_div<std::int64_t>(spec.n, t.block_n),

@@ -629,8 +629,8 @@ TEST_CASE("tuning: a tile whose launcher refuses the problem is pruned with its 
 
 TEST_CASE("tuning: a tile without numbers is timed like the others, and never left out") {
   Bench bench;
-  bench.add("unknown", TileNumbers{}, 9e-6);
-  bench.resources["unknown"] = {255, 16};  // its author's business
+  bench.add("unknown", TileNumbers{.block_m = 128, .block_n = 256}, 9e-6);  // a peer's tile says no more
+  bench.resources["unknown"] = {255, 16};                                   // its author's business
   const Tuning t = bench.run();
   CHECK(t.best()->tile == "unknown");
   CHECK(bench.timed.size() == 4);

@@ -66,6 +66,12 @@ MODE = Option(
     values.one_of(*values.MODES),
     "hot",
 )
+ENERGY = Option(
+    "--energy",
+    "on a GPU: measure energy too; for SECONDS each, 0.5 to 60, the step and what it is compared with run alone",
+    "SECONDS",
+    values.energy_seconds,
+)
 ACTIVATION = Option(
     "--activation",
     "fused into the epilogue, by steps that do so: {choices}",

@@ -104,6 +104,15 @@ def folder(option, value):
     return os.path.join(os.getcwd(), value)
 
 
+def energy_seconds(option, value):
+    try:
+        if 0.5 <= float(value) <= 60:
+            return value
+    except ValueError:
+        pass
+    raise Refused(f"{option} '{value}' is no number of seconds from 0.5 to 60")
+
+
 def percent(option, value):
     if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", value):
         raise Refused(f"{option} '{value}' is not a number of percent, for example {option} 3.")

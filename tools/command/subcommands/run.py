@@ -54,6 +54,8 @@ def refuse_what_the_backend_lacks(given, backend):
             raise Refused("--debug is about the interpreter: there gdb stops in a kernel. Add --on interpreter.")
     elif given.mode:
         raise Refused("--mode is about the GPU: the interpreter counts, it does not time. Leave it out, or add --on gpu.")
+    elif given.energy:
+        raise Refused("--energy is about the GPU: the interpreter takes your computer's. Leave it out, or add --on gpu.")
 
 
 def require_writable(out):
@@ -123,7 +125,7 @@ class Run:
     def arguments(self):
         """For each step's program."""
         words = ["--shape", self.shapes.text, "--dtype", self.dtype, "--layout", self.given.layout or "nn"]
-        words += self.given.to_pass(options.MODE, options.ACTIVATION, options.AS, options.ORDER, options.BIAS, options.FORCE)
+        words += self.given.to_pass(options.MODE, options.ENERGY, options.ACTIVATION, options.AS, options.ORDER, options.BIAS, options.FORCE)
         return words
 
     def program(self, step):
@@ -238,6 +240,7 @@ COMMAND = Command(
         options.LAYOUT,
         options.ON,
         options.MODE,
+        options.ENERGY,
         options.ACTIVATION,
         options.BIAS,
         options.ALL_TILES,

@@ -36,7 +36,7 @@ HANDED_ON = [
     (options.CLEAR, []),
     (options.CACHE, []),
 ]
-ON_GPU = [(options.MODE, values.MODES)]
+ON_GPU = [(options.MODE, values.MODES), (options.ENERGY, [])]
 ON_INTERPRETER = [
     (options.AS, values.GPUS),
     (options.ORDER, ["forward", "reverse", "random", "random:SEED"]),

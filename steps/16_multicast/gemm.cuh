@@ -1,0 +1,180 @@
+/// @file
+/// Step 16: two blocks multiply with the same tile of B. Each copies half of it, for both: multicast.
+///
+/// Changes since 14:
+/// - Blocks come in clusters of two. They compute two tiles of C, one below the other, so they need the same tile of B.
+/// - copy_half() sends half a tile to both blocks. A stage is empty when the warpgroups of both have read it.
+#pragma once
+
+#include "common/device/cluster.cuh"
+#include "common/device/dependent_launch.cuh"
+#include "common/device/fallback.cuh"
+#include "common/device/learnt/ping_pong.cuh"
+#include "common/device/learnt/store_panels.cuh"
+#include "common/device/learnt/tile_order.cuh"
+#include "common/device/store_fragments.cuh"
+
+namespace step_16_multicast {
+
+using device::Contiguous, device::Major, device::Mbarrier, device::TensorMap, gemm::ceil_div, gemm::Matrix;
+using learnt::copy_panels, learnt::kPanel, learnt::kWarpgroup, learnt::kWgmmaK, learnt::panel_map, learnt::Registers,
+    learnt::RingPlace, learnt::Schedule, learnt::slice_descriptor, learnt::store_panels, learnt::Tile, learnt::TileIndex,
+    learnt::TileOrder;
+
+constexpr int kCluster = 2;  ///< blocks that share B, each with a tile of C
+
+/// copy_panels() of half a tile to both blocks of the cluster: of each panel the first half of its rows, or the second.
+template <Contiguous contiguous, int kBlockMN, class In>
+__device__ __forceinline__ void copy_half(In* s, const TensorMap* map, int mn, int k, int half, Mbarrier* barrier) {
+  constexpr bool kAlongK = contiguous == Contiguous::kK;
+  constexpr int kRows = (kAlongK ? std::min(kBlockMN, kPanel) : kPanel) / kCluster;  // columns of B, or of k
+  static_assert(kRows % 8 == 0, "the pattern of the swizzle begins again there");
+#pragma unroll
+  for (int i = 0; i < kBlockMN; i += kPanel) {
+    const int x = kAlongK ? k : mn + i, y = (kAlongK ? mn + i : k) + half * kRows;
+    device::cp_async_bulk_tensor_2d_multicast(s + (i + half * kRows) * kPanel, map, x, y, barrier, 0b11);
+  }
+}
+/// The map of its boxes. @param mn columns of B in a panel
+TensorMap half_map(const auto& g, Contiguous contiguous, unsigned mn) {
+  return contiguous == Contiguous::kK ? device::box_map(g, contiguous, mn / kCluster, kPanel)
+                                      : device::box_map(g, contiguous, mn, kPanel / kCluster);
+}
+
+/// As many blocks as SMs, in clusters. `c_panels`: the engine can store C; `c_chunks`: its rows are aligned chunks.
+template <class Tile, Contiguous a_contiguous, Contiguous b_contiguous, class In, class Out, class Epilogue>
+__global__ __launch_bounds__(Tile::kThreads, 1) void gemm_kernel(const __grid_constant__ TensorMap map_a,
+                                                                 const __grid_constant__ TensorMap map_b,
+                                                                 const __grid_constant__ TensorMap map_last,
+                                                                 const __grid_constant__ TensorMap map_c, Matrix<Out> C,
+                                                                 int tiles_k, unsigned pairs, TileOrder<Tile::kGroupM> order,
+                                                                 bool c_panels, bool c_chunks, Epilogue epilogue) {
+  constexpr Major kMajorA = a_contiguous == Contiguous::kK ? Major::kK : Major::kMN;
+  constexpr Major kMajorB = b_contiguous == Contiguous::kK ? Major::kK : Major::kMN;
+  constexpr int kTileA = Tile::kBlockM * Tile::kBlockK, kWholeN = Tile::kBlockN - Tile::kLastN;  // columns in whole panels
+  In* const sAB = device::dynamic_smem<In>();  // kNumStages times (kBlockM, kBlockK) of A and (kBlockN, kBlockK) of B
+  char* const sC = reinterpret_cast<char*>(sAB + Tile::kNumStages * Tile::kStageElements);          // two panels for each warpgroup
+  Mbarrier* const full = reinterpret_cast<Mbarrier*>(sC + Tile::kStoreBytes * Tile::kMultiplying);  // (kNumStages)
+  Mbarrier* const empty = full + Tile::kNumStages;                                                  // (kNumStages)
+
+  // 1. Which tiles are mine? The upper or the lower one of pair number `cluster`, and of every clusters-th pair from there on
+  const int rank = static_cast<int>(device::cluster_ctarank());
+  const unsigned cluster = blockIdx.x / kCluster, clusters = gridDim.x / kCluster;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warpgroup = threadIdx.x / kWarpgroup;
+  if (warp == 4 * Tile::kMultiplying && device::elect_sync()) {
+    device::prefetch_tensormap(&map_a);  // the first copy need not wait for them
+    device::prefetch_tensormap(&map_b);
+    device::prefetch_tensormap(&map_last);
+    for (int i = 0; i < Tile::kNumStages; ++i) {
+      device::mbarrier_init(&full[i], 1);
+      device::mbarrier_init(&empty[i], kCluster * 4 * Tile::kMultiplying / Tile::kTilesAtATime);  // warps, of both blocks
+    }
+    device::fence_mbarrier_init();
+  }
+  device::barrier_cluster_arrive();
+  device::barrier_cluster_wait();  // both blocks have their barriers before anybody uses them
+  device::griddepcontrol_wait();   // the launch before has read and written all that it had to
+  const auto first_row = [&](TileIndex pair) { return (static_cast<int>(pair.m) * kCluster + rank) * Tile::kBlockM; };
+  const auto first_col = [&](TileIndex pair) { return static_cast<int>(pair.n) * Tile::kBlockN; };
+
+  // 2. Main loop: one thread's, which copies ...
+  if (warpgroup == Tile::kMultiplying) {
+    device::setmaxnreg_dec<Registers<Tile::kMultiplying>::kToCopy>();
+    if (warp == 4 * Tile::kMultiplying && device::elect_sync()) {
+      int i = 0;  // tiles that have been copied, of all tiles of C
+      for (unsigned t = cluster; t < pairs; t += clusters) {
+        const TileIndex tile = order.tile_of_block(t);
+        for (int tile_k = 0; tile_k < tiles_k; ++tile_k, ++i) {
+          const RingPlace<Tile::kNumStages> place(i);
+          In* const s = sAB + place.stage * Tile::kStageElements;
+          device::mbarrier_wait_parity(&empty[place.stage], place.phase ^ 1);  // what was there has been read, by both
+          device::mbarrier_arrive_expect_tx(&full[place.stage], Tile::kCopiedBytes);
+          copy_panels<a_contiguous, Tile::kBlockM>(s, &map_a, first_row(tile), tile_k * kPanel, &full[place.stage]);
+          In* const sB = s + kTileA;
+          copy_half<b_contiguous, kWholeN>(sB, &map_b, first_col(tile), tile_k * kPanel, rank, &full[place.stage]);
+          copy_half<b_contiguous, Tile::kLastN>(sB + kWholeN * kPanel, &map_last, first_col(tile) + kWholeN, tile_k * kPanel, rank,
+                                                &full[place.stage]);
+        }
+      }
+      // Blocks of the next launch then begin where there is room, and no longer in order: with many tiles that costs more than it
+      // gains.
+      if (pairs <= 2 * clusters) device::griddepcontrol_launch_dependents();
+    }
+    return;
+  }
+
+  // ... and that of the warpgroups that multiply
+  device::setmaxnreg_inc<Registers<Tile::kMultiplying>::kToMultiply>();
+  float rC[Tile::kBlockN / 2];
+  const int my_tile = Tile::kPingPong ? warpgroup : 0, my_panel = Tile::kPingPong ? 0 : warpgroup;
+  const auto turn_of = [](int warpgroup) { return 8 + warpgroup; };  // a barrier of both; 1 and 2 are store_panels'
+  const unsigned step = Tile::kTilesAtATime * clusters;
+  int i = my_tile * tiles_k;  // a place in the ring
+  for (unsigned t = cluster + my_tile * clusters; t < pairs; t += step) {
+    if (Tile::kPingPong && t != cluster) device::barrier_sync(turn_of(my_tile), 2 * kWarpgroup);
+    int tile_k = 0;
+    do {  // k > 0, or the launcher had taken the fallback
+      const RingPlace<Tile::kNumStages> place(i);
+      device::mbarrier_wait_parity(&full[place.stage], place.phase);
+      const In* const sA = sAB + place.stage * Tile::kStageElements + my_panel * kPanel * Tile::kBlockK;
+      const In* const sB = sAB + place.stage * Tile::kStageElements + kTileA;
+      device::wgmma_fence();
+#pragma unroll
+      for (int slice = 0; slice < Tile::kBlockK / kWgmmaK; ++slice) {
+        device::wgmma_m64k16<In, Tile::kBlockN, kMajorA, kMajorB>(rC, slice_descriptor<a_contiguous>(sA, slice),
+                                                                  slice_descriptor<b_contiguous>(sB, slice),
+                                                                  tile_k > 0 || slice > 0);  // the first product sets the sums
+      }
+      device::wgmma_commit_group();
+      device::wgmma_wait_group<1>();  // the tile before has been multiplied: its stage is empty
+      if (lane < kCluster && tile_k > 0) device::mbarrier_arrive_cluster(&empty[RingPlace<Tile::kNumStages>(i - 1).stage], lane);
+      ++i;
+    } while (++tile_k < tiles_k);
+    if (Tile::kPingPong && t + clusters < pairs) device::barrier_arrive(turn_of(1 - my_tile), 2 * kWarpgroup);
+    device::wgmma_wait_group<0>();
+    if (lane < kCluster) device::mbarrier_arrive_cluster(&empty[RingPlace<Tile::kNumStages>(i - 1).stage], lane);
+    i += (Tile::kTilesAtATime - 1) * tiles_k;  // the places of the other one's tile
+
+    // 3. Epilogue, while the next tile is copied
+    const TileIndex tile = order.tile_of_block(t);
+    const int row = first_row(tile) + my_panel * kPanel, col = first_col(tile);
+    device::apply_epilogue(rC, epilogue, col);
+    char* const s = sC + warpgroup * Tile::kStoreBytes;
+    if (c_panels) {
+      store_panels<Tile::kBlockN, Out>(rC, s, &map_c, row, col);
+    } else {
+      Out* const s_warp = reinterpret_cast<Out*>(s + warp % 4 * Tile::kStoreBytes / 4);
+      device::store_fragments<64 / sizeof(Out)>(rC, s_warp, C, row + warp % 4 * 16, col, c_chunks, gemm::Identity{});
+    }
+  }
+  if (warp % 4 == 0 && device::elect_sync()) device::cp_async_bulk_wait_group_read<0>();
+  device::barrier_cluster_arrive();
+  device::barrier_cluster_wait();  // a block's shared memory ends with it, and the other one arrives there
+}
+
+template <class Tile, class In, class Out, class Epilogue>
+void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilogue) {
+  gemm::check(A, B, C);
+  const int64_t pairs_m = ceil_div<int64_t>(C.rows, kCluster * Tile::kBlockM), tiles_n = ceil_div<int64_t>(C.cols, Tile::kBlockN);
+  if (pairs_m * tiles_n == 0) return;
+  if (!device::has_tensor_map(A) || !device::has_tensor_map(B.transposed())) return device::fallback_gemm(A, B, C, epilogue);
+  const bool c_chunks = device::chunks_aligned(C.data, C.col_stride, C.row_stride), c_panels = device::has_store_map(C);
+  const TensorMap map_c = c_panels ? device::store_map<Tile::kBlockN>(C, kPanel) : TensorMap{};
+  const unsigned pairs = gemm::grid_size(pairs_m * tiles_n);
+  const unsigned clusters = std::min(pairs, std::max(1u, device::multiprocessors() / kCluster));
+
+  // Strides become a layout once, here: a kernel for each pair of transpositions.
+  device::with_contiguous(A, B, [&](auto a, auto b) {
+    device::launch_dependent_clusters(gemm_kernel<Tile, a(), b(), In, Out, Epilogue>, kCluster * clusters, Tile::kThreads,
+                                      dim3(kCluster), Tile::kSharedBytes, panel_map(A, a()), half_map(B.transposed(), b(), kPanel),
+                                      half_map(B.transposed(), b(), Tile::kLastN), map_c, C,
+                                      static_cast<int>(ceil_div<int64_t>(A.cols, Tile::kBlockK)), pairs,
+                                      TileOrder<Tile::kGroupM>(pairs_m, tiles_n), c_panels, c_chunks, epilogue);
+  });
+}
+
+using Inputs = gemm::TypeList<__half, __nv_bfloat16>;
+using Tiles = gemm::TypeList<Tile<128, 256, 4, 8, Schedule::kCooperative>>;
+using MoreTiles = gemm::TypeList<Tile<128, 160, 4, 8, Schedule::kCooperative>, Tile<64, 256, 4, 8, Schedule::kPingPong>>;
+
+}  // namespace step_16_multicast
