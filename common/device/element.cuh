@@ -29,6 +29,21 @@ __device__ __forceinline__ __nv_bfloat16 from_float<__nv_bfloat16>(float x) {
   return __float2bfloat16_rn(x);
 }
 
+/// Two neighbours in one register, the first in its lower half; rounded as from_float() does. The compiler keeps the elements of a
+/// Pair apart, in two.
+template <class T>
+__device__ __forceinline__ uint32_t pack(float x, float y);
+template <>
+__device__ __forceinline__ uint32_t pack<__half>(float x, float y) {
+  const __half2_raw pair = __floats2half2_rn(x, y);
+  return pair.x | uint32_t{pair.y} << 16;
+}
+template <>
+__device__ __forceinline__ uint32_t pack<__nv_bfloat16>(float x, float y) {
+  const __nv_bfloat162_raw pair = __floats2bfloat162_rn(x, y);
+  return pair.x | uint32_t{pair.y} << 16;
+}
+
 /// Two neighbours, stored together.
 template <class T>
 struct alignas(2 * sizeof(T)) Pair {
