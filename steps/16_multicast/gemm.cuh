@@ -27,7 +27,7 @@ constexpr int kCluster = 2;  ///< blocks that share B, each with a tile of C
 template <Contiguous contiguous, int kBlockMN, class In>
 __device__ __forceinline__ void copy_half(In* s, const TensorMap* map, int mn, int k, int half, Mbarrier* barrier) {
   constexpr bool kAlongK = contiguous == Contiguous::kK;
-  constexpr int kRows = (kAlongK ? std::min(kBlockMN, kPanel) : kPanel) / kCluster;  // columns of B, or of k
+  constexpr int kRows = (kAlongK ? std::min(kBlockMN, kPanel) : kPanel) / kCluster;  // in shared memory: columns of B, or rows
   static_assert(kRows % 8 == 0, "the pattern of the swizzle begins again there");
 #pragma unroll
   for (int i = 0; i < kBlockMN; i += kPanel) {
@@ -35,7 +35,7 @@ __device__ __forceinline__ void copy_half(In* s, const TensorMap* map, int mn, i
     device::cp_async_bulk_tensor_2d_multicast(s + (i + half * kRows) * kPanel, map, x, y, barrier, 0b11);
   }
 }
-/// The map of its boxes. @param mn columns of B in a panel
+/// The map of copy_half()'s boxes. @param mn columns of B in a panel
 TensorMap half_map(const auto& g, Contiguous contiguous, unsigned mn) {
   return contiguous == Contiguous::kK ? device::box_map(g, contiguous, mn / kCluster, kPanel)
                                       : device::box_map(g, contiguous, mn, kPanel / kCluster);

@@ -99,7 +99,7 @@ __global__ __launch_bounds__(Tile::kThreads, 1) void gemm_kernel(const __grid_co
   float rC[Tile::kBlockN / 2];
   uint32_t packed[Tile::kBlockN / 4];  // the tile before, until it is stored
   char* const s = sC + warpgroup * Tile::kStoreBytes;
-  int i = 0, row = -1, col = 0, turn = 0;  // of two places for panels
+  int i = 0, row = -1, col = 0, turn = 0;  // row < 0: no tile waits; turn: panels so far, in two places
   for (unsigned t = blockIdx.x; t < tiles; t += gridDim.x) {
     int tile_k = 0;
     const auto multiply = [&] {
@@ -121,7 +121,7 @@ __global__ __launch_bounds__(Tile::kThreads, 1) void gemm_kernel(const __grid_co
       ++tile_k;
     };
 #pragma unroll
-    for (int panel = 0; panel < kPanelsC; ++panel) {  // products of this tile are under way while the last one is stored
+    for (int panel = 0; panel < kPanelsC; ++panel) {  // products of this tile are under way while the tile before is stored
       if (tile_k < tiles_k) multiply();
       if (c_panels && row >= 0)
         store_panel<Tile::kBlockN, Out>(panel, packed, s + (turn + panel) % 2 * kPanelBytes, &map_c, row, col);
