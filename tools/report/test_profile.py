@@ -63,7 +63,9 @@ class Predicting(unittest.TestCase):
                 "02f16": {"asked", "load_sectors"},
                 **{f"0{step}f16": {"shared_loads"} for step in (5, 9)},
                 **{f"0{step}f16": {"shared_loads", "copies"} for step in (4, 6, 7, 8)},
-                "14f16": {"bulk_stored"},  # panels of 40 columns begin within a sector: it is counted for both
+                # Panels of 40 or 56 columns begin within a sector: it is counted for both. B comes in whole panels of 64 in 17.
+                **{f"{step}f16": {"bulk_stored"} for step in (14, 16)},
+                "17f16": {"bulk_stored", "asked"},
             },
         )
 
