@@ -12,6 +12,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/device/device.cuh"
@@ -633,6 +634,38 @@ std::vector<double> product(Problem& problem, const Variant& variant) {
   for (std::int64_t r = 0; r < problem.spec.m; ++r)
     for (std::int64_t c = 0; c < problem.spec.n; ++c) elements.push_back(problem.C.at(r, c));
   return elements;
+}
+
+void check_launches_in_a_row(const Step& step) {
+  constexpr std::int64_t kRows = 328, kColumns = 264, kShift = 3;
+#ifdef COURSE_ON_GPU
+  constexpr int kLaunches = 64;
+#else
+  constexpr int kLaunches = 3;
+#endif
+  const auto first = [](std::int64_t row, std::int64_t column) { return static_cast<double>((row * 7 + column) % 512); };
+  for (const Variant& v : step.variants) {
+    if (v.in != DType::kF16 || v.out != DType::kF16) continue;
+    INFO(v.tile);
+    TestMatrix x("x", v.in, row_major(kRows, kColumns)), y("y", v.in, row_major(kRows, kColumns));
+    // B moves columns to the right, so the last product is known exactly.
+    TestMatrix shift("shift", v.in, row_major(kColumns, kColumns));
+    x.fill(first);
+    shift.fill([](std::int64_t row, std::int64_t column) { return (row + kShift) % kColumns == column ? 1.0 : 0.0; });
+    y.poison();
+    TestMatrix *from = &x, *to = &y;
+    for (int i = 0; i < kLaunches; ++i, std::swap(from, to)) v.gemm(from->view(), shift.view(), to->view());
+#ifdef COURSE_ON_GPU
+    CHECK(device::last_launch().dependent);
+#endif
+    device::synchronize();
+    REQUIRE(from->fetch() == "");
+    int wrong = 0;
+    for (std::int64_t row = 0; row < kRows; ++row)
+      for (std::int64_t column = 0; column < kColumns; ++column)
+        wrong += from->at(row, (column + kShift * kLaunches) % kColumns) != first(row, column);
+    CHECK(wrong == 0);
+  }
 }
 
 std::vector<double> check_same_bits(Problem& problem, const Variant& variant) {

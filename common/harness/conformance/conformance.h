@@ -40,6 +40,10 @@ void check_candidates(const Step& step);
 /// @param error the largest that is allowed, as a part of the measured rate
 void check_projection(const Step& step, DType type, double error);
 
+/// Launches of each tile of f16 in a row, dependent launches: each reads what the one before has written, and overwrites what that
+/// one has read. Checks that the last product is right, to the last bit.
+void check_launches_in_a_row(const Step& step);
+
 /// All of C after a launch of the variant on the problem, row by row.
 std::vector<double> product(Problem& problem, const Variant& variant);
 
