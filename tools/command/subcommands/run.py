@@ -125,7 +125,8 @@ class Run:
     def arguments(self):
         """For each step's program."""
         words = ["--shape", self.shapes.text, "--dtype", self.dtype, "--layout", self.given.layout or "nn"]
-        words += self.given.to_pass(options.MODE, options.ENERGY, options.ACTIVATION, options.AS, options.ORDER, options.BIAS, options.FORCE)
+        handed_on = (options.MODE, options.ENERGY, options.ACTIVATION, options.AS, options.ORDER, options.BIAS, options.FORCE)
+        words += self.given.to_pass(*handed_on)
         return words
 
     def program(self, step):
