@@ -1132,6 +1132,20 @@ class Tables(InFolder):
         self.assertIn("| % of cuBLAS | 64x64x8 s2 |\n", text)
         self.assertIn("add step=NAME", self.table_of("tile_squares docs/results/gpu.json", 2))
 
+    def test_energy(self):
+        def measured(found):
+            found[:] = [bench_result("02_tiled", size, size, size, 0.5) for size in (256, 1024)]
+            for each, joules in zip(found, (2e-12, 3e-12)):
+                each["energy"] = {"joules": joules * each["flops"], "seconds": joules * each["flops"] / 500}
+                each["baselines"]["cublasGemmEx"]["energy"] = {"joules": 1e-12 * each["flops"], "seconds": 1e-12 * each["flops"] / 700}
+
+        self.put_bench(measured)
+        text = self.table_of("energy docs/results/gpu.json")
+        self.assertIn("| pJ/FLOP, power | 02: a tile | cublasGemmEx | cublasLt |\n", text)
+        self.assertIn("| 256³ | 2.00, 500 W | 1.00, 700 W | – |\n| 1024³ | 3.00, 500 W | 1.00, 700 W | – |\n", text)
+        self.put_bench()
+        self.assertIn("has no energy for 256³: measure with --energy", self.table_of("energy docs/results/gpu.json", 2))
+
     def test_peers(self):
         self.put_bench()
         text = self.table_of("peers docs/results/gpu.json")
