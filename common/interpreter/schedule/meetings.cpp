@@ -225,12 +225,16 @@ std::string Meetings::who_waits_where() const {
     else
       groups.push_back({verb, where, 1, fiber.thread});
   }
+  constexpr std::ptrdiff_t kMostGroups = 8;  // not so many characters: how long the sources' path is must not matter
   std::string text;
   for (const Group& g : groups) {
+    if (&g - groups.data() == kMostGroups) {
+      text += "; ...";
+      break;
+    }
     text += (text.empty() ? "" : "; ") +
             std::string(g.threads == 1 ? "thread " : std::to_string(g.threads) + " threads (the first: ") + to_text(g.example) +
             (g.threads == 1 ? " " : ") ") + g.verb + (g.threads == 1 ? "s" : "") + g.where;
-    if (text.size() > 600) return text + " ...";
   }
   return "block " + to_text(block_.work().index) + ": " + text;
 }
