@@ -1,9 +1,10 @@
 /// @file
-/// Step 15: few rows. The blocks of a cluster share the k of a tile, and read each other's sums in shared memory.
+/// Step 15: few rows. The blocks of a cluster share the k of a tile, and leave their sums in each other's shared memory.
 ///
 /// Changes since 11:
 /// - A and B change places: 64 columns of B are the rows of a wgmma, and A's few rows its columns. None is multiplied in vain.
-/// - Each block of a cluster has a share of k. It leaves its sums in shared memory, and adds a part of all blocks' sums: mapa().
+/// - Each block of a cluster has a share of k, and some rows of the tile. It sends each row's sums to the block that has the row,
+///   into its shared memory: mapa(). It adds all blocks' sums of its own rows.
 /// - The next launch begins early, as in 14.
 #pragma once
 
@@ -32,11 +33,12 @@ struct Tile {
   static constexpr int kThreads = kMultiplying * kWarpgroup + 32;              // the last warp copies
   static constexpr int kStageElements = (kBlockN + kMultiplying * kPanel) * kBlockK;  // a tile of B, then A's, in whole panels
   static constexpr int kCopiedBytes = (kBlockN + kBlockM) * kBlockK * 2;              // into a stage
-  static constexpr int kPitch = kBlockN + 4;  // from one row of sums to the next: fragments in all banks
-  static constexpr int kSharedBytes = kNumStages * (kStageElements * 2 + 2 * int{sizeof(Mbarrier)});
+  static constexpr int kMyRows = kBlockM / kSplitK;  // of the tile of C: a block adds and stores them
+  static constexpr int kPitch = kBlockN + 4;         // from one row of sums to the next: fragments in all banks
+  static constexpr int kSharedBytes = kNumStages * (kStageElements * 2 + 2 * int{sizeof(Mbarrier)}) + kBlockM * kPitch * 4;
 
   static_assert(kNumStages > 1 && kSharedBytes <= 227 * 1024, "stages to fill and to multiply; no GPU has more for a block");
-  static_assert(kBlockM * kPitch * 4 <= kNumStages * kStageElements * 2, "the sums lie where the stages were");
+  static_assert(kBlockM % kSplitK == 0, "each block has as many rows");
 };
 
 /// One cluster, one tile of C; a block has a share of its k. `c_chunks`: the rows of C are aligned chunks.
@@ -50,6 +52,8 @@ __global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(const __grid_const
   In* const sBA = device::dynamic_smem<In>();            // kNumStages times (kBlockN, kBlockK) of B and (kBlockM, kBlockK) of A
   Mbarrier* const full = reinterpret_cast<Mbarrier*>(sBA + Tile::kNumStages * Tile::kStageElements);  // (kNumStages)
   Mbarrier* const empty = full + Tile::kNumStages;                                                    // (kNumStages)
+  float* const sC =
+      reinterpret_cast<float*>(empty + Tile::kNumStages);  // (kSplitK, kMyRows, kBlockN): each block's sums of my rows
 
   // 1. Which tile is mine, and which share of it?
   const int share = static_cast<int>(blockIdx.x % Tile::kSplitK), tile = static_cast<int>(blockIdx.x / Tile::kSplitK);
@@ -65,8 +69,9 @@ __global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(const __grid_const
     }
     device::fence_mbarrier_init();
   }
-  __syncthreads();                // the barriers exist before anybody waits for them
-  device::griddepcontrol_wait();  // the launch before has read and written all that it had to
+  device::barrier_cluster_arrive();
+  device::barrier_cluster_wait();  // the barriers exist before anybody waits for them, and each block's memory before others write
+  device::griddepcontrol_wait();   // the launch before has read and written all that it had to
 
   // 2. Main loop: one thread's, which copies ...
   if (warpgroup == Tile::kMultiplying) {
@@ -104,7 +109,7 @@ __global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(const __grid_const
     if (lane == 0 && tile_k > 0) device::mbarrier_arrive(&empty[RingPlace<Tile::kNumStages>(tile_k - 1).stage]);
   } while (++tile_k < tiles_k);
   device::wgmma_wait_group<0>();
-  device::barrier_sync(1, Tile::kMultiplying * kWarpgroup);  // all have multiplied the last tile before sums overwrite it
+  device::barrier_sync(1, Tile::kMultiplying * kWarpgroup);  // nobody waits at these any more
   if (threadIdx.x == 0) {  // as in 10: without this, ptxas 13.0 has the products wait for each other (C7514)
     for (int i = 0; i < Tile::kNumStages; ++i) {
       device::mbarrier_inval(&full[i]);
@@ -112,47 +117,40 @@ __global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(const __grid_const
     }
   }
 
-  // 3. All sums of a block lie in its shared memory, where the cluster sees them
-  float* const sC = reinterpret_cast<float*>(sBA);  // (kBlockM, kBlockN)
+  // 3. Sums go to the block that adds and stores their row
   const int first_row = warpgroup * Tile::kRows + lane % 4 * 2, my_col = warp % 4 * 16 + lane / 4;
 #pragma unroll
   for (int i = 0; i < Tile::kRows / 2; ++i) {  // eight rows of C in each four sums: two of them, in two columns
-    sC[(first_row + i / 4 * 8 + i % 2) * Tile::kPitch + my_col + i % 4 / 2 * 8] = rC[i];
+    const int row = first_row + i / 4 * 8 + i % 2;
+    float* const to = sC + (share * Tile::kMyRows + row % Tile::kMyRows) * Tile::kPitch + my_col + i % 4 / 2 * 8;
+    *device::mapa(to, row / Tile::kMyRows) = rC[i];
   }
   device::barrier_cluster_arrive();
   device::barrier_cluster_wait();  // the sums of all blocks are there
 
-  // 4. Epilogue: of every kSplitK-th part of the tile, four neighbours for each thread
-  constexpr int kQuads = Tile::kBlockN / 4, kPartRows = Tile::kMultiplying * kWarpgroup / kQuads;
-  constexpr int kParts = ceil_div(Tile::kBlockM, kPartRows * Tile::kSplitK);
-  const auto row_of = [&](int part) { return (part * Tile::kSplitK + share) * kPartRows + static_cast<int>(threadIdx.x) / kQuads; };
-  const int col = static_cast<int>(threadIdx.x) % kQuads * 4, rows_left = static_cast<int>(C.rows) - row_0;
-  const int rows = rows_left < Tile::kBlockM ? rows_left : Tile::kBlockM;
-  float sum[kParts][4] = {};
+  // 4. Epilogue of my rows, four neighbours for each thread
+  constexpr int kQuads = Tile::kBlockN / 4, kRowsAtATime = Tile::kMultiplying * kWarpgroup / kQuads;
+  const int my_row_0 = row_0 + share * Tile::kMyRows, col = static_cast<int>(threadIdx.x) % kQuads * 4;
+  const int rows_left = static_cast<int>(C.rows) - my_row_0, rows = rows_left < Tile::kMyRows ? rows_left : Tile::kMyRows;
 #pragma unroll
-  for (int part = 0; part < kParts; ++part) {
+  for (int i = 0; i < Tile::kMyRows; i += kRowsAtATime) {
+    const int row = i + static_cast<int>(threadIdx.x) / kQuads;
+    if (row < rows) {
+      float sum[4] = {};
 #pragma unroll
-    for (int other = 0; other < Tile::kSplitK && row_of(part) < rows; ++other) {  // in this order: the same bits in every run
-      const float4 x = *reinterpret_cast<float4*>(device::mapa(sC + row_of(part) * Tile::kPitch + col, other));
-      sum[part][0] += x.x;
-      sum[part][1] += x.y;
-      sum[part][2] += x.z;
-      sum[part][3] += x.w;
-    }
-  }
-  device::barrier_cluster_arrive();  // this block reads no more
-#pragma unroll
-  for (int part = 0; part < kParts; ++part) {
-    if (row_of(part) < rows) {
+      for (int other = 0; other < Tile::kSplitK; ++other) {  // in this order: the same bits in every run
+        const float4 x = *reinterpret_cast<const float4*>(sC + (other * Tile::kMyRows + row) * Tile::kPitch + col);
+        sum[0] += x.x;
+        sum[1] += x.y;
+        sum[2] += x.z;
+        sum[3] += x.w;
+      }
       Out out[4];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        out[i] = device::from_float<Out>(gemm::in_column(epilogue, col_0 + col + i)(sum[part][i]));
-      }
-      device::store_quad(C.at(row_0 + row_of(part), col_0 + col), C.col_stride, C.cols - col_0 - col, c_chunks, out);
+      for (int j = 0; j < 4; ++j) out[j] = device::from_float<Out>(gemm::in_column(epilogue, col_0 + col + j)(sum[j]));
+      device::store_quad(C.at(my_row_0 + row, col_0 + col), C.col_stride, C.cols - col_0 - col, c_chunks, out);
     }
   }
-  device::barrier_cluster_wait();  // a block's shared memory ends with it: others may still read there
 }
 
 template <class Tile, class In, class Out, class Epilogue>
@@ -175,6 +173,6 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
 using Inputs = gemm::TypeList<__half, __nv_bfloat16>;
 using Tiles = gemm::TypeList<Tile<8, 8, 2>>;
 using MoreTiles = gemm::TypeList<Tile<8, 8, 4>, Tile<16, 8, 2>, Tile<16, 8, 4>, Tile<32, 8, 2>, Tile<32, 8, 4>, Tile<64, 8, 2>,
-                                 Tile<64, 8, 4>, Tile<128, 8, 2>>;
+                                 Tile<64, 8, 4>, Tile<128, 7, 2>>;
 
 }  // namespace step_15_few_rows

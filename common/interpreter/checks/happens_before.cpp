@@ -208,13 +208,18 @@ BlockClock::ThreadClock& BlockClock::clock_of(unsigned thread) { return threads_
 void BlockClock::add_own(unsigned thread, Knowledge& known) const {
   BlockKnowledge& own = known[block()];
   own.before = std::max(own.before, barrier_time_);
-  own.threads[thread] = time_ + 1;  // itself, up to now
   const WarpClock& warp = warps_[thread / 32];
+  Times::sequence_type lanes;
+  lanes.reserve(32);
   for (unsigned lane = 0; lane < 32; ++lane) {
-    const std::uint32_t time = std::max(warp.all_before, warp.known ? warp.known[thread % 32][lane] : 0);
     const unsigned of = thread / 32 * 32 + lane;
-    if (time > own.before && of != thread) own.threads[of] = std::max(own.threads[of], time);
+    const std::uint32_t met = std::max(warp.all_before, warp.known ? warp.known[thread % 32][lane] : 0);
+    const std::uint32_t time = of == thread ? time_ + 1 : met;  // itself, up to now
+    if (time > own.before) lanes.emplace_back(of, time);
   }
+  Times of_warp;
+  of_warp.adopt_sequence(boost::container::ordered_unique_range, std::move(lanes));
+  add(own.threads, of_warp);
 }
 
 KnowledgePtr BlockClock::everything_known_to(unsigned thread) const {
@@ -323,6 +328,16 @@ bool BlockClock::knows_without_others(unsigned thread, const Stamp& stamp) const
     }
   }
   return false;
+}
+
+bool BlockClock::knows_of(unsigned thread, const BlockClock& other) const {
+  const auto has = [&](const KnowledgePtr& knowledge) {
+    const std::uint64_t block = other.block();
+    return knowledge && (knowledge->contains(block) || knowledge->contains(block | kReadsOnly) ||
+                         knowledge->contains(block_of(other.first_ | kEngine)));
+  };
+  const auto clock = threads_.find(thread);
+  return has(acquired_) || (clock != threads_.end() && has(clock->second.acquired));
 }
 
 bool BlockClock::knows(unsigned thread, const Stamp& stamp) const {

@@ -135,6 +135,8 @@ class BlockClock {
   bool knows(unsigned thread, const Stamp& stamp) const;
   /// The same of a read.
   bool knows_read(unsigned thread, const Stamp& stamp) const;
+  /// Whether `thread` knows anything of another block: then that has begun.
+  bool knows_of(unsigned thread, const BlockClock& other) const;
   /// Whether what some lane of a warp of this block read at `time` happened before everything that `thread` does from now on.
   bool knows_of_warp(unsigned thread, unsigned warp, std::uint32_t time) const;
   /// The same of what each of the `lanes` read. @param warp its number in the cluster

@@ -21,6 +21,16 @@ void Visits::require_resident(const Fiber& fiber, const Block& home, const void*
                        &fiber, user_location(pc), block_.reporter.variable_at(p));
 }
 
+// Who uses another block's mbarrier has to know that it was initialised, which says more.
+void Visits::require_begun(const Fiber& fiber, const Block& home, const void* p, const char* verb, Pc pc) {
+  if (!block_.work().options().racecheck || block_.clock.knows_of(fiber.linear, home.clock)) return;
+  block_.reporter.fail(Check::kRacecheck,
+                       "race on " + block_.reporter.describe(p) + ", which may not have begun: " + verb + " by this thread",
+                       "a cluster barrier before the first access to another block's shared memory, which exists from the start of "
+                       "that block, or an arrival of that block for which this thread has waited",
+                       &fiber, user_location(pc), block_.reporter.variable_at(p));
+}
+
 void Visits::begin_variables(Block& home, std::uintptr_t address, unsigned bytes) {
   if (!home.shared.statics.contains(address)) return;
   for (std::size_t offset = address - home.shared.statics.begin, end = offset + bytes; offset < end;) {
@@ -36,7 +46,9 @@ void Visits::begin_variables(Block& home, std::uintptr_t address, unsigned bytes
 bool Visits::touch(Fiber& fiber, Block& home, std::uintptr_t address, unsigned size, Op op, const void* return_address) {
   const void* const p = reinterpret_cast<const void*>(address);
   const SharedMemory& shared = home.shared;
-  require_resident(fiber, home, p, writes(op) ? "written" : "read", to_pc(return_address));
+  const char* const verb = writes(op) ? "written" : "read";
+  require_begun(fiber, home, p, verb, to_pc(return_address));
+  require_resident(fiber, home, p, verb, to_pc(return_address));
   if (!shared.arena.contains(address) && shared.variable_at(address - shared.statics.begin) == SharedMemory::kGuard) return false;
   if (!home.bounds.is_storage(p, size)) {
     if (block_.work().options().memcheck) block_.bounds.bad_access(fiber, p, size, op, return_address);

@@ -14,7 +14,8 @@ namespace interpreter {
 class Block;
 
 /// A block's accesses to others' shared memory, and those of others to its own. A block must not end before these are over: then
-/// its shared memory is somebody else's. So one of its threads has to know of each, before it ends.
+/// its shared memory is somebody else's. So one of its threads has to know of each, before it ends. And whoever accesses it has to
+/// know that the block has begun.
 class Visits {
  public:
   explicit Visits(Block& block) : block_(block) {}
@@ -39,6 +40,7 @@ class Visits {
   void on_exit(const Fiber& fiber);
 
  private:
+  void require_begun(const Fiber& fiber, const Block& home, const void* p, const char* verb, Pc pc);
   struct Visit {
     Stamp stamp;
     std::uintptr_t address;

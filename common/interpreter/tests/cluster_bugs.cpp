@@ -69,6 +69,7 @@ enum Plant {
   kPlainAddInsteadOfAtomic,
   kAtomicOfBlock,
   // handshake
+  kNoClusterBarrierAtStart,
   kReleaseOfBlock,
   kAcquireOfBlock,
   kArrivesAtOwnBarrier,
@@ -423,8 +424,12 @@ __global__ void handshake(int* out) {
     device::mbarrier_init(&come, 32);
     device::fence_mbarrier_init();
   }
-  device::barrier_cluster_arrive();
-  device::barrier_cluster_wait();
+  if (plant == kNoClusterBarrierAtStart) {
+    __syncthreads();
+  } else {
+    device::barrier_cluster_arrive();
+    device::barrier_cluster_wait();
+  }
   if (rank == 0) {
     int* const theirs = device::mapa(box, 1);
     theirs[t] = static_cast<int>(t);  // <- write
@@ -454,6 +459,38 @@ bool run_handshake() {
 }
 TEST_CASE("handshake without a bug") {
   must_be_right([] { return run_handshake<kNone>(); });
+}
+TEST_CASE("a write to a block that may not have begun") {
+  must_be_caught(
+      {"handshake",
+       Check::kRacecheck,
+       "box",
+       {"of block (1,0,0), which may not have begun: written by this thread", "a cluster barrier before the first access"},
+       {"write"}},
+      [] { return run_handshake<kNoClusterBarrierAtStart>(); });
+}
+// What has come through global memory says so too.
+__global__ void told(int* flag, int* out) {
+  __shared__ int box;
+  if (device::cluster_ctarank() == 1) {
+    __threadfence();
+    atomicExch(flag, 1);
+  } else {
+    while (atomicAdd(flag, 0) == 0) {
+    }
+    __threadfence();
+    *device::mapa(&box, 1) = 42;
+  }
+  device::barrier_cluster_arrive();
+  device::barrier_cluster_wait();
+  if (device::cluster_ctarank() == 1) *out = box;
+}
+TEST_CASE("a write to a block that has said in global memory that it has begun") {
+  must_be_right([] {
+    const Buffer<int> flag(std::vector<int>(1), "flag"), out(1, "out");
+    launch_clusters(told, 2, 1, 2, 0, flag.data(), out.data());
+    return out.download()[0] == 42;
+  });
 }
 TEST_CASE("release or acquire for the block alone: what was written need not be seen") {
   const Bug bug = {"handshake", Check::kRacecheck,
