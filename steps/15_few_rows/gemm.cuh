@@ -173,6 +173,6 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
 using Inputs = gemm::TypeList<__half, __nv_bfloat16>;
 using Tiles = gemm::TypeList<Tile<8, 8, 2>>;
 using MoreTiles = gemm::TypeList<Tile<8, 8, 4>, Tile<16, 8, 2>, Tile<16, 8, 4>, Tile<32, 8, 2>, Tile<32, 8, 4>, Tile<64, 8, 2>,
-                                 Tile<64, 8, 4>, Tile<128, 7, 2>>;
+                                 Tile<64, 8, 4>, Tile<128, 8, 2>>;
 
 }  // namespace step_15_few_rows
