@@ -518,12 +518,16 @@ def tile_squares_table(context):
 
 def energy_table(context):
     """Of the baselines, as the first of the tiles has them: each result measures them anew."""
+
+    def name_of(each):  # the call chooses its tile
+        return context.step(each["step"]) if each["tile"] == "chosen" else f"{each['step'][:2]}: {each['tile']}"
+
     columns, rows = {}, []
     for size, group in shapes.squares(results.latest(context.results)).items():
         measured = [each for each in group if each.get("energy")]
         if not measured:
             raise BadTable(f"{context.file} has no energy for {size}³: measure with --energy")
-        row = {f"{each['step'][:2]}: {each['tile']}": each["energy"] for each in measured}
+        row = {name_of(each): each["energy"] for each in measured}
         row.update({name: (measured[0]["baselines"].get(name) or {}).get("energy") for name in results.BASELINES})
         columns.update(dict.fromkeys(row))
         rows.append((size, row, measured[0]["flops"]))

@@ -1143,6 +1143,14 @@ class Tables(InFolder):
         text = self.table_of("energy docs/results/gpu.json")
         self.assertIn("| pJ/FLOP, power | 02: a tile | cublasGemmEx | cublasLt |\n", text)
         self.assertIn("| 256³ | 2.00, 500 W | 1.00, 700 W | – |\n| 1024³ | 3.00, 500 W | 1.00, 700 W | – |\n", text)
+
+        def of_call(found):
+            measured(found)
+            for each in found:
+                each.update(step="one_call", tile="chosen")
+
+        self.put_bench(of_call)
+        self.assertIn("| pJ/FLOP, power | one call | cublasGemmEx | cublasLt |\n", self.table_of("energy docs/results/gpu.json"))
         self.put_bench()
         self.assertIn("has no energy for 256³: measure with --energy", self.table_of("energy docs/results/gpu.json", 2))
 
