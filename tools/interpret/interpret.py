@@ -19,6 +19,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import own_names  # noqa: E402
 from program import Program  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -67,7 +68,9 @@ def compile_command(build, options, source, result):
     command += [f"-I{ROOT}", "-isystem", os.path.join(ROOT, "common/interpreter/include")]
     for folder in build["cuda"]:
         command += ["-isystem", folder]
-    command += ["-fdiagnostics-color=never", "-include", os.path.join(ROOT, "common/interpreter/cuda_runtime/program.h")]
+    command += ["-fdiagnostics-color=never"]
+    for header in ("members.h", "program.h"):
+        command += ["-include", os.path.join(ROOT, "common/interpreter/cuda_runtime", header)]
     return command + ["-c", source, "-o", result]
 
 
@@ -207,7 +210,7 @@ def make(program, build, options, cache, key):
         source = program.write(folder)
         result = run_tool(compile_command(build, options, source, os.path.join(folder, "program.o")))
         if result.returncode:
-            print(first_error(result.stderr), file=sys.stderr)
+            print(own_names.restore(first_error(result.stderr)), file=sys.stderr)
             return None
         result = run_tool(link_command(build, os.path.join(folder, "program.o"), os.path.join(folder, "program")))
         if result.returncode:

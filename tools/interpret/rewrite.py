@@ -7,6 +7,7 @@ can be no '#line': there the rest of the line moves to the right.
 
 import re
 
+from own_names import rename_own
 from structure import DEVICE_WORDS, functions, matching, skip_template
 from tokens import Lines, tokens
 
@@ -14,8 +15,6 @@ from tokens import Lines, tokens
 _WORDS = {"__CUDACC__": "COURSE_CUDA", "__NVCC__": "COURSE__", "__noinline__": "CUDANOINLINE"}
 _ARCH, _ARCH_OF_DEVICE, _ARCH_OF_HOST = "__CUDA_ARCH__", "COURSE_ARCH_D", "COURSE_ARCH_H"
 _RUNTIME = "::interpreter::cuda_runtime::"
-# Macros of common/interpreter/language/language.h that structs of CUDA have as members.
-_BUILT_IN = {"threadIdx": "thread_index", "blockIdx": "block_index", "blockDim": "block_dimensions", "gridDim": "grid_dimensions"}
 _LAUNCH_FUNCTIONS = ("cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cudaLaunchKernelEx", "cudaLaunchKernelExC")
 
 
@@ -176,7 +175,7 @@ class File:
     """One file of a program, and what is to change in it."""
 
     def __init__(self, text):
-        self.text = text
+        self.text = text = rename_own(text)
         self.tokens = tokens(text)
         self.visible = [t for t in self.tokens if t.is_seen]
         self.partner = matching(self.visible)
@@ -237,7 +236,6 @@ class File:
     def rewrite(self, resolve_include=lambda text, is_quoted: None):
         """Plans all replacements. `resolve_include` gives the path of the rewritten copy of an included file, or None."""
         self._rewrite_words()
-        self._rewrite_members()
         self._rewrite_directives(resolve_include)
         for launch in launches(self.visible, self.partner):
             self._rewrite_launch(launch)
@@ -255,14 +253,6 @@ class File:
                 # In '__attribute__((__noinline__))' the word is g++'s own.
                 if not (i and self.visible[i - 1].text in ("(", ",") and token.text == "__noinline__"):
                     self._replace(token.start, token.end, _WORDS[token.text])
-
-    def _rewrite_members(self):
-        """'config.gridDim' is no built-in variable: the macro is away for this word."""
-        for i, token in enumerate(self.visible):
-            if i and token.text in _BUILT_IN and self.visible[i - 1].text in (".", "->"):
-                self._replace_and_keep_columns(token.start, token.start, f"#undef {token.text}", True)
-                definition = f"#define {token.text} (::interpreter::{_BUILT_IN[token.text]}())"
-                self._replace_and_keep_columns(token.end, token.end, definition, True)
 
     def _rewrite_directives(self, resolve_include):
         groups = []  # of '#if's that are open: whether they hold device code

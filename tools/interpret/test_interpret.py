@@ -231,6 +231,39 @@ int main() {
                 self.assertEqual(result.returncode, 1)
                 self.assertIn(place, result.stderr)
 
+    def test_names_of_built_in_variables_may_be_the_programs_own(self):
+        text = """#include <cuda_runtime.h>
+#define CHECK(call) if ((call) != cudaSuccess) return 9
+struct Config {
+  dim3 gridDim, blockDim;
+  unsigned threads() const { return gridDim.x * blockDim.x; }
+};
+__device__ unsigned place(uint3 threadIdx, unsigned x) { return threadIdx.x + x; }
+__global__ void add(int* p, Config c) { atomicAdd(p, place(threadIdx, 1) == threadIdx.x + 1 && c.gridDim.x == gridDim.x); }
+void go(int* p, dim3 gridDim, dim3 blockDim) { add<<<gridDim, blockDim>>>(p, {gridDim, blockDim}); }
+cudaError_t is(unsigned a, unsigned b) { return a == b ? cudaSuccess : cudaErrorUnknown; }
+int main() {
+  int* p;
+  cudaMallocManaged(&p, 4);
+  *p = 0;
+  dim3 gridDim(2), blockDim(32);
+  add<<<gridDim, blockDim>>>(p, Config{gridDim, blockDim});
+  go(p, {3}, {16});
+  const Config c{.gridDim = 1, .blockDim = 8};
+  add<<<c.gridDim, c.blockDim>>>(p, c);
+  cudaLaunchConfig_t config = {};
+  config.gridDim = gridDim, config.blockDim = c.blockDim;
+  CHECK(cudaLaunchKernelEx(&config, add, p, Config{config.gridDim, config.blockDim}));
+  CHECK(is(config.gridDim.x, gridDim.x));
+  cudaDeviceSynchronize();
+  return *p == 64 + 48 + 8 + 16 && c.threads() == 8 ? 0 : 1;
+}
+"""
+        result = self.interpret(text)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        result = self.interpret("int main() {\n  int blockDim = 1; blockDim.wrong(); }\n")
+        self.assertIn("x.cu:2:30: error: request for member ‘wrong’ in ‘blockDim’", result.stderr)
+
     def test_a_refusal_is_one_line(self):
         result = self.interpret("#include <mma.h>\nint main() {}\n")
         self.assertEqual(result.returncode, 2)

@@ -6,6 +6,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from own_names import rename_own, restore  # noqa: E402
 from rewrite import File, launches, rewrite_macro  # noqa: E402
 from structure import functions, matching  # noqa: E402
 from tokens import tokens  # noqa: E402
@@ -144,10 +145,55 @@ class Words(unittest.TestCase):
         self.assertIn("x = COURSE_ARCH_D", rewritten("int main() { auto f = [=] __device__(int i) { int x = __CUDA_ARCH__; }; }\n"))
         self.assertIn("x = COURSE_ARCH_H", rewritten("int main() { auto f = [=](int i) { int x = __CUDA_ARCH__; }; }\n"))
 
-    def test_members_that_are_named_as_built_in_variables(self):
-        result = rewritten("void f() {\n  c.gridDim = g; x = gridDim.x;\n}\n")
-        self.assertEqual(result.count("#undef gridDim"), 1)
-        self.assertEqual(places(result)["x"][0], places("#line 1\nvoid f() {\n  c.gridDim = g; x = gridDim.x;\n}\n")["x"][0])
+
+class OwnNames(unittest.TestCase):
+    def own(self, text):
+        """The text with each of the program's own names in '[]'."""
+        return re.sub(r"_(ThreadId|BlockId|BlockDi|GridDi)\b", r"[\1]", rename_own(text))
+
+    def test_they_are_told_from_the_built_in_variables(self):
+        for text, expected in (
+            ("int main() { dim3 gridDim(2), blockDim(32); f(gridDim, blockDim.x); }", "int main() { dim3 [GridDi](2), [BlockDi](32); f([GridDi], [BlockDi].x); }"),
+            ("int main() { int n = 1, blockDim = 32; g(n * blockDim); }", "int main() { int n = 1, [BlockDi] = 32; g(n * [BlockDi]); }"),
+            ("int main() { dim3 b = dim3(32), gridDim = {2, 1}; }", "int main() { dim3 b = dim3(32), [GridDi] = {2, 1}; }"),
+            ("void f(int* p, const dim3& gridDim, dim3 = 1) { k<<<gridDim, 1>>>(p); }", "void f(int* p, const dim3& [GridDi], dim3 = 1) { k<<<[GridDi], 1>>>(p); }"),
+            ("void f(dim3 gridDim); __device__ int x = gridDim.x;", "void f(dim3 [GridDi]); __device__ int x = gridDim.x;"),
+            ("__device__ int f(uint3 threadIdx) { return threadIdx.x * blockDim.x; }", "__device__ int f(uint3 [ThreadId]) { return [ThreadId].x * blockDim.x; }"),
+            ("template <int blockDim> __global__ void k() { g(blockDim, threadIdx); }", "template <int [BlockDi]> __global__ void k() { g([BlockDi], threadIdx); }"),
+            ("int main() { auto f = [](dim3 gridDim) { return gridDim.x; }; }", "int main() { auto f = [](dim3 [GridDi]) { return [GridDi].x; }; }"),
+            ("int main() { auto& [gridDim, blockDim] = c; g(blockDim); }", "int main() { auto& [[GridDi], [BlockDi]] = c; g([BlockDi]); }"),
+            ("int main() { for (int blockDim : all) g(blockDim); }", "int main() { for (int [BlockDi] : all) g([BlockDi]); }"),
+            ("__global__ void k() { { int blockDim = gridDim.x; g(blockDim); } g(blockDim.x); }", "__global__ void k() { { int [BlockDi] = gridDim.x; g([BlockDi]); } g(blockDim.x); }"),
+            ("struct C { dim3 gridDim, blockDim; C() : gridDim(1) {} };", "struct C { dim3 [GridDi], [BlockDi]; C() : [GridDi](1) {} };"),
+            ("struct C : B { int get() const { return blockDim; } int blockDim; }; __device__ int x = blockDim.x;",
+             "struct C : B { int get() const { return [BlockDi]; } int [BlockDi]; }; __device__ int x = blockDim.x;"),
+            ("struct C { void f(); int blockDim; }; void C::f() { g(blockDim); } __device__ void f() { g(blockDim.x); }",
+             "struct C { void f(); int [BlockDi]; }; void C::f() { g([BlockDi]); } __device__ void f() { g(blockDim.x); }"),
+            ("__global__ void k(C c) { x = c.gridDim.x + p->blockDim.y + C::blockIdx + gridDim.x; }",
+             "__global__ void k(C c) { x = c.[GridDi].x + p->[BlockDi].y + C::[BlockId] + gridDim.x; }"),
+            ("C c{.gridDim = 2};", "C c{.[GridDi] = 2};"),
+            ("#define RUN(k, c) k<<<gridDim, c.blockDim>>>()\n", "#define RUN(k, c) k<<<[GridDi], c.[BlockDi]>>>()\n"),
+            ("#define DIMS dim3 gridDim(2)\n", "#define DIMS dim3 [GridDi](2)\n"),
+        ):  # fmt: skip
+            with self.subTest(text):
+                self.assertEqual(self.own(text), expected)
+
+    def test_the_built_in_variables_stay(self):
+        for text in (
+            "__global__ void k() { int i = blockIdx.x * blockDim.x + threadIdx.x, n = gridDim.x; f(threadIdx, blockDim); dim3 b = blockDim, g(gridDim); }",
+            "DEVICE int f(int* x) { x[threadIdx.x] &= blockDim.x; const auto t = threadIdx; if (n > blockDim.x) return blockIdx.x; }",
+            "template <class T> struct S { T n; __device__ int at() { return n * blockDim.x + (unsigned)threadIdx.x; } };",
+            "__global__ void k() { for (int i = threadIdx.x, n = blockDim.x; i < n; i += blockDim.x) f<T>(blockIdx, {gridDim}); }",
+            "auto f = [=] __device__(int i) { return g(i, threadIdx); };",
+            "#define ID (blockIdx.x * blockDim.x + threadIdx.x)\n",
+            "#define RUN(k, gridDim) k<<<gridDim, 1>>>()\n",
+            '// dim3 gridDim(2);\nconst char* s = "dim3 gridDim";',
+        ):
+            with self.subTest(text):
+                self.assertEqual(rename_own(text), text)
+
+    def test_messages_have_the_programs_names(self):
+        self.assertEqual(restore(rename_own("int main() { int blockDim = 1, gridDim; }")), "int main() { int blockDim = 1, gridDim; }")
 
 
 class Shared(unittest.TestCase):
