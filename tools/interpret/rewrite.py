@@ -122,13 +122,15 @@ def launches(visible, partner):
 
 
 def _pieces(kernel, name=None):
-    """What stands in front of the kernel, between it and the configuration, and behind the configuration. `name`: C++ for its name."""
-    call = f"[&](auto&&... a) {{ {kernel}(static_cast<decltype(a)&&>(a)...); }}"
-    address = f"[&]<class... P>(void (*&f)(P...)) requires requires {{ f = {kernel}; }} {{ f = {kernel}; }}"
+    """What stands in front of the kernel, between it and the configuration, and behind the configuration. `name`: C++ for its name. The
+    kernel's own tokens stand inside the lambdas, whose names must not hide a program's: none of those begins with 'course_'."""
+    call = f"[&](auto&&... course_a) {{ {kernel}(static_cast<decltype(course_a)&&>(course_a)...); }}"
+    takes = "void (*&course_f)(course_P...)"
+    address = f"[&]<class... course_P>({takes}) requires requires {{ course_f = {kernel}; }} {{ course_f = {kernel}; }}"
     name = name or '"' + kernel.replace("\\", " ").replace('"', "'") + '"'
     return (
-        "[&](auto launch) { if constexpr (requires { launch.function(",
-        f"); }}) return launch.function({kernel}, {call}); else return launch.call({call}, {address}); }}"
+        "[&](auto course_launch) { if constexpr (requires { course_launch.function(",
+        f"); }}) return course_launch.function({kernel}, {call}); else return course_launch.call({call}, {address}); }}"
         f'({_RUNTIME}LaunchSyntax({name}, {_RUNTIME}Configuration(',
         ")))",
     )

@@ -264,6 +264,30 @@ int main() {
         result = self.interpret("int main() {\n  int blockDim = 1; blockDim.wrong(); }\n")
         self.assertIn("x.cu:2:30: error: request for member ‘wrong’ in ‘blockDim’", result.stderr)
 
+    def test_a_launch_hides_none_of_the_programs_names(self):
+        result = self.interpret(
+            """constexpr int a = 3;
+__global__ void f(int* p) { atomicAdd(p, 1); }
+__global__ void launch(int* p) { atomicAdd(p, 10); }
+template <int n, class T> __global__ void kernel(T* p) { atomicAdd(p, n); }
+template <class P> void start(P* p) { kernel<sizeof(P), P><<<1, 1>>>(p), kernel<a><<<1, 1>>>(p); }
+#define RUN(k) k<<<1, 1>>>(p)
+namespace n { template <class T> __global__ void a(T* p) { atomicAdd(p, 1000); } }
+int main() {
+  int* p;
+  cudaMallocManaged(&p, 4);
+  *p = 0;
+  f<<<1, 1>>>(p), launch<<<1, 1>>>(p), start(p);
+  RUN(launch), RUN(f), RUN(kernel<a>);
+  using n::a;
+  a<<<1, 1>>>(p);
+  cudaDeviceSynchronize();
+  return *p == 1 + 10 + 4 + 3 + 10 + 1 + 3 + 1000 ? 0 : 1;
+}
+"""
+        )
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+
     def test_a_refusal_is_one_line(self):
         result = self.interpret("#include <mma.h>\nint main() {}\n")
         self.assertEqual(result.returncode, 2)

@@ -140,9 +140,9 @@ struct CallLauncher {
 
 /// One `kernel<<<configuration>>>(arguments)`. tools/interpret writes, with the user's own tokens,
 ///
-///     [&](auto launch) {
-///       if constexpr (requires { launch.function(kernel); }) return launch.function(kernel, CALL);
-///       else return launch.call(CALL, ADDRESS);
+///     [&](auto course_launch) {
+///       if constexpr (requires { course_launch.function(kernel); }) return course_launch.function(kernel, CALL);
+///       else return course_launch.call(CALL, ADDRESS);
 ///     }(LaunchSyntax("kernel", Configuration(configuration)))(arguments)
 ///
 /// where CALL is a lambda that calls the kernel and ADDRESS one that assigns it to a pointer to a function of some type, if it has
