@@ -44,7 +44,7 @@ def parse(arguments):
 
 def fingerprint(build):
     """Of the interpreter: what the program is compiled with and linked to."""
-    parts = []
+    parts = [*build["options"], *build["link"]]
     for path in build["libraries"] + [build["compiler"]]:
         if os.path.isfile(path):
             status = os.stat(path)

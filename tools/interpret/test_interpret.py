@@ -288,6 +288,22 @@ int main() {
         )
         self.assertEqual((result.returncode, result.stderr), (0, ""))
 
+    def test_nvccs_version_is_that_of_the_headers(self):
+        result = self.interpret(
+            """#include <cstdio>
+#define TEXT_OF(x) #x
+#define TEXT(x) TEXT_OF(x)
+int main() {
+#if defined(__CUDACC__) && __CUDACC_VER_MAJOR__ >= 12
+  printf("%s.%s.%s\\n", TEXT(__CUDACC_VER_MAJOR__), TEXT(__CUDACC_VER_MINOR__), TEXT(__CUDACC_VER_BUILD__));
+#endif
+  return CUDART_VERSION != __CUDACC_VER_MAJOR__ * 1000 + __CUDACC_VER_MINOR__ * 10;
+}
+"""
+        )
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"\A[0-9]+\.[0-9]\.0\n\Z")
+
     def test_a_refusal_is_one_line(self):
         result = self.interpret("#include <mma.h>\nint main() {}\n")
         self.assertEqual(result.returncode, 2)
