@@ -5,6 +5,7 @@ import re
 # A name that a file includes, and what it stands for.
 _HEADERS = (
     (r"mma\.h", "wmma (nvcuda::wmma): the course's mma_m16n8k16 in common/device/ptx.cuh is an instruction like it"),
+    (r"cuda_awbarrier\w*\.h", "{} (cuda::barrier of <cuda/barrier> does the same)"),
     (r"(cub|thrust)/.*", "the library {}"),
     (r"(cublas|cufft|cusparse|cusolver|curand|nvrtc|nvjpeg|npp|cudnn|cutlass|nccl)\w*([./].*)?", "the library {}"),
     (r"(cuda_gl_interop|cudaGL|cudaEGL|cuda_egl_interop|GL/.*|vulkan/.*)\.?h?", "graphics"),

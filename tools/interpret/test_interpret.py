@@ -42,6 +42,8 @@ class Refusals(Folder):
             ("#include <thrust/device_vector.h>\n", 1, "thrust/device_vector.h"),
             ("#include <cublas_v2.h>\n", 1, "cublas_v2.h"),
             ("#include <curand_kernel.h>\n", 1, "curand_kernel.h"),
+            ("\n#include <cuda_awbarrier_primitives.h>\n", 2, "cuda_awbarrier_primitives.h"),
+            ("#include <cuda_awbarrier.h>\n", 1, "cuda_awbarrier.h"),
             ("#include <cuda.h>\nint main() { return cuInit(0); }\n", 2, "driver API"),
             ("\n\n__global__ void k(cudaTextureObject_t t) {}\n", 3, "textures"),
             ("__global__ void c();\n__global__ void k() {\n  c<<<1, 1>>>(); }\n", 3, "dynamic parallelism"),
