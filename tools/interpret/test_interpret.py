@@ -306,6 +306,24 @@ int main() {
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stdout, r"\A[0-9]+\.[0-9]\.0\n\Z")
 
+    def test_a_pointer_tells_the_kind_of_its_memory(self):
+        result = self.interpret(
+            """#include <cstdio>
+#include <cuda_runtime.h>
+int main() {
+  int *d, *managed, *pinned, *mapped, host;
+  cudaMalloc(&d, 8), cudaMallocManaged(&managed, 8), cudaMallocHost(&pinned, 8), cudaHostAlloc(&mapped, 8, cudaHostAllocMapped);
+  for (const int* p : {d, managed, pinned, mapped + 1, &host}) {
+    cudaPointerAttributes attributes;
+    cudaPointerGetAttributes(&attributes, p);
+    printf("%d ", attributes.type);
+  }
+}
+"""
+        )
+        # cudaMemoryTypeDevice, Managed, Host twice, Unregistered
+        self.assertEqual((result.returncode, result.stdout), (0, "2 3 1 1 0 "), result.stderr)
+
     def test_a_refusal_is_one_line(self):
         result = self.interpret("#include <mma.h>\nint main() {}\n")
         self.assertEqual(result.returncode, 2)

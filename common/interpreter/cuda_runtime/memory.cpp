@@ -19,14 +19,27 @@ extern "C" char __executable_start, _end;  // of the program's own image, from t
 namespace interpreter::cuda_runtime {
 namespace {
 
+struct Given {
+  std::size_t bytes;
+  cudaMemoryType type;  // device; managed; host, which is pinned memory
+};
 struct Book {
   std::mutex mutex;
-  std::map<const void*, std::size_t> device, host;  // what cudaMalloc and cudaMallocHost or cudaMallocManaged gave, with its bytes
-  std::string label;                                // of the next allocation
+  std::map<const void*, Given> given;  // by the functions below
+  std::string label;                   // of the next allocation
 };
 Book& book() {
   static Book& the_book = *new Book;  // never destroyed: destructors of static objects free memory
   return the_book;
+}
+
+// What does not come from a function below, but is allocated, is the device's.
+cudaMemoryType type_of(const void* p) {
+  Book& b = book();
+  std::lock_guard lock(b.mutex);
+  auto next = b.given.upper_bound(p);
+  const bool is_given = next != b.given.begin() && p < static_cast<const char*>((--next)->first) + next->second.bytes;
+  return is_given ? next->second.type : cudaMemoryTypeDevice;
 }
 
 std::size_t offset_of(const void* p) {
@@ -38,9 +51,10 @@ bool in_program(const void* p) { return p >= &__executable_start && p < &_end; }
 // Writes of the host into managed or pinned memory are not seen, so all of it counts as written.
 void trust_the_host(void* p, std::size_t bytes) { GlobalMemory::instance().mark_initialised(offset_of(p), bytes); }
 
-cudaError_t allocate(const char* call, void** result, std::size_t bytes, bool shared_with_host) {
+cudaError_t allocate(const char* call, void** result, std::size_t bytes, cudaMemoryType type) {
   if (!result) return failed(call, cudaErrorInvalidValue, "there is no pointer to fill in");
   *result = nullptr;
+  const bool shared_with_host = type != cudaMemoryTypeDevice;
   Book& b = book();
   std::lock_guard lock(b.mutex);
   const std::string label = std::exchange(b.label, "");
@@ -52,7 +66,7 @@ cudaError_t allocate(const char* call, void** result, std::size_t bytes, bool sh
                   std::to_string(bytes) + " bytes; the modelled GPU has " + std::to_string(find_gpu(options().gpu).dram_bytes));
   }
   if (shared_with_host) trust_the_host(*result, bytes);
-  (shared_with_host ? b.host : b.device)[*result] = bytes;
+  b.given[*result] = {bytes, type};
   return cudaSuccess;
 }
 
@@ -60,7 +74,7 @@ cudaError_t release(const char* call, void* p) {
   if (!p) return cudaSuccess;
   Book& b = book();
   std::lock_guard lock(b.mutex);
-  if (b.device.erase(p) + b.host.erase(p) == 0)
+  if (b.given.erase(p) == 0)
     return failed(call, cudaErrorInvalidValue, "the pointer is not what an allocation gave, or it was freed before");
   interpreter::release(p);
   return cudaSuccess;
@@ -159,12 +173,7 @@ bool is_allocated(const void* p) {
   return a.begin && address >= a.begin && address < a.begin + a.bytes;
 }
 
-bool is_shared_with_host(const void* p) {
-  Book& b = book();
-  std::lock_guard lock(b.mutex);
-  auto next = b.host.upper_bound(p);
-  return next != b.host.begin() && p < static_cast<const char*>((--next)->first) + next->second;
-}
+bool is_shared_with_host(const void* p) { return type_of(p) != cudaMemoryTypeDevice; }
 
 void label_next_allocation(const char* arguments) {
   std::lock_guard lock(book().mutex);
@@ -193,18 +202,22 @@ namespace runtime = interpreter::cuda_runtime;
 
 extern "C" {
 
-cudaError_t cudaMalloc(void** p, std::size_t bytes) { return runtime::allocate("cudaMalloc", p, bytes, false); }
+cudaError_t cudaMalloc(void** p, std::size_t bytes) { return runtime::allocate("cudaMalloc", p, bytes, cudaMemoryTypeDevice); }
 cudaError_t cudaMallocAsync(void** p, std::size_t bytes, cudaStream_t) {
-  return runtime::allocate("cudaMallocAsync", p, bytes, false);
+  return runtime::allocate("cudaMallocAsync", p, bytes, cudaMemoryTypeDevice);
 }
 cudaError_t cudaMallocManaged(void** p, std::size_t bytes, unsigned) {
-  return runtime::allocate("cudaMallocManaged", p, bytes, true);
+  return runtime::allocate("cudaMallocManaged", p, bytes, cudaMemoryTypeManaged);
 }
-cudaError_t cudaMallocHost(void** p, std::size_t bytes) { return runtime::allocate("cudaMallocHost", p, bytes, true); }
-cudaError_t cudaHostAlloc(void** p, std::size_t bytes, unsigned) { return runtime::allocate("cudaHostAlloc", p, bytes, true); }
+cudaError_t cudaMallocHost(void** p, std::size_t bytes) {
+  return runtime::allocate("cudaMallocHost", p, bytes, cudaMemoryTypeHost);
+}
+cudaError_t cudaHostAlloc(void** p, std::size_t bytes, unsigned) {
+  return runtime::allocate("cudaHostAlloc", p, bytes, cudaMemoryTypeHost);
+}
 cudaError_t cudaMallocPitch(void** p, std::size_t* pitch, std::size_t width, std::size_t height) {
   *pitch = (width + 511) / 512 * 512;  // what the GPUs that are modelled give
-  return runtime::allocate("cudaMallocPitch", p, *pitch * height, false);
+  return runtime::allocate("cudaMallocPitch", p, *pitch * height, cudaMemoryTypeDevice);
 }
 cudaError_t cudaFree(void* p) { return runtime::release("cudaFree", p); }
 cudaError_t cudaFreeAsync(void* p, cudaStream_t) { return runtime::release("cudaFreeAsync", p); }
@@ -283,14 +296,13 @@ cudaError_t cudaMemGetInfo(std::size_t* available, std::size_t* total) {
   *available = *total;
   runtime::Book& b = runtime::book();
   std::lock_guard lock(b.mutex);
-  for (const auto& [p, bytes] : b.device) *available -= std::min(bytes, *available);
+  for (const auto& [p, given] : b.given)
+    if (given.type == cudaMemoryTypeDevice) *available -= std::min(given.bytes, *available);
   return cudaSuccess;
 }
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* p) {
   *attributes = {};
-  attributes->type = !runtime::is_allocated(p)         ? cudaMemoryTypeUnregistered
-                     : runtime::is_shared_with_host(p) ? cudaMemoryTypeManaged
-                                                       : cudaMemoryTypeDevice;
+  attributes->type = runtime::is_allocated(p) ? runtime::type_of(p) : cudaMemoryTypeUnregistered;
   if (attributes->type != cudaMemoryTypeUnregistered) attributes->devicePointer = const_cast<void*>(p);
   if (attributes->type != cudaMemoryTypeDevice) attributes->hostPointer = const_cast<void*>(p);
   return cudaSuccess;

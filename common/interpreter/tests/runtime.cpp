@@ -104,6 +104,9 @@ TEST_CASE("memory that the host uses, too") {
   cudaPointerAttributes attributes;
   CHECK(cudaPointerGetAttributes(&attributes, managed) == cudaSuccess);
   CHECK(attributes.type == cudaMemoryTypeManaged);
+  CHECK(cudaPointerGetAttributes(&attributes, pinned + 3) == cudaSuccess);
+  CHECK(attributes.type == cudaMemoryTypeHost);
+  CHECK(attributes.hostPointer == pinned + 3);
   CHECK(cudaPointerGetAttributes(&attributes, &attributes) == cudaSuccess);
   CHECK(attributes.type == cudaMemoryTypeUnregistered);
   CHECK(cudaFree(managed) == cudaSuccess);
