@@ -324,6 +324,24 @@ int main() {
         # cudaMemoryTypeDevice, Managed, Host twice, Unregistered
         self.assertEqual((result.returncode, result.stdout), (0, "2 3 1 1 0 "), result.stderr)
 
+    def test_a_program_may_have_a_namespace_device(self):
+        result = self.interpret(
+            """#include <cuda_runtime.h>
+namespace device {
+class Error {};
+struct Buffer { int* p; };
+__global__ void fill(Buffer b) { b.p[threadIdx.x] = 7; }
+}
+int main() {
+  device::Buffer b;
+  cudaMallocManaged(&b.p, 16);
+  device::fill<<<1, 4>>>(b);
+  return cudaDeviceSynchronize() == cudaSuccess && b.p[3] == 7 ? 0 : 1;
+}
+"""
+        )
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+
     def test_a_refusal_is_one_line(self):
         result = self.interpret("#include <mma.h>\nint main() {}\n")
         self.assertEqual(result.returncode, 2)

@@ -14,8 +14,10 @@
 #include <type_traits>
 #include <utility>
 
-#include "common/device/device.cuh"
+// Not common/device/device.cuh, which includes these: a program may have a namespace 'device' of its own.
 #include "common/interpreter/cuda_runtime/labels.h"
+#include "common/interpreter/interpreter.h"
+#include "common/interpreter/language/language.h"
 
 namespace interpreter::cuda_runtime {
 
