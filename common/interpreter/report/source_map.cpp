@@ -153,6 +153,7 @@ struct Symbols {
 };
 
 std::string demangle(const std::string& mangled) {
+  if (!mangled.starts_with("_Z")) return mangled;  // a plain name may be a type's code: "c" is that of char
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status),
                                                          &std::free);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <new>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "common/device/device.cuh"
@@ -17,6 +18,10 @@ using device::Buffer;
 using device::launch;
 using interpreter::Check;
 using planted::Bug;
+
+// Outside of namespaces, with the names that a mangled name gives to the types char and float.
+__device__ int c[8];
+__shared__ int f;
 
 namespace {
 
@@ -305,6 +310,24 @@ TEST_CASE("a report names the __device__ variable") {
   });
 }
 
+__global__ void short_name_without_atomics(const int* in) {
+  c[in[threadIdx.x] % 8] += 1;  // BUG
+}
+__global__ void short_name_without_barrier(int* out) {
+  if (threadIdx.x == 0) f = 3;  // BUG
+  out[threadIdx.x] = f;         // BUG
+}
+TEST_CASE("a report names variables of one letter") {
+  must_be_caught({.kernel = "short_name_without_atomics", .check = Check::kRacecheck, .variable = "c"}, [] {
+    const auto in = filled(64, 3, "in");
+    launch(short_name_without_atomics, 1, 64, 0, in.data());
+  });
+  must_be_caught({.kernel = "short_name_without_barrier", .check = Check::kRacecheck, .variable = "f"}, [] {
+    const auto out = filled(64, 0, "out");
+    launch(short_name_without_barrier, 1, 64, 0, out.data());
+  });
+}
+
 __device__ int last_of(const int* row) { return row[threadIdx.x + 1]; }  // BUG: row has 32 elements
 __global__ void pointer_leaves_its_variable(int* out) {
   __shared__ int row[32];
@@ -346,6 +369,7 @@ TEST_CASE("a buffer is taken for part of another one") {
 }
 
 __global__ void copy_numbers(const int* in, int* out) { out[threadIdx.x] = in[threadIdx.x]; }
+constexpr int kReleasedAt = __LINE__ + 1;
 __host__ int* released_at_once() { return filled(32, 1, "temporary").data(); }
 TEST_CASE("a pointer outlives its buffer, whose place another one takes") {
   in_all_orders([] {
@@ -361,7 +385,7 @@ TEST_CASE("a pointer outlives its buffer, whose place another one takes") {
       CHECK(e.diagnosis.variable == "temporary");
       CHECK(e.diagnosis.line == line);
       CHECK(planted::contains(e.diagnosis.what, "released, at "));
-      CHECK(planted::contains(e.diagnosis.what, "memory.cpp:349;"));
+      CHECK(planted::contains(e.diagnosis.what, "memory.cpp:" + std::to_string(kReleasedAt) + ";"));
     }
     CHECK_THROWS_AS(interpreter::release(in), std::invalid_argument);
   });
