@@ -4,7 +4,9 @@
 /// Planted bugs, and beside each kind the correct kernels that look like it.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -183,6 +185,127 @@ TEST_CASE("a sum in device memory that begins with anything") {
     const auto in = filled<float>(32, 1.0f, "in");
     const Buffer<float> sums(32, "sums");
     launch(sum_is_not_set, 1, 32, 0, in.data(), sums.data());
+  });
+}
+
+// ------------------------------------------------------------------------------------------------------------- padding
+struct Checked {
+  float value;
+  bool valid;  // and three bytes that are nobody's
+};
+struct Mixed {
+  char kind;  // one
+  short count;
+  int sum;
+  char last;  // three
+};
+struct Halves {
+  short a;
+  char b;  // one
+  short c;
+};
+template <class T>
+__device__ void set(T& to, int i);
+template <>
+__device__ void set(Checked& to, int i) {
+  to.value = static_cast<float>(i);
+  to.valid = i % 2 == 0;
+}
+template <>
+__device__ void set(Mixed& to, int i) {
+  to.kind = static_cast<char>(i), to.last = static_cast<char>(i + 1);
+  to.count = static_cast<short>(i), to.sum = i;
+}
+template <>
+__device__ void set(Halves& to, int i) {
+  to.a = static_cast<short>(i), to.c = static_cast<short>(i);
+  to.b = static_cast<char>(i);
+}
+__device__ int get(const Checked& from) { return static_cast<int>(from.value) * 2 + from.valid; }
+__device__ int get(const Mixed& from) { return from.kind + from.count + from.sum + from.last; }
+__device__ int get(const Halves& from) { return from.a + from.b + from.c; }
+
+template <class T>
+__global__ void copies_within_a_block(T* out) {
+  __shared__ T all[32];
+  const int t = static_cast<int>(threadIdx.x);
+  set(all[t], t);
+  __syncthreads();
+  out[t] = all[31 - t];
+}
+template <class T>
+__global__ void sets_members(T* out) {
+  const int t = static_cast<int>(threadIdx.x);
+  set(out[t], t);
+}
+template <class T>
+__global__ void copies_structs(const T* in, T* out, int* numbers) {
+  const T mine = in[31 - threadIdx.x];
+  out[threadIdx.x] = mine;
+  numbers[threadIdx.x] = get(mine);
+}
+template <class T>
+void test_padding() {
+  in_all_orders([] {
+    const Buffer<T> members(32, "members"), copies(32, "copies");
+    const Buffer<int> numbers(32, "numbers"), again(32, "again");
+    launch(sets_members<T>, 1, 32, 0, members.data());
+    launch(copies_structs<T>, 1, 32, 0, members.data(), copies.data(), numbers.data());
+    launch(copies_within_a_block<T>, 1, 32, 0, members.data());
+    launch(copies_structs<T>, 1, 32, 0, members.data(), copies.data(), again.data());
+    const std::vector<int> reversed = numbers.download(), straight = again.download();
+    CHECK(std::equal(straight.begin(), straight.end(), reversed.rbegin()));
+    CHECK(numbers.download()[31] == get(T{}) + (sizeof(T) == 12 || sizeof(T) == 8));  // of the first: `last` or `valid`
+  });
+}
+TEST_CASE("a copy of padding is no read of what nobody wrote") {
+  test_padding<Checked>();
+  test_padding<Mixed>();
+  test_padding<Halves>();
+}
+
+__global__ void value_is_not_set(Checked* out) {
+  __shared__ Checked all[32];
+  all[threadIdx.x].valid = true;
+  __syncthreads();
+  out[threadIdx.x] = all[31 - threadIdx.x];  // BUG: nobody sets the values
+}
+__global__ void valid_is_not_set(Checked* all, int* out) {
+  all[threadIdx.x].value = 1;
+  out[threadIdx.x] = all[threadIdx.x].valid;  // BUG: a byte of its own
+}
+__global__ void half_is_not_set(float2* out) {
+  __shared__ float2 pairs[32];
+  pairs[threadIdx.x].x = 1;
+  __syncthreads();
+  out[threadIdx.x] = pairs[31 - threadIdx.x];  // BUG
+}
+__global__ void byte_is_not_set(unsigned char* out) {
+  __shared__ unsigned char bytes[64];
+  bytes[2 * threadIdx.x] = 1;
+  __syncthreads();
+  out[threadIdx.x] = bytes[threadIdx.x];  // BUG: the odd ones
+}
+TEST_CASE("members that nobody sets, in structs with padding") {
+  const auto caught = [](const char* kernel, const char* variable, const std::function<void()>& start) {
+    must_be_caught({.kernel = kernel, .check = Check::kInitcheck, .variable = variable, .says = {"uninitialised"}}, start);
+  };
+  caught("value_is_not_set", "all", [] {
+    const Buffer<Checked> out(32, "out");
+    launch(value_is_not_set, 1, 32, 0, out.data());
+  });
+  caught("valid_is_not_set", "all", [] {
+    const Buffer<Checked> all(32, "all");
+    const Buffer<int> out(32, "out");
+    launch(valid_is_not_set, 1, 32, 0, all.data(), out.data());
+  });
+  caught("half_is_not_set", "pairs", [] {
+    const Buffer<float2> out(32, "out");
+    launch(half_is_not_set, 1, 32, 0, out.data());
+  });
+  caught("byte_is_not_set", "bytes", [] {
+    const Buffer<unsigned char> out(32, "out");
+    launch(byte_is_not_set, 1, 32, 0, out.data());
   });
 }
 
