@@ -25,7 +25,42 @@ std::mutex published_mutex;
 std::unordered_map<const void*, Published> published;
 std::atomic<bool> anything_published{false};
 std::atomic<std::uint32_t> acquisitions{0};
-constexpr std::uint32_t kEpochMask = (1u << 26) - 1;  // what a cell has room for
+constexpr std::uint32_t kEpochMask = (1u << 25) - 1;  // what a cell has room for
+
+// The plain stores beneath atomics, by the cell: an atomic's stamp takes the place of a store's, and yet whoever comes next must
+// be ordered after the store. Few cells have both in one launch. An entry counts only while its cell says so, and so a cell that
+// forgets needs no look here.
+class StoresBeneath {
+ public:
+  void put(const Cell& cell, const Stamp& store) {
+    Part& part = part_of(cell);
+    std::lock_guard lock(part.mutex);
+    part.stores[&cell] = store;
+  }
+  // A stamp whose thread is 0 if there is none: the cell's was one of an earlier launch.
+  Stamp of(const Cell& cell) {
+    Part& part = part_of(cell);
+    std::lock_guard lock(part.mutex);
+    const auto found = part.stores.find(&cell);
+    return found == part.stores.end() ? Stamp() : found->second;
+  }
+  void clear() {
+    for (Part& part : parts_) {
+      std::lock_guard lock(part.mutex);
+      part.stores.clear();
+    }
+  }
+
+ private:
+  // Several, so that blocks with different cells do not wait for each other.
+  struct alignas(64) Part {
+    std::mutex mutex;
+    std::unordered_map<const Cell*, Stamp> stores;
+  };
+  Part& part_of(const Cell& cell) { return parts_[reinterpret_cast<std::uintptr_t>(&cell) / sizeof(Cell) % parts_.size()]; }
+  std::array<Part, 64> parts_;
+};
+StoresBeneath stores_beneath;
 
 using Times = FlatMap<unsigned, std::uint32_t>;
 
@@ -96,6 +131,7 @@ void forget_published_knowledge() {
   published.clear();
   anything_published = false;
   acquisitions = 0;
+  stores_beneath.clear();
 }
 
 // -------------------------------------------------------------------------------------------------------- sets of readers
@@ -569,6 +605,15 @@ bool written_before_barrier(const Cell& cell, const BlockClock& clock) {
   return write.thread == 0 || (block_of(write.thread) == clock.block() && write.time < clock.barrier_time());
 }
 
+// Before an atomic takes the place of the last write. What a barrier has made known to all who can come needs not be kept.
+void keep_store_beneath(Cell& cell, const BlockClock& clock, bool shared) {
+  const Stamp& write = cell.write;
+  if (write.pc & kAtomicPc) return;  // what is beneath that one stays beneath
+  const bool known_to_all = shared && clock.reader_sets().of_one_block() && written_before_barrier(cell, clock);
+  cell.state.beneath = write.thread != 0 && launch_of(write.thread) == clock.launch() && !known_to_all;
+  if (cell.state.beneath) stores_beneath.put(cell, write);
+}
+
 std::array<std::atomic<std::uint32_t>, 16> looks_before_cas;
 std::atomic<unsigned> look_count{0};
 std::mutex looks_mutex;
@@ -591,13 +636,24 @@ bool record_in_cell(Cell& cell, const BlockClock& clock, const WarpAccess& acces
     race = {write, true, false, true, static_cast<unsigned>(std::countr_zero(lanes)), 0};
     return true;
   }
-  if (!written_before_barrier(cell, clock) && !atomic_with(write))
-    for (unsigned rest = lanes; rest; rest &= rest - 1) {
-      const unsigned lane = static_cast<unsigned>(std::countr_zero(rest));
-      if (clock.knows(thread_in(lane), write)) continue;
-      race = {write, true, cell.state.valued && cell.read.thread == 0 && part.stores(access, cell.read.time), false, lane, 0};
-      return true;
-    }
+  if (!written_before_barrier(cell, clock)) {
+    if (!atomic_with(write))
+      for (unsigned rest = lanes; rest; rest &= rest - 1) {
+        const unsigned lane = static_cast<unsigned>(std::countr_zero(rest));
+        if (clock.knows(thread_in(lane), write)) continue;
+        race = {write, true, cell.state.valued && cell.read.thread == 0 && part.stores(access, cell.read.time), false, lane, 0};
+        return true;
+      }
+    // Atomics do not race with the last one, but with the plain store before them. (Who knows of the last one knows what it knew.)
+    if (cell.state.beneath && launch_of(write.thread) == clock.launch()) [[unlikely]]
+      if (const Stamp store = stores_beneath.of(cell); store.thread)
+        for (unsigned rest = lanes; rest; rest &= rest - 1) {
+          const unsigned lane = static_cast<unsigned>(std::countr_zero(rest));
+          if (clock.knows(thread_in(lane), store)) continue;
+          race = {store, true, false, false, lane, 0};
+          return true;
+        }
+  }
 
   if (!access.write) {
     note_read(cell, clock, access.warp, lanes, pc, access.shared);
@@ -616,6 +672,10 @@ bool record_in_cell(Cell& cell, const BlockClock& clock, const WarpAccess& acces
       race = {other, false, false, false, lane, 0};
       return true;
     }
+  if (access.atomic)
+    keep_store_beneath(cell, clock, access.shared);
+  else
+    cell.state.beneath = 0;
   cell.write = {clock.id(thread_in(last_lane)), clock.time(), pc};
   forget_readers(cell, clock);
   cell.read.thread = 0;
@@ -717,6 +777,7 @@ Race record_access(ShadowedRange& range, const BlockClock& clock, const WarpAcce
         Cell& byte = range.byte(word_begin + i) = word;
         if (word.state.valued && word.read.thread == 0) byte.read.time = word.read.time >> 8 * i & 0xff;
         if (has_set(word, clock)) byte.lanes = clock.reader_sets().copy(word.lanes);
+        if (word.state.beneath) stores_beneath.put(byte, stores_beneath.of(word));
       }
       forget_readers(word, clock);
       word.state.split = 1;
@@ -763,7 +824,7 @@ void end_engine_copy(ShadowedRange& range, const Stamp& stamp, std::uintptr_t ad
   for_each_cell(range, address, size, [&](Cell& cell, std::uintptr_t) {
     cell.write = stamp;
     cell.read.thread = 0;
-    cell.state.copying = cell.state.valued = 0;
+    cell.state.copying = cell.state.valued = cell.state.beneath = 0;
   });
 }
 

@@ -87,7 +87,8 @@ class ReaderSets {
   std::uint32_t copy(std::uint32_t set);
   void remove(std::uint32_t set) { free_.push_back(set); }
   Reader* of(std::uint32_t set) { return &readers_[std::size_t(set) * warps_]; }
-  unsigned warps() const { return warps_; }  ///< of the cluster
+  unsigned warps() const { return warps_; }                  ///< of the cluster
+  bool of_one_block() const { return blocks_.size() == 1; }  ///< whether the cluster has no other
   /// The number of the thread's warp in the cluster.
   unsigned warp_of(ThreadId thread) const;
   bool holds(ThreadId thread) const { return warp_of(thread) < warps_; }  ///< whether it is one of the cluster's
@@ -214,7 +215,8 @@ struct Cell {
     std::uint32_t copying : 1 = 0;  ///< `write` is the issue of a cp.async that has not been waited for
     std::uint32_t valued : 1 = 0;   ///< `write` is a plain store, and read.time what it stored, while read.thread is 0
     std::uint32_t in_set : 1 = 0;   ///< at kWarps: `lanes` is the number of one of the ReaderSets
-    std::uint32_t epoch : 26 = 0;   ///< launch-wide count of acquisitions at the last read
+    std::uint32_t beneath : 1 = 0;  ///< `write` is an atomic, and of a plain store before it a stamp is kept elsewhere
+    std::uint32_t epoch : 25 = 0;   ///< launch-wide count of acquisitions at the last read
   } state;
 
   ReadLevel read_level() const { return static_cast<ReadLevel>(state.level); }
@@ -332,7 +334,7 @@ void end_engine_copy(ShadowedRange& range, const Stamp& stamp, std::uintptr_t ad
 /// case for inputs, answered without a lock.
 bool read_is_no_news(ShadowedRange& range, const BlockClock& clock, std::uintptr_t address, unsigned size);
 
-/// Starts a launch's acquisition count and forgets what atomics published.
+/// Starts a launch's acquisition count and forgets what atomics published, and which plain stores they have covered.
 void forget_published_knowledge();
 
 }  // namespace interpreter

@@ -146,6 +146,45 @@ TEST_CASE("a plain store beside atomics") {
   });
 }
 
+__global__ void plain_store_beneath_atomics(int* count) {
+  __shared__ int total;
+  if (threadIdx.x == 0) total = 0;                  // BUG: no barrier between the reset and the other warps' atomics
+  if (threadIdx.x % 32 == 0) atomicAdd(&total, 1);  // BUG
+  __syncthreads();
+  if (threadIdx.x == 0) *count = total;
+}
+__global__ void store_of_one_block_beneath_atomics(int* count) {
+  if (blockIdx.x == 0) {
+    if (threadIdx.x == 0) *count = 0;  // BUG: no barrier orders the other blocks' atomics after that
+    __syncthreads();
+  }
+  atomicAdd(count, 1);  // BUG
+}
+// The word gets cells for its bytes between the two.
+__global__ void store_of_bytes_beneath_atomics(unsigned* word) {
+  __shared__ unsigned flags;
+  if (threadIdx.x == 0) {
+    flags = 0;                                                 // BUG
+    atomicOr(&flags, 1u);                                      // BUG
+    *word = reinterpret_cast<unsigned char*>(&flags)[0] + 0u;  // BUG
+  }
+  if (threadIdx.x == 32) atomicOr(&flags, 2u);  // BUG
+}
+TEST_CASE("a plain store, an atomic that is ordered after it, then atomics that are not") {
+  must_be_caught({.kernel = "plain_store_beneath_atomics", .check = Check::kRacecheck, .variable = "total"}, [] {
+    auto count = ints(1, "count");
+    launch(plain_store_beneath_atomics, 1, 128, 0, count.data());
+  });
+  must_be_caught({.kernel = "store_of_one_block_beneath_atomics", .check = Check::kRacecheck, .variable = "count"}, [] {
+    auto count = ints(1, "count");
+    launch(store_of_one_block_beneath_atomics, 4, 64, 0, count.data());
+  });
+  must_be_caught({.kernel = "store_of_bytes_beneath_atomics", .check = Check::kRacecheck, .variable = "flags"}, [] {
+    auto word = flags(1, "word");
+    launch(store_of_bytes_beneath_atomics, 1, 64, 0, word.data());
+  });
+}
+
 __global__ void syncwarp_across_warps(const float* in, float* out) {
   __shared__ float tile[64];
   tile[threadIdx.x] = in[threadIdx.x];  // BUG

@@ -140,6 +140,28 @@ TEST_CASE("a histogram in distributed shared memory") {
   });
 }
 
+// One block sets the counter and counts itself; the others follow after the cluster's barrier.
+__global__ void counter_of_cluster(int* out) {
+  __shared__ int count;
+  const unsigned t = threadIdx.x, rank = device::cluster_ctarank();
+  if (rank == 0) {
+    if (t == 0) count = 0;
+    __syncthreads();
+    atomicAdd(&count, 1);
+  }
+  cluster_sync();
+  atomicAdd(device::mapa(&count, 0), 1);
+  cluster_sync();
+  if (rank == 0 && t == 32) out[blockIdx.x / device::cluster_nctarank()] = count;
+}
+TEST_CASE("a counter in distributed shared memory that one block sets") {
+  in_all_orders([] {
+    const Buffer<int> out(2, "out");
+    launch_clusters(counter_of_cluster, 8, 64, 4, 0, out.data());
+    CHECK(out.download() == std::vector<int>(2, 64 + 4 * 64));
+  });
+}
+
 // ------------------------------------------------------------------------------------------------------ the cluster's barrier
 __global__ void split_barrier(int* out, int steps) {
   __shared__ int box;

@@ -115,6 +115,24 @@ __global__ void every_block_reads_all(int* data, int* out) {
   out[blockIdx.x] = sum + data[(blockIdx.x + 1) % gridDim.x];
 }
 
+__global__ void one_block_sets_and_all_count(int* count, int* out) {
+  if (blockIdx.x == 0 && threadIdx.x == 0) *count = 0;
+  cg::this_grid().sync();
+  atomicAdd(count, 1);
+  cg::this_grid().sync();
+  if (threadIdx.x == 0) out[blockIdx.x] = *count;
+}
+
+TEST_CASE("a counter that one block sets before a barrier of all blocks") {
+  in_all_orders([] {
+    Buffer<int> count(1, "count"), out(20, "out");
+    int *c = count.data(), *o = out.data();
+    void* arguments[] = {&c, &o};
+    CHECK(cudaLaunchCooperativeKernel(one_block_sets_and_all_count, dim3(20), dim3(64), arguments) == cudaSuccess);
+    for (const int seen : out.download()) CHECK(seen == 1280);
+  });
+}
+
 TEST_CASE("blocks of a cooperative launch meet") {
   in_all_orders([] {
     Buffer<int> data(20, "data"), out(20, "out");

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <numeric>
 #include <vector>
@@ -874,6 +875,127 @@ TEST_CASE("a grid-wide barrier, used several times") {
     auto arrived = zeros<unsigned>(1, "arrived");
     launch(ping_pong, kBlocks, kThreads, 0, a.data(), b.data(), arrived.data(), kRounds);
     CHECK((kRounds % 2 ? b : a).download() == expected);
+  });
+}
+
+// --------------------------------------------------------------------------- plain stores and atomics on the same word
+// Set by one thread, counted by all, read and set again: a barrier stands between each two.
+__global__ void counter_between_barriers(const int* in, int* counts, int rounds) {
+  __shared__ int count;
+  for (int r = 0; r < rounds; ++r) {
+    if (threadIdx.x == 0) count = 0;
+    __syncthreads();
+    if (in[threadIdx.x] > r) atomicAdd(&count, 1);
+    if (threadIdx.x % 32 == 0) atomicAdd(&count, 0);
+    __syncthreads();
+    if (threadIdx.x == 33) counts[blockIdx.x * rounds + r] = count;
+    __syncthreads();
+  }
+}
+TEST_CASE("a counter that one thread sets plainly between barriers") {
+  in_all_orders([] {
+    Buffer<int> in(iota(128), "in"), counts(6, "counts");
+    launch(counter_between_barriers, 2, 128, 0, in.data(), counts.data(), 3);
+    CHECK(counts.download() == std::vector<int>{127, 126, 125, 127, 126, 125});
+  });
+}
+
+// Each thread has a word of its own, which others use after the block's barrier, or after the warp's.
+__global__ void own_word_first(int* words, int* out) {
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  words[i] = 1;
+  atomicAdd(&words[i], 1);
+  __syncwarp();
+  atomicAdd(&words[i ^ 1], 1);
+  __syncthreads();
+  atomicAdd(&words[i ^ 32], 1);
+  __syncthreads();
+  out[i] = words[i ^ 33];
+  unsigned char* const bytes = reinterpret_cast<unsigned char*>(&words[i ^ 33]);
+  bytes[0] = static_cast<unsigned char>(bytes[0] + 1);
+  __syncthreads();
+  atomicAdd(&words[i], 1);
+}
+TEST_CASE("a thread's plain store, its own atomic, then others' after barriers") {
+  in_all_orders([] {
+    Buffer<int> words(128, "words"), out(128, "out");
+    for (int again = 0; again < 2; ++again) launch(own_word_first, 2, 64, 0, words.data(), out.data());
+    CHECK(out.download() == std::vector<int>(128, 4));
+    CHECK(words.download() == std::vector<int>(128, 6));
+  });
+}
+
+// Zeroed by the host or by the launch before; the last block of all sets it for the next launch.
+__global__ void counted_by_all(int* count, unsigned* done, int* result) {
+  atomicAdd(count, 1);
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0 && atomicInc(done, gridDim.x - 1) == gridDim.x - 1) {
+    __threadfence();
+    *result = *count;
+    *count = 0;
+    atomicAdd(count, 0);
+  }
+}
+__global__ void sets_to_zero(int* count) { *count = 0; }
+TEST_CASE("a counter that the last block sets to zero for the next launch") {
+  in_all_orders([] {
+    auto done = zeros<unsigned>(1, "done");
+    Buffer<int> count(1, "count"), result(1, "result");
+    launch(sets_to_zero, 1, 1, 0, count.data());
+    for (int again = 0; again < 3; ++again) {
+      launch(counted_by_all, 4, 64, 0, count.data(), done.data(), result.data());
+      CHECK(result.download()[0] == 256);
+    }
+  });
+}
+
+// The first block that comes sets the counter; the others wait until it says so.
+__global__ void set_by_who_comes_first(int* state, int* count, int* bits) {
+  if (threadIdx.x == 0) {
+    if (atomicCAS(state, 0, 1) == 0) {
+      *count = 100;
+      std::atomic_ref(*bits).store(0, std::memory_order_relaxed);
+      atomicAdd(count, 1);
+      __threadfence();
+      atomicExch(state, 2);
+    } else {
+      while (atomicAdd(state, 0) != 2) {
+      }
+      __threadfence();
+    }
+  }
+  __syncthreads();
+  atomicAdd(count, 1);
+  atomicOr(bits, 1 << blockIdx.x);
+}
+TEST_CASE("a counter that is set once, with a fence and an atomic for all who count") {
+  in_all_orders([] {
+    auto state = zeros<int>(1, "state");
+    Buffer<int> count(1, "count"), bits(std::vector<int>(1, -1), "bits");
+    launch(set_by_who_comes_first, 5, 64, 0, state.data(), count.data(), bits.data());
+    CHECK(count.download()[0] == 101 + 5 * 64);
+    CHECK(bits.download()[0] == 31);
+  });
+}
+
+// As cuda::atomic_ref is used: plain accesses before and after, with barriers between.
+__global__ void mixed_by_atomic_ref(int* out) {
+  __shared__ int bins[32];
+  const unsigned t = threadIdx.x;
+  if (t < 32) bins[t] = 0;
+  __syncthreads();
+  const std::atomic_ref bin(bins[t * 7 % 32]);
+  bin.fetch_add(1, std::memory_order_relaxed);
+  bin.fetch_add(1, std::memory_order_acq_rel);
+  __syncthreads();
+  out[t] = bins[31 - t % 32] + std::atomic_ref(bins[t % 32]).load(std::memory_order_relaxed);
+}
+TEST_CASE("atomic references between plain accesses") {
+  in_all_orders([] {
+    Buffer<int> out(128, "out");
+    launch(mixed_by_atomic_ref, 1, 128, 0, out.data());
+    CHECK(out.download() == std::vector<int>(128, 16));
   });
 }
 
