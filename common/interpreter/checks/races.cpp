@@ -149,6 +149,15 @@ void RaceCheck::report(const Race& race, unsigned w, const WarpAccess& access) {
     or_else += "; if " + earlier + " and " + here.name +
                " are two arrays, they overlap here: one begins too early in dynamic shared memory";
   const bool both_write = access.write && race.earlier_wrote, both_atomic = access.atomic && (race.earlier.pc & kAtomicPc);
+  // Who reads atomically what another one stores plainly may be polling, and then never comes to a barrier.
+  const bool earlier_atomic = race.earlier.pc & kAtomicPc;
+  const bool polled =
+      (access.atomic && !access.write && !earlier_atomic) || (earlier_atomic && !race.earlier_wrote && !access.atomic);
+  // So may who reads plainly what was stored atomically.
+  if (access.atomic != earlier_atomic && !polled && !(access.write && race.earlier_wrote))
+    or_else += ", or a fence and an atomic on both sides where one of the two polls";
+  std::string between = "__syncthreads() between the two";
+  if (other / 32 == thread / 32) between += ", or __syncwarp() where one warp alone uses the memory";
   reporter_.fail(
       Check::kRacecheck, what,
       both_atomic ? "an atomic for the whole GPU: one whose name ends in _block is atomic for the threads of its block alone"
@@ -158,9 +167,8 @@ void RaceCheck::report(const Race& race, unsigned w, const WarpAccess& access) {
       : !same_block
           ? (both_write ? "an atomic, or a place for each block and another launch that puts the parts together"
                         : "another launch between the two, or a fence and an atomic on both sides: no barrier orders two blocks")
-      : other / 32 == thread / 32
-          ? "__syncthreads() between the two, or __syncwarp() where one warp alone uses the memory" + or_else
-          : "__syncthreads() between the two" + or_else,
+      : polled ? "a fence and an atomic on both sides where the reader polls, for it comes to no barrier then; else " + between
+               : between + or_else,
       &scheduler_.fibers()[thread], user_location(access.pc), reporter_.variable_at(p));
 }
 

@@ -84,6 +84,40 @@ TEST_CASE("fences reach through __syncwarp, on both sides") {
   });
 }
 
+// A flag in shared memory: whoever polls it comes to no barrier, so none is what is missing.
+__global__ void flag_stored_plainly(int* out) {
+  __shared__ int flag;
+  if (threadIdx.x == 0) flag = 0;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    flag = 1;  // BUG: a plain store
+  } else if (threadIdx.x == 32) {
+    while (*static_cast<volatile int*>(&flag) == 0) {  // BUG
+    }
+    out[0] = 1;
+  }
+}
+__global__ void flag_read_plainly(int* out) {
+  __shared__ int flag;
+  if (threadIdx.x == 0) flag = 0;
+  __syncthreads();
+  if (threadIdx.x == 0) atomicExch(&flag, 1);  // BUG
+  if (threadIdx.x == 32) out[0] = flag;        // BUG: a plain read
+}
+TEST_CASE("what is said of flags in shared memory: a fence and an atomic") {
+  const auto out = zeros<int>(1, "out");
+  must_be_caught({.kernel = "flag_stored_plainly",
+                  .check = Check::kRacecheck,
+                  .variable = "flag",
+                  .says = {"a fence and an atomic on both sides where the reader polls"}},
+                 [&] { launch(flag_stored_plainly, 1, 64, 0, out.data()); });
+  must_be_caught({.kernel = "flag_read_plainly",
+                  .check = Check::kRacecheck,
+                  .variable = "flag",
+                  .says = {"a fence and an atomic on both sides where one of the two polls"}},
+                 [&] { launch(flag_read_plainly, 1, 64, 0, out.data()); });
+}
+
 // ------------------------------------------------------------------------------------------------ volatile variables
 __device__ unsigned meeting_arrived;
 __device__ volatile unsigned meeting_round;
