@@ -644,15 +644,17 @@ bool record_in_cell(Cell& cell, const BlockClock& clock, const WarpAccess& acces
         race = {write, true, cell.state.valued && cell.read.thread == 0 && part.stores(access, cell.read.time), false, lane, 0};
         return true;
       }
-    // Atomics do not race with the last one, but with the plain store before them. (Who knows of the last one knows what it knew.)
+    // Atomics do not race with the last one, but with the plain store before them. Who knows of the last one knows what it knew.
     if (cell.state.beneath && launch_of(write.thread) == clock.launch()) [[unlikely]]
-      if (const Stamp store = stores_beneath.of(cell); store.thread)
-        for (unsigned rest = lanes; rest; rest &= rest - 1) {
-          const unsigned lane = static_cast<unsigned>(std::countr_zero(rest));
-          if (clock.knows(thread_in(lane), store)) continue;
-          race = {store, true, false, false, lane, 0};
-          return true;
-        }
+      for (unsigned rest = lanes; rest; rest &= rest - 1) {
+        const unsigned lane = static_cast<unsigned>(std::countr_zero(rest));
+        if (clock.knows(thread_in(lane), write)) continue;
+        const Stamp store = stores_beneath.of(cell);
+        if (!store.thread) break;
+        if (clock.knows(thread_in(lane), store)) continue;
+        race = {store, true, false, false, lane, 0};
+        return true;
+      }
   }
 
   if (!access.write) {
