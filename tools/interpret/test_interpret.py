@@ -221,6 +221,33 @@ int main() {
         self.assertIn("read before its cp.async was waited for", wrong.stderr)
         self.assertIn("x.cu:9\n", wrong.stderr)
 
+    def test_who_waits_at_a_barrier_of_the_library_in_vain_is_told(self):
+        text = """#include <cuda/barrier>
+#include <cstdio>
+__global__ void k(int* x) {
+  __shared__ cuda::barrier<cuda::thread_scope_block> all;
+  if (threadIdx.x == 0) init(&all, MANY);
+  __syncthreads();
+  for (int i = 0; i < 20; ++i)
+    all.arrive_and_wait();
+  *x = 1;
+}
+int main() {
+  int* x;
+  cudaMallocManaged(&x, 4);
+  k<<<1, 64>>>(x);
+  cudaDeviceSynchronize();
+  std::printf("%d\\n", *x);
+}
+"""
+        right = self.interpret(text.replace("MANY", "64"))
+        self.assertEqual((right.returncode, right.stdout), (0, "1\n"), right.stderr)
+        wrong = self.interpret(text.replace("MANY", "65"))
+        self.assertEqual(wrong.returncode, 1)
+        self.assertIn("deadlock", wrong.stderr)
+        self.assertIn("x.cu:8\n", wrong.stderr)  # not the library's
+        self.assertIn("variable all", wrong.stderr)
+
     def test_a_compile_error_has_the_users_own_place(self):
         for text, place in (
             ("__global__ void k() {}\nint main() { k<<<1, 1>>>(); wrong(); }\n", "x.cu:2:29: error: ‘wrong’"),

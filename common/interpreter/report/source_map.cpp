@@ -118,6 +118,7 @@ bool is_plumbing(const std::string& file) {
                                           "/include/cuda_bf16",
                                           "/include/cuda_runtime",
                                           "/include/crt/",
+                                          "/include/cccl/",
                                           "/include/vector_functions",
                                           "/include/cooperative_groups"};
   if (file.find("common/interpreter/") != file.npos && file.find("common/interpreter/tests/") == file.npos) return true;
