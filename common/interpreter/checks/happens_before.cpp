@@ -94,6 +94,21 @@ void add(Knowledge& to, const Knowledge& from) {
   }
 }
 
+// A sum of what many threads know. Often the next one knows what the one before has added.
+class Sum {
+ public:
+  void add(const KnowledgePtr& known) {
+    if (!known || known.get() == last_) return;
+    interpreter::add(*sum_, *known);
+    last_ = known.get();
+  }
+  KnowledgePtr result() const { return sum_->empty() ? nullptr : sum_; }
+
+ private:
+  std::shared_ptr<Knowledge> sum_ = std::make_shared<Knowledge>();
+  const Knowledge* last_ = nullptr;
+};
+
 }  // namespace
 
 KnowledgePtr merge(const KnowledgePtr& a, const KnowledgePtr& b) {
@@ -171,7 +186,7 @@ void BlockClock::begin(std::uint64_t launch, std::uint64_t block, unsigned threa
   for (WarpClock& warp : warps_) warp.all_before = 0, warp.known.reset();
   threads_.clear();
   acquired_.reset(), fenced_in_block_.reset(), fenced_in_gpu_.reset();
-  merged_ = {};
+  merged_ = learnt_by_last_ = {};
   launches_.reset();
   epoch_ = 0;
   reader_sets_ = &reader_sets;
@@ -184,21 +199,24 @@ void BlockClock::barrier() {
   ++learnt_;
   barrier_time_ = ++time_;
   if (threads_.empty()) return;
-  auto in_block = std::make_shared<Knowledge>(), in_gpu = std::make_shared<Knowledge>();
+  Sum in_block, others_in_block, in_gpu, others_in_gpu, acquired, pending_in_block, pending_in_gpu;
   for (auto& [thread, clock] : threads_) {
     if (clock.fenced_since_barrier) {
-      add(*in_block, *clock.fenced_in_block);
-      if (clock.fenced_in_gpu) add(*in_gpu, *clock.fenced_in_gpu);
+      in_block.add(clock.fenced_in_block.own), others_in_block.add(clock.fenced_in_block.others);
+      in_gpu.add(clock.fenced_in_gpu.own), others_in_gpu.add(clock.fenced_in_gpu.others);
       clock.fenced_since_barrier = false;
     }
-    acquired_ = merge(acquired_, merge(clock.acquired, merge(clock.pending_in_block, clock.pending_in_gpu)));
+    acquired.add(clock.acquired), pending_in_block.add(clock.pending_in_block), pending_in_gpu.add(clock.pending_in_gpu);
     if (clock.pending_in_block || clock.pending_in_gpu) clock.epoch = ++acquisitions;
     epoch_ = std::max(epoch_, clock.epoch);
     clock.acquired.reset(), clock.pending_in_block.reset(), clock.pending_in_gpu.reset();
   }
-  if (!in_block->empty()) fenced_in_block_ = merge(fenced_in_block_, in_block);
-  if (!in_gpu->empty()) fenced_in_gpu_ = merge(fenced_in_gpu_, in_gpu);
+  for (const Sum* learnt : {&acquired, &pending_in_block, &pending_in_gpu}) acquired_ = merge(acquired_, learnt->result());
+  for (const Sum* fenced : {&in_block, &others_in_block}) fenced_in_block_ = merge(fenced_in_block_, fenced->result());
+  for (const Sum* fenced : {&in_gpu, &others_in_gpu}) fenced_in_gpu_ = merge(fenced_in_gpu_, fenced->result());
 }
+
+BlockClock::Fenced BlockClock::both(const Fenced& a, const Fenced& b) { return {merge(a.own, b.own), merge(a.others, b.others)}; }
 
 void BlockClock::warp_barrier(unsigned warp, unsigned mask) {
   WarpClock& clock = warps_[warp];
@@ -206,7 +224,8 @@ void BlockClock::warp_barrier(unsigned warp, unsigned mask) {
   const std::uint32_t now = ++time_;
   // What one of the lanes has learnt through atomics and a fence, all of them know from here on.
   const auto begin = threads_.lower_bound(warp * 32), end = threads_.lower_bound(warp * 32 + 32);
-  KnowledgePtr learnt, pending_in_block, pending_in_gpu, fenced_in_block, fenced_in_gpu;
+  KnowledgePtr learnt, pending_in_block, pending_in_gpu;
+  Fenced fenced_in_block, fenced_in_gpu;
   std::uint32_t epoch = 0;
   for (auto i = begin; i != end; ++i) {
     if (!(mask >> (i->first % 32) & 1)) continue;
@@ -215,16 +234,16 @@ void BlockClock::warp_barrier(unsigned warp, unsigned mask) {
     // The same for what a fence of theirs will make known, and for what one has covered: fences are cumulative.
     pending_in_block = merge(pending_in_block, lane.pending_in_block);
     pending_in_gpu = merge(pending_in_gpu, lane.pending_in_gpu);
-    fenced_in_block = merge(fenced_in_block, lane.fenced_in_block);
-    fenced_in_gpu = merge(fenced_in_gpu, lane.fenced_in_gpu);
+    fenced_in_block = both(fenced_in_block, lane.fenced_in_block);
+    fenced_in_gpu = both(fenced_in_gpu, lane.fenced_in_gpu);
   }
-  if (learnt || pending_in_block || pending_in_gpu || fenced_in_block)
+  if (learnt || pending_in_block || pending_in_gpu || fenced_in_block.own)
     for (unsigned rest = mask; rest; rest &= rest - 1) {
       ThreadClock& lane = clock_of(warp * 32 + static_cast<unsigned>(std::countr_zero(rest)));
       lane.acquired = learnt, lane.epoch = std::max(lane.epoch, epoch);
       lane.pending_in_block = pending_in_block, lane.pending_in_gpu = pending_in_gpu;
       lane.fenced_in_block = fenced_in_block, lane.fenced_in_gpu = fenced_in_gpu;
-      lane.fenced_since_barrier |= fenced_in_block != nullptr;
+      lane.fenced_since_barrier |= fenced_in_block.own != nullptr;
     }
   if (mask == 0xffffffffu) {
     clock.all_before = now;
@@ -258,12 +277,19 @@ void BlockClock::add_own(unsigned thread, Knowledge& known) const {
   add(own.threads, of_warp);
 }
 
+// What the thread knows of others by what it or its block has acquired.
+KnowledgePtr BlockClock::learnt_by(unsigned thread) const {
+  const auto clock = threads_.find(thread);
+  const KnowledgePtr acquired = clock == threads_.end() ? nullptr : clock->second.acquired;
+  if (learnt_by_last_.a != acquired_ || learnt_by_last_.b != acquired)
+    learnt_by_last_ = {acquired_, acquired, merge(acquired_, acquired)};
+  return learnt_by_last_.result;
+}
+
 KnowledgePtr BlockClock::everything_known_to(unsigned thread) const {
   auto known = std::make_shared<Knowledge>();
   add_own(thread, *known);
-  KnowledgePtr all = merge(known, acquired_);
-  const auto clock = threads_.find(thread);
-  return clock == threads_.end() ? all : merge(all, clock->second.acquired);
+  return merge(known, learnt_by(thread));
 }
 
 void BlockClock::fence(unsigned thread, bool whole_gpu) {
@@ -279,7 +305,9 @@ void BlockClock::fence(unsigned thread, bool whole_gpu) {
     if (whole_gpu) clock.pending_in_gpu.reset();
   }
   // The releasing half: later atomics publish what is known here.
-  clock.fenced_in_block = everything_known_to(thread);
+  auto own = std::make_shared<Knowledge>();
+  add_own(thread, *own);
+  clock.fenced_in_block = {std::move(own), learnt_by(thread)};
   if (whole_gpu) clock.fenced_in_gpu = clock.fenced_in_block;
   clock.fenced_since_barrier = true;
   ++time_;
@@ -287,17 +315,16 @@ void BlockClock::fence(unsigned thread, bool whole_gpu) {
 
 void BlockClock::release_to(unsigned thread, const void* address, bool whole_gpu) {
   const auto clock = threads_.find(thread);
-  const bool own = clock != threads_.end() && clock->second.fenced_in_block;
-  if (!own && !fenced_in_block_) return;
+  const Fenced none;
+  const Fenced& of_thread = clock == threads_.end() ? none : clock->second.fenced_in_block;
+  if (!of_thread.own && !fenced_in_block_) return;
   std::lock_guard lock(published_mutex);
   Published& at = published[address];
-  KnowledgePtr& in_block = at.in_block[block()];
-  in_block = merge(in_block, fenced_in_block_);
-  if (own) in_block = merge(in_block, clock->second.fenced_in_block);
-  if (whole_gpu) {
-    at.in_gpu = merge(at.in_gpu, fenced_in_gpu_);
-    if (own) at.in_gpu = merge(at.in_gpu, clock->second.fenced_in_gpu);
-  }
+  const auto publish = [](KnowledgePtr& where, const KnowledgePtr& of_block, const Fenced& fenced) {
+    for (const KnowledgePtr& known : {of_block, fenced.own, fenced.others}) where = merge(where, known);
+  };
+  publish(at.in_block[block()], fenced_in_block_, of_thread);
+  if (whole_gpu) publish(at.in_gpu, fenced_in_gpu_, clock == threads_.end() ? none : clock->second.fenced_in_gpu);
   anything_published = true;
 }
 

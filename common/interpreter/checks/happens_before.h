@@ -159,9 +159,14 @@ class BlockClock {
     std::uint32_t all_before = 0;                // known to all lanes, from full-mask barriers
     std::unique_ptr<std::uint32_t[][32]> known;  // [lane][of lane], from partial masks
   };
+  // What a fence covers. What threads know of others is large, and many have learnt the same: so that is kept by itself.
+  struct Fenced {
+    KnowledgePtr own, others;  // of its warp and the block's barriers, null if there was no fence; what it has learnt
+  };
+  static Fenced both(const Fenced& a, const Fenced& b);
   struct ThreadClock {  // only of threads that use fences and atomics
     KnowledgePtr acquired, pending_in_block, pending_in_gpu;
-    KnowledgePtr fenced_in_block, fenced_in_gpu;
+    Fenced fenced_in_block, fenced_in_gpu;
     bool fenced_since_barrier = false;
     std::uint32_t epoch = 0;
   };
@@ -169,6 +174,7 @@ class BlockClock {
   ThreadId end_of_launches() const { return make_thread_id(launch(), block_of(kEngine) - 1, 0); }
   ThreadClock& clock_of(unsigned thread);
   void add_own(unsigned thread, Knowledge& known) const;
+  KnowledgePtr learnt_by(unsigned thread) const;
   KnowledgePtr everything_known_to(unsigned thread) const;
   bool knows_without_others(unsigned thread, const Stamp& stamp) const;
   // An answer of knows_of_lanes(): of a tile, all words have the same readers.
@@ -183,9 +189,11 @@ class BlockClock {
   std::uint32_t time_ = 1, barrier_time_ = 1;
   std::vector<WarpClock> warps_;
   std::map<unsigned, ThreadClock> threads_;
-  struct {
+  struct Merged {
     KnowledgePtr a, b, result;
-  } merged_;                                      // by acquire(), last
+  };
+  Merged merged_;                                 // by acquire(), last
+  mutable Merged learnt_by_last_;                 // by learnt_by(), last
   KnowledgePtr launches_;                         // of a thread that has waited for the launches before this one
   KnowledgePtr acquired_;                         // by any thread of the block before the last barrier
   KnowledgePtr fenced_in_block_, fenced_in_gpu_;  // the same
