@@ -31,6 +31,8 @@ _WORDS = (
     ),
     (r"multi_grid_group|this_multi_grid|cudaLaunchCooperativeKernelMultiDevice", "launches on several devices"),
     (r"clusterlaunchcontrol\w*", "blocks that take over the work of others"),
+    # <nv/target> would take the host's side in kernels.
+    (r"NV_IF_TARGET|NV_IF_ELSE_TARGET|NV_DISPATCH_TARGET", "code for one target, as #ifdef __CUDA_ARCH__ has it"),
 )
 _ONLY_CALLS = re.compile(r"__|cu[A-Z]")  # without parentheses, such a word may be anybody's variable
 _HEADER_PATTERNS = tuple((re.compile(pattern), feature) for pattern, feature in _HEADERS)

@@ -51,6 +51,7 @@ class Refusals(Folder):
             ("__global__ void k() { float v = __shfl_down(1.0f, 2); }\n", 1, "without _sync"),
             ("int main() { cudaGraph_t g; cudaGraphCreate(&g, 0); }\n", 1, "CUDA graphs"),
             ("int main() { int n; cudaOccupancyMaxActiveClusters(&n, k, &c); }\n", 1, "clusters"),
+            ("__device__ int f() {\n NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return 1;), (return 2;)) }\n", 2, "NV_IF_ELSE_TARGET"),
         ):
             with self.subTest(text):
                 found = self.refusal(text)
