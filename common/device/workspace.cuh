@@ -95,4 +95,11 @@ inline bool workspace_is_clean() {
   return true;
 }
 
+/// Sets every bit again, after a launch that has failed.
+inline void clean_workspace() {
+  const std::lock_guard lock(detail::workspace_mutex());
+  const detail::Workspace& kept = detail::kept_workspace();
+  if (kept.count) detail::fill(kept.data, 0xff, kept.count * sizeof(float4));
+}
+
 }  // namespace device

@@ -7,6 +7,7 @@
 
 #include "common/device/device.cuh"
 #include "common/device/fallback.cuh"
+#include "common/device/workspace.cuh"
 #include "common/harness/measure/backend.h"
 #include "common/harness/measure/projection.h"
 #include "common/harness/problem/activation_kernel.h"
@@ -121,6 +122,7 @@ void check_patience(const Spec& s, const Arguments& arguments, const std::vector
 
 std::string measure(const Variant& variant, Problem& problem, const Arguments& arguments, Result& result) {
   interpreter::clear_profiles();
+  device::clean_workspace();  // another tile may have failed
   try {
     result.seconds = seconds_of(variant, problem);
     if (!interpreter::profiles().empty() && interpreter::profiles().front().dependent) {
@@ -132,6 +134,9 @@ std::string measure(const Variant& variant, Problem& problem, const Arguments& a
     return e.what();
   }
   if (std::string wrong = problem.verify(sums_of(variant, problem.spec)); !wrong.empty()) return wrong;
+  if (!device::workspace_is_clean())
+    return "C is right, but something is left in the workspace: the next launch takes that for its own sums. Whoever has read the "
+           "words empties them, see common/device/workspace.cuh";
 
   result.mode = "count";
   interpreter::Counters total;
