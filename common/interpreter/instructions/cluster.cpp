@@ -1,7 +1,6 @@
 // The cluster's barrier and its addresses (PTX ISA, "barrier.cluster", "mapa", "getctarank").
 #include "common/interpreter/instructions/cluster.h"
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -45,8 +44,7 @@ class ClusterBarrier final : public Family {
   bool all_wait_here() const;
   Barrier& barrier() const { return block_.cluster().block(0).family<ClusterBarrier>().barrier_; }
   unsigned live() const;
-  bool all_stand_still(const Fiber* arriving) const;
-  void complete(const Fiber* arriving);
+  void complete();
   [[noreturn]] void fail(const Fiber& fiber, Pc pc, const std::string& what, const char* expected);
 
   Block& block_;
@@ -81,26 +79,13 @@ void ClusterBarrier::arrive(Fiber& fiber, Pc pc) {
     block_.clock.release_into(fiber.linear, *at.known, at.last);
   }
   block_.activity.note_change();
-  if (++at.arrived == live()) complete(&fiber);
+  if (++at.arrived == live()) complete();
 }
 
-// Whether no thread of this block has done anything since it arrived. `arriving` does so now.
-bool ClusterBarrier::all_stand_still(const Fiber* arriving) const {
-  const std::vector<Fiber>& fibers = block_.scheduler.fibers();
-  return std::all_of(fibers.begin(), fibers.end(),
-                     [&](const Fiber& fiber) { return &fiber == arriving || threads_[fiber.linear].waits; });
-}
-
-void ClusterBarrier::complete(const Fiber* arriving) {
+void ClusterBarrier::complete() {
   for (Block* const block : block_.cluster().blocks())
     if (block->reporter.confirm()) block_.scheduler.leave(Scheduler::Stop::kFailed);
   Barrier& at = barrier();
-  for (Block* const block : block_.cluster().blocks()) {
-    // Then all that the block has done is known. One time says so, where that of each thread would be merged at each mbarrier
-    // again.
-    if (at.known && block->family<ClusterBarrier>().all_stand_still(arriving))
-      (*at.known)[block->clock.block()] = {.before = block->clock.time(), .threads = {}};
-  }
   ++at.phase, at.arrived = 0;
   at.completed = std::exchange(at.known, nullptr), at.last = nullptr;
   for (Block* const block : block_.cluster().blocks()) {
@@ -131,7 +116,7 @@ void ClusterBarrier::on_exit(Fiber& fiber) {
   Barrier& at = barrier();
   const Thread& thread = threads_[fiber.linear];
   if (thread.arrived && thread.phase == at.phase) --at.arrived;
-  if (at.arrived && at.arrived == live() - 1) complete(nullptr);
+  if (at.arrived && at.arrived == live() - 1) complete();
 }
 
 std::string ClusterBarrier::what_is_awaited(const Fiber& fiber) const {

@@ -61,6 +61,7 @@ enum Plant {
   kOneWarpSkipsBarrier,
   kOneBlockSkipsBarrier,
   kWritesAfterArrival,
+  kOneWritesAfterArrival,
   kMapaBeyondCluster,
   kMapaOfGlobal,
   kMapaOfMapped,
@@ -317,8 +318,8 @@ __global__ void shares(int* out) {
   } else if (plant != kNoBarrierBeforeRead && !skips) {
     if (plant != kWaitsWithoutArrival) device::barrier_cluster_arrive();  // <- arrival
     if (plant == kArrivesTwice) device::barrier_cluster_arrive();         // <- second arrival
-    if (plant == kWritesAfterArrival) share[t] += 1;                      // <- late write
-    if (plant != kNoWaitBeforeRead) device::barrier_cluster_wait();       // <- wait
+    if (plant == kWritesAfterArrival || (plant == kOneWritesAfterArrival && rank == 0 && t == 5)) share[t] += 1;  // <- late write
+    if (plant != kNoWaitBeforeRead) device::barrier_cluster_wait();                                               // <- wait
   }
   if (plant == kOneWarpSkipsBarrier || plant == kOneBlockSkipsBarrier) __syncthreads();  // <- barrier of the block
   const unsigned from = plant == kMapaBeyondCluster ? 2 : other;
@@ -371,6 +372,9 @@ TEST_CASE("an arrival without a wait before the read") {
 TEST_CASE("a write after the arrival") {
   must_be_caught({"shares", Check::kRacecheck, "share", {kNoOrder}, {"read", "late write"}, {"read", "late write"}},
                  [] { return run_shares<kWritesAfterArrival>(); });
+  // The others stand still; that does not make this write known.
+  must_be_caught({"shares", Check::kRacecheck, "share", {kNoOrder}, {"read", "late write"}, {"read", "late write"}},
+                 [] { return run_shares<kOneWritesAfterArrival>(); });
 }
 TEST_CASE("a block ends while the other one may still use its shared memory") {
   must_be_caught({"shares", Check::kRacecheck, "share", {"a cluster barrier between the last access"}, {"read"}},
