@@ -83,7 +83,7 @@ inline float4* workspace(std::size_t count) {
   return kept.data;
 }
 
-/// Whether launches on stream() have left every bit of their workspace set: for tests.
+/// Whether launches on stream() have left every bit of their workspace set.
 inline bool workspace_is_clean() {
   const std::lock_guard lock(detail::workspace_mutex());
   const detail::Workspace& kept = detail::kept_workspace();

@@ -38,7 +38,7 @@ struct Tile {
   static constexpr int kSharedBytes = kNumStages * (kStageElements * 2 + 2 * int{sizeof(Mbarrier)}) + kBlockM * kPitch * 4;
 
   static_assert(kNumStages > 1 && kSharedBytes <= 227 * 1024, "stages to fill and to multiply; no GPU has more for a block");
-  static_assert(kBlockM % kSplitK == 0, "each block has as many rows");
+  static_assert(kBlockM % kSplitK == 0, "all blocks have equally many rows");
 };
 
 /// One cluster, one tile of C; a block has a share of its k. `c_chunks`: the rows of C are aligned chunks.
@@ -52,8 +52,7 @@ __global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(const __grid_const
   In* const sBA = device::dynamic_smem<In>();            // kNumStages times (kBlockN, kBlockK) of B and (kBlockM, kBlockK) of A
   Mbarrier* const full = reinterpret_cast<Mbarrier*>(sBA + Tile::kNumStages * Tile::kStageElements);  // (kNumStages)
   Mbarrier* const empty = full + Tile::kNumStages;                                                    // (kNumStages)
-  float* const sC =
-      reinterpret_cast<float*>(empty + Tile::kNumStages);  // (kSplitK, kMyRows, kBlockN): each block's sums of my rows
+  float* const sC = reinterpret_cast<float*>(empty + Tile::kNumStages);  // (kSplitK, kMyRows, kBlockN): all blocks' sums of my rows
 
   // 1. Which tile is mine, and which share of it?
   const int share = static_cast<int>(blockIdx.x % Tile::kSplitK), tile = static_cast<int>(blockIdx.x / Tile::kSplitK);
@@ -109,7 +108,7 @@ __global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(const __grid_const
     if (lane == 0 && tile_k > 0) device::mbarrier_arrive(&empty[RingPlace<Tile::kNumStages>(tile_k - 1).stage]);
   } while (++tile_k < tiles_k);
   device::wgmma_wait_group<0>();
-  device::barrier_sync(1, Tile::kMultiplying * kWarpgroup);  // nobody waits at these any more
+  device::barrier_sync(1, Tile::kMultiplying * kWarpgroup);  // nobody waits at an mbarrier any more
   if (threadIdx.x == 0) {  // as in 10: without this, ptxas 13.0 has the products wait for each other (C7514)
     for (int i = 0; i < Tile::kNumStages; ++i) {
       device::mbarrier_inval(&full[i]);

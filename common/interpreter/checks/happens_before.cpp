@@ -286,10 +286,10 @@ KnowledgePtr BlockClock::learnt_by(unsigned thread) const {
   return learnt_by_last_.result;
 }
 
-KnowledgePtr BlockClock::everything_known_to(unsigned thread) const {
-  auto known = std::make_shared<Knowledge>();
-  add_own(thread, *known);
-  return merge(known, learnt_by(thread));
+KnowledgePtr BlockClock::own_of(unsigned thread) const {
+  auto own = std::make_shared<Knowledge>();
+  add_own(thread, *own);
+  return own;
 }
 
 void BlockClock::fence(unsigned thread, bool whole_gpu) {
@@ -305,9 +305,7 @@ void BlockClock::fence(unsigned thread, bool whole_gpu) {
     if (whole_gpu) clock.pending_in_gpu.reset();
   }
   // The releasing half: later atomics publish what is known here.
-  auto own = std::make_shared<Knowledge>();
-  add_own(thread, *own);
-  clock.fenced_in_block = {std::move(own), learnt_by(thread)};
+  clock.fenced_in_block = {own_of(thread), learnt_by(thread)};
   if (whole_gpu) clock.fenced_in_gpu = clock.fenced_in_block;
   clock.fenced_since_barrier = true;
   ++time_;
@@ -340,18 +338,16 @@ void BlockClock::acquire_from(unsigned thread, const void* address) {
 }
 
 KnowledgePtr BlockClock::release(unsigned thread) {
-  KnowledgePtr known = everything_known_to(thread);
+  KnowledgePtr known = merge(own_of(thread), learnt_by(thread));
   ++time_;
   return known;
 }
 
 void BlockClock::release_into(unsigned thread, Knowledge& known, KnowledgePtr& last) {
   add_own(thread, known);
-  if (acquired_) add(known, *acquired_);
-  const auto clock = threads_.find(thread);
-  const KnowledgePtr acquired = clock == threads_.end() ? nullptr : clock->second.acquired;
-  if (acquired && acquired != last) add(known, *acquired);
-  last = acquired;
+  const KnowledgePtr learnt = learnt_by(thread);
+  if (learnt && learnt != last) add(known, *learnt);
+  last = learnt;
   ++time_;
 }
 
@@ -658,30 +654,32 @@ bool record_in_cell(Cell& cell, const BlockClock& clock, const WarpAccess& acces
            (!(access.block_scope || (other.pc & kBlockScopePc)) || block_of(other.thread) == clock.block());
   };
 
+  // The first of the lanes that does not know, 32 if there is none.
+  const auto first_without = [&](const Stamp& stamp) {
+    unsigned rest = lanes;
+    while (rest && clock.knows(thread_in(static_cast<unsigned>(std::countr_zero(rest))), stamp)) rest &= rest - 1;
+    return static_cast<unsigned>(std::countr_zero(rest));
+  };
+
   const Stamp& write = cell.write;
   if (cell.state.copying && launch_of(write.thread) == clock.launch()) [[unlikely]] {
     race = {write, true, false, true, static_cast<unsigned>(std::countr_zero(lanes)), 0};
     return true;
   }
   if (!written_before_barrier(cell, clock)) {
-    if (!atomic_with(write))
-      for (unsigned rest = lanes; rest; rest &= rest - 1) {
-        const unsigned lane = static_cast<unsigned>(std::countr_zero(rest));
-        if (clock.knows(thread_in(lane), write)) continue;
+    if (!atomic_with(write)) {
+      if (const unsigned lane = first_without(write); lane < 32) {
         race = {write, true, cell.state.valued && cell.read.thread == 0 && part.stores(access, cell.read.time), false, lane, 0};
         return true;
       }
-    // Atomics do not race with the last one, but with the plain store before them. Who knows of the last one knows what it knew.
-    if (cell.state.beneath && launch_of(write.thread) == clock.launch()) [[unlikely]]
-      for (unsigned rest = lanes; rest; rest &= rest - 1) {
-        const unsigned lane = static_cast<unsigned>(std::countr_zero(rest));
-        if (clock.knows(thread_in(lane), write)) continue;
-        const Stamp store = stores_beneath.of(cell);
-        if (!store.thread) break;
-        if (clock.knows(thread_in(lane), store)) continue;
+    } else if (cell.state.beneath && launch_of(write.thread) == clock.launch() && first_without(write) < 32) [[unlikely]] {
+      // Atomics do not race with the last one, but with the plain store before them. Who knows of the last one knows what it knew.
+      const Stamp store = stores_beneath.of(cell);
+      if (const unsigned lane = store.thread ? first_without(store) : 32; lane < 32) {
         race = {store, true, false, false, lane, 0};
         return true;
       }
+    }
   }
 
   if (!access.write) {

@@ -175,7 +175,7 @@ class BlockClock {
   ThreadClock& clock_of(unsigned thread);
   void add_own(unsigned thread, Knowledge& known) const;
   KnowledgePtr learnt_by(unsigned thread) const;
-  KnowledgePtr everything_known_to(unsigned thread) const;
+  KnowledgePtr own_of(unsigned thread) const;
   bool knows_without_others(unsigned thread, const Stamp& stamp) const;
   // An answer of knows_of_lanes(): of a tile, all words have the same readers.
   struct Answer {

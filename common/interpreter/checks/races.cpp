@@ -151,11 +151,10 @@ void RaceCheck::report(const Race& race, unsigned w, const WarpAccess& access) {
   const bool both_write = access.write && race.earlier_wrote, both_atomic = access.atomic && (race.earlier.pc & kAtomicPc);
   // Who reads atomically what another one stores plainly may be polling, and then never comes to a barrier.
   const bool earlier_atomic = race.earlier.pc & kAtomicPc;
-  const bool polled =
-      (access.atomic && !access.write && !earlier_atomic) || (earlier_atomic && !race.earlier_wrote && !access.atomic);
+  const bool one_is_atomic = access.atomic != earlier_atomic, it_writes = access.atomic ? access.write : race.earlier_wrote;
+  const bool polled = one_is_atomic && !it_writes;
   // So may who reads plainly what was stored atomically.
-  if (access.atomic != earlier_atomic && !polled && !(access.write && race.earlier_wrote))
-    or_else += ", or a fence and an atomic on both sides where one of the two polls";
+  if (one_is_atomic && it_writes && !both_write) or_else += ", or a fence and an atomic on both sides where one of the two polls";
   std::string between = "__syncthreads() between the two";
   if (other / 32 == thread / 32) between += ", or __syncwarp() where one warp alone uses the memory";
   reporter_.fail(

@@ -115,6 +115,20 @@ __global__ void every_block_reads_all(int* data, int* out) {
   out[blockIdx.x] = sum + data[(blockIdx.x + 1) % gridDim.x];
 }
 
+template <class... Parameters>
+void launch_cooperative(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, Parameters... parameters) {
+  void* arguments[] = {&parameters...};
+  CHECK(cudaLaunchCooperativeKernel(kernel, dim3(blocks), dim3(threads), arguments) == cudaSuccess);
+}
+
+TEST_CASE("blocks of a cooperative launch meet") {
+  in_all_orders([] {
+    Buffer<int> data(20, "data"), out(20, "out");
+    launch_cooperative(every_block_reads_all, 20, 1, data.data(), out.data());
+    for (const int sum : out.download()) CHECK(sum == 210);
+  });
+}
+
 __global__ void one_block_sets_and_all_count(int* count, int* out) {
   if (blockIdx.x == 0 && threadIdx.x == 0) *count = 0;
   cg::this_grid().sync();
@@ -122,24 +136,11 @@ __global__ void one_block_sets_and_all_count(int* count, int* out) {
   cg::this_grid().sync();
   if (threadIdx.x == 0) out[blockIdx.x] = *count;
 }
-
 TEST_CASE("a counter that one block sets before a barrier of all blocks") {
   in_all_orders([] {
     Buffer<int> count(1, "count"), out(20, "out");
-    int *c = count.data(), *o = out.data();
-    void* arguments[] = {&c, &o};
-    CHECK(cudaLaunchCooperativeKernel(one_block_sets_and_all_count, dim3(20), dim3(64), arguments) == cudaSuccess);
+    launch_cooperative(one_block_sets_and_all_count, 20, 64, count.data(), out.data());
     for (const int seen : out.download()) CHECK(seen == 1280);
-  });
-}
-
-TEST_CASE("blocks of a cooperative launch meet") {
-  in_all_orders([] {
-    Buffer<int> data(20, "data"), out(20, "out");
-    int *d = data.data(), *o = out.data();
-    void* arguments[] = {&d, &o};
-    CHECK(cudaLaunchCooperativeKernel(every_block_reads_all, dim3(20), dim3(1), arguments) == cudaSuccess);
-    for (const int sum : out.download()) CHECK(sum == 210);
   });
 }
 
