@@ -48,13 +48,13 @@ TensorMap panel_map(const Matrix<const In>& g, Contiguous contiguous) {
   return device::make_tensor_map<In>(layout);
 }
 
-/// Starts copying a tile of an operand, kBlockMN of all `end` of m, or n, and kPanel of k, panel by panel: for one thread.
+/// Starts copying a tile of an operand that has `extent` of m, or n: kBlockMN of them, and panel `tile_k` along k. For one thread.
 template <Contiguous contiguous, int kBlockMN, class In>
-__device__ __forceinline__ void copy_panels(In* s, const TensorMap* map, int mn, int64_t end, int k, Mbarrier* barrier) {
+__device__ __forceinline__ void copy_panels(In* s, const TensorMap* map, int mn, int64_t extent, int tile_k, Mbarrier* barrier) {
 #pragma unroll
   for (int i = 0; i < kBlockMN; i += kPanel) {
     const bool along_k = contiguous == Contiguous::kK;
-    const int at = mn + i < end ? mn + i : 0;  // what C lacks may be anything, and zeros take the engine longer than a copy
+    const int k = tile_k * kPanel, at = mn + i < extent ? mn + i : 0;  // the first panel for one outside: zeros take longer
     device::cp_async_bulk_tensor_2d(s + i * kPanel, map, along_k ? k : at, along_k ? at : k, barrier);
   }
 }
@@ -108,8 +108,8 @@ __global__ __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm) void gemm_kerne
     Mbarrier* const barrier = &full[place.stage];
     device::mbarrier_wait_parity(&empty[place.stage], place.phase ^ 1);  // what was there has been read; at first nothing was
     device::mbarrier_arrive_expect_tx(barrier, Tile::kStageBytes);
-    copy_panels<a_contiguous, Tile::kBlockM>(s, &map_a, m_0, C.rows, tile_k * Tile::kBlockK, barrier);
-    copy_panels<b_contiguous, Tile::kBlockN>(s + kTileA, &map_b, n_0, C.cols, tile_k * Tile::kBlockK, barrier);
+    copy_panels<a_contiguous, Tile::kBlockM>(s, &map_a, m_0, C.rows, tile_k, barrier);
+    copy_panels<b_contiguous, Tile::kBlockN>(s + kTileA, &map_b, n_0, C.cols, tile_k, barrier);
   };
   const auto load = [&](Fragments& r, int stage, int slice) {
     const In* const s = sAB + stage * Tile::kStageElements;

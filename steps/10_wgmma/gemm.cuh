@@ -80,8 +80,8 @@ __global__ __launch_bounds__(Tile::kThreads, 1) void gemm_kernel(const __grid_co
     Mbarrier* const barrier = &full[place.stage];
     device::mbarrier_wait_parity(&empty[place.stage], place.phase ^ 1);  // what was there has been read; at first nothing was
     device::mbarrier_arrive_expect_tx(barrier, Tile::kStageBytes);
-    copy_panels<a_contiguous, Tile::kBlockM>(s, &map_a, m_0, C.rows, tile_k * Tile::kBlockK, barrier);
-    copy_panels<b_contiguous, Tile::kBlockN>(s + kTileA, &map_b, n_0, C.cols, tile_k * Tile::kBlockK, barrier);
+    copy_panels<a_contiguous, Tile::kBlockM>(s, &map_a, m_0, C.rows, tile_k, barrier);
+    copy_panels<b_contiguous, Tile::kBlockN>(s + kTileA, &map_b, n_0, C.cols, tile_k, barrier);
   };
   constexpr int kAhead = Tile::kNumStages - 1;  // tiles on their way while one is multiplied
   if (threadIdx.x == 0) {

@@ -86,11 +86,11 @@ __global__ __launch_bounds__(Tile::kThreads, 1) void gemm_kernel(const __grid_co
           In* const s = sAB + place.stage * Tile::kStageElements;
           device::mbarrier_wait_parity(&empty[place.stage], place.phase ^ 1);  // what was there has been read
           device::mbarrier_arrive_expect_tx(&full[place.stage], Tile::kCopiedBytes);
-          copy_panels<a_contiguous, Tile::kBlockM>(s, &map_a, first_row(tile), C.rows, tile_k * kPanel, &full[place.stage]);
+          copy_panels<a_contiguous, Tile::kBlockM>(s, &map_a, first_row(tile), C.rows, tile_k, &full[place.stage]);
           In* const sB = s + kTileA;
-          copy_panels<b_contiguous, kWholeN>(sB, &map_b, first_col(tile), C.cols, tile_k * kPanel, &full[place.stage]);
-          copy_panels<b_contiguous, Tile::kLastN>(sB + kWholeN * kPanel, &map_last, first_col(tile) + kWholeN, C.cols,
-                                                  tile_k * kPanel, &full[place.stage]);
+          copy_panels<b_contiguous, kWholeN>(sB, &map_b, first_col(tile), C.cols, tile_k, &full[place.stage]);
+          copy_panels<b_contiguous, Tile::kLastN>(sB + kWholeN * kPanel, &map_last, first_col(tile) + kWholeN, C.cols, tile_k,
+                                                  &full[place.stage]);
         }
       }
     }

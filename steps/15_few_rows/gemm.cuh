@@ -78,11 +78,10 @@ __global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(const __grid_const
       for (int tile_k = 0; tile_k < tiles_k; ++tile_k) {
         const RingPlace<Tile::kNumStages> place(tile_k);
         In* const s = sBA + place.stage * Tile::kStageElements;
-        const int k = (first_k + tile_k) * Tile::kBlockK;
         device::mbarrier_wait_parity(&empty[place.stage], place.phase ^ 1);  // what was there has been read; at first nothing was
         device::mbarrier_arrive_expect_tx(&full[place.stage], Tile::kCopiedBytes);
-        copy_panels<b_contiguous, Tile::kBlockN>(s, &map_b, col_0, C.cols, k, &full[place.stage]);
-        copy_panels<a_contiguous, Tile::kBlockM>(s + kTileB, &map_a, row_0, C.rows, k, &full[place.stage]);
+        copy_panels<b_contiguous, Tile::kBlockN>(s, &map_b, col_0, C.cols, first_k + tile_k, &full[place.stage]);
+        copy_panels<a_contiguous, Tile::kBlockM>(s + kTileB, &map_a, row_0, C.rows, first_k + tile_k, &full[place.stage]);
       }
       device::griddepcontrol_launch_dependents();
     }

@@ -25,13 +25,15 @@ constexpr int kCluster = 2;  ///< blocks that share B, each with a tile of C
 
 /// copy_panels() of half a tile to both blocks of the cluster: of each panel the first half of its rows, or the second.
 template <Contiguous contiguous, int kBlockMN, class In>
-__device__ __forceinline__ void copy_half(In* s, const TensorMap* map, int mn, int64_t end, int k, int half, Mbarrier* barrier) {
+__device__ __forceinline__ void copy_half(In* s, const TensorMap* map, int mn, int64_t extent, int tile_k, int half,
+                                          Mbarrier* barrier) {
   constexpr bool kAlongK = contiguous == Contiguous::kK;
   constexpr int kRows = (kAlongK ? std::min(kBlockMN, kPanel) : kPanel) / kCluster;  // in shared memory: columns of B, or rows
   static_assert(kRows % 8 == 0, "the pattern of the swizzle begins again there");
 #pragma unroll
   for (int i = 0; i < kBlockMN; i += kPanel) {
-    const int at = mn + i < end ? mn + i : 0, x = kAlongK ? k : at, y = (kAlongK ? at : k) + half * kRows;
+    const int k = tile_k * kPanel, at = mn + i < extent ? mn + i : 0;  // as copy_panels()
+    const int x = kAlongK ? k : at, y = (kAlongK ? at : k) + half * kRows;
     device::cp_async_bulk_tensor_2d_multicast(s + (i + half * kRows) * kPanel, map, x, y, barrier, 0b11);
   }
 }
@@ -89,16 +91,14 @@ __global__ __launch_bounds__(Tile::kThreads, 1) void gemm_kernel(const __grid_co
           In* const s = sAB + place.stage * Tile::kStageElements;
           device::mbarrier_wait_parity(&empty[place.stage], place.phase ^ 1);  // what was there has been read, by both
           device::mbarrier_arrive_expect_tx(&full[place.stage], Tile::kCopiedBytes);
-          copy_panels<a_contiguous, Tile::kBlockM>(s, &map_a, first_row(tile), C.rows, tile_k * kPanel, &full[place.stage]);
+          copy_panels<a_contiguous, Tile::kBlockM>(s, &map_a, first_row(tile), C.rows, tile_k, &full[place.stage]);
           In* const sB = s + kTileA;
-          copy_half<b_contiguous, kWholeN>(sB, &map_b, first_col(tile), C.cols, tile_k * kPanel, rank, &full[place.stage]);
-          copy_half<b_contiguous, Tile::kLastN>(sB + kWholeN * kPanel, &map_last, first_col(tile) + kWholeN, C.cols,
-                                                tile_k * kPanel, rank, &full[place.stage]);
+          copy_half<b_contiguous, kWholeN>(sB, &map_b, first_col(tile), C.cols, tile_k, rank, &full[place.stage]);
+          copy_half<b_contiguous, Tile::kLastN>(sB + kWholeN * kPanel, &map_last, first_col(tile) + kWholeN, C.cols, tile_k, rank,
+                                                &full[place.stage]);
         }
       }
-      // Blocks of the next launch then begin where there is room, and no longer in order: with many tiles that costs more than it
-      // gains.
-      if (pairs <= 2 * clusters) device::griddepcontrol_launch_dependents();
+      if (pairs <= 2 * clusters) device::griddepcontrol_launch_dependents();  // as in 14
     }
     return;
   }

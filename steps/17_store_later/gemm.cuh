@@ -79,13 +79,13 @@ __global__ __launch_bounds__(Tile::kThreads, 1) void gemm_kernel(const __grid_co
       int i = 0;  // tiles that have been copied, of all tiles of C
       for (unsigned t = blockIdx.x; t < tiles; t += gridDim.x) {
         const TileIndex tile = order.tile_of_block(t);
-        for (int k = 0; k < tiles_k * kPanel; k += kPanel, ++i) {
+        for (int tile_k = 0; tile_k < tiles_k; ++tile_k, ++i) {
           const RingPlace<Tile::kNumStages> place(i);
           In* const s = sAB + place.stage * Tile::kStageElements;
           device::mbarrier_wait_parity(&empty[place.stage], place.phase ^ 1);  // what was there has been read
           device::mbarrier_arrive_expect_tx(&full[place.stage], kStageBytes);
-          copy_panels<a_contiguous, Tile::kBlockM>(s, &map_a, first_row(tile), C.rows, k, &full[place.stage]);
-          copy_panels<b_contiguous, Tile::kBlockN>(s + kTileA, &map_b, first_col(tile), C.cols, k, &full[place.stage]);
+          copy_panels<a_contiguous, Tile::kBlockM>(s, &map_a, first_row(tile), C.rows, tile_k, &full[place.stage]);
+          copy_panels<b_contiguous, Tile::kBlockN>(s + kTileA, &map_b, first_col(tile), C.cols, tile_k, &full[place.stage]);
         }
       }
       if (tiles <= 2 * gridDim.x) device::griddepcontrol_launch_dependents();  // as in 14

@@ -21,13 +21,13 @@ TensorMap panel_map(const Matrix<const In>& g, Contiguous contiguous) {
   return device::make_tensor_map<In>(layout);
 }
 
-/// Starts copying a tile of an operand, kBlockMN of all `end` of m, or n, and kPanel of k, panel by panel: for one thread.
+/// Starts copying a tile of an operand that has `extent` of m, or n: kBlockMN of them, and panel `tile_k` along k. For one thread.
 template <Contiguous contiguous, int kBlockMN, class In>
-__device__ __forceinline__ void copy_panels(In* s, const TensorMap* map, int mn, int64_t end, int k, Mbarrier* barrier) {
+__device__ __forceinline__ void copy_panels(In* s, const TensorMap* map, int mn, int64_t extent, int tile_k, Mbarrier* barrier) {
 #pragma unroll
   for (int i = 0; i < kBlockMN; i += kPanel) {
     const bool along_k = contiguous == Contiguous::kK;
-    const int at = mn + i < end ? mn + i : 0;  // what C lacks may be anything, and zeros take the engine longer than a copy
+    const int k = tile_k * kPanel, at = mn + i < extent ? mn + i : 0;  // the first panel for one outside: zeros take longer
     device::cp_async_bulk_tensor_2d(s + i * kPanel, map, along_k ? k : at, along_k ? at : k, barrier);
   }
 }
