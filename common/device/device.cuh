@@ -17,7 +17,10 @@
 #include <utility>
 #include <vector>
 
-#ifndef __CUDACC__
+// Whose side it is: the GPU's also in host code that g++ compiles for a program with nvcc's kernels (COURSE_ON_GPU).
+#if defined(__CUDACC__) || defined(COURSE_ON_GPU)
+#define DEVICE_IS_GPU
+#else
 #include "common/interpreter/interpreter.h"
 #include "common/interpreter/language/language.h"
 #endif
@@ -29,7 +32,7 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-#ifdef __CUDACC__
+#ifdef DEVICE_IS_GPU
 
 /// @throws Error with the call, the reason and the place when `status` is not cudaSuccess.
 inline void check(cudaError_t status, const char* call, const char* file, int line) {
@@ -40,6 +43,7 @@ inline void check(cudaError_t status, const char* call, const char* file, int li
 /// check() of a call of the CUDA runtime, with the call's text and place.
 #define DEVICE_CHECK(call) ::device::check((call), #call, __FILE__, __LINE__)
 
+#ifdef __CUDACC__
 /// The block's dynamic shared memory as an array of T, 1024-byte aligned.
 /// A function, because CUDA wants the same type in all declarations of `extern __shared__` of one name.
 template <class T = unsigned char>
@@ -47,6 +51,7 @@ __device__ __forceinline__ T* dynamic_smem() {
   extern __shared__ __align__(1024) unsigned char device_dynamic_smem[];
   return reinterpret_cast<T*>(device_dynamic_smem);
 }
+#endif
 
 /// The stream that launches of this thread of the host go to: the default stream, unless somebody sets another, as a harness that
 /// captures graphs does, and the library that is given one. A launcher has no parameter for it: that would be in every lesson.

@@ -5,21 +5,12 @@
 /// element is copied by itself, and while a block copies, it does not multiply.
 #pragma once
 
-#include <cstdlib>
-#include <string>
-
 #include "common/device/element.cuh"
 #include "common/device/ptx.cuh"
 #include "common/gemm/activation.h"
 #include "common/gemm/gemm.h"
 
 namespace device {
-
-/// How many rows and columns of C a block of the kernel of that name, mangled or not, computes if it is the fallback; else 0.
-inline int fallback_block(const std::string& kernel) {
-  const std::size_t name = kernel.find("fallback_kernel");  // then come <64, or ILi64E
-  return name == std::string::npos ? 0 : std::stoi(kernel.substr(kernel.find_first_of("0123456789", name)));
-}
 
 namespace detail {
 

@@ -4,14 +4,14 @@
 
 #include "common/device/device.cuh"
 
-#ifdef __CUDACC__
+#ifdef DEVICE_IS_GPU
 #include <cuda.h>
 #endif
 
 namespace device {
 
 /// The map: 128 bytes that make_tensor_map() fills and the copy engine reads.
-#ifdef __CUDACC__
+#ifdef DEVICE_IS_GPU
 using TensorMap = CUtensorMap;
 #else
 using TensorMap = interpreter::TensorMap;
@@ -51,7 +51,7 @@ inline const char* refusal_of(const TensorLayout& layout, std::size_t element_by
   return nullptr;
 }
 
-#ifdef __CUDACC__
+#ifdef DEVICE_IS_GPU
 template <class T>
 constexpr CUtensorMapDataType kTensorMapType = sizeof(T) == 2   ? CU_TENSOR_MAP_DATA_TYPE_UINT16
                                                : sizeof(T) == 4 ? CU_TENSOR_MAP_DATA_TYPE_UINT32
@@ -80,7 +80,7 @@ TensorMap make_tensor_map(const TensorLayout& layout) {
   static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4, "elements have 1, 2 or 4 bytes");
   if (const char* const refusal = detail::refusal_of(layout, sizeof(T))) throw Error(std::string("no tensor map: ") + refusal);
   TensorMap map{};
-#ifdef __CUDACC__
+#ifdef DEVICE_IS_GPU
   const cuuint64_t sizes[] = {layout.columns, layout.rows};
   const cuuint64_t strides[] = {layout.row_stride * sizeof(T)};
   const cuuint32_t box[] = {layout.box_columns, layout.box_rows}, element_strides[] = {1, 1};

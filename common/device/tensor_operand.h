@@ -4,7 +4,7 @@
 /// No step's idea is in here: it keeps strides out of the way of the lessons.
 #pragma once
 
-#include "common/device/chunk_access.cuh"
+#include "common/device/chunks.h"
 #include "common/device/tensor_map.h"
 
 namespace device {

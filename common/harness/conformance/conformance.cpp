@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "common/device/device.cuh"
-#include "common/device/fallback.cuh"
+#include "common/device/fallback_block.h"
 #include "common/gemm/gemm.h"
 #ifdef COURSE_ON_GPU
 #include "common/harness/measure/baselines.h"

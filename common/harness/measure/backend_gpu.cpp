@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "common/device/device.cuh"
-#include "common/device/fallback.cuh"
+#include "common/device/fallback_block.h"
 #include "common/harness/measure/backend.h"
 #include "common/harness/measure/baselines.h"
 #include "common/harness/measure/buffer_sets.h"

@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "common/device/device.cuh"
-#include "common/device/fallback.cuh"
+#include "common/device/fallback_block.h"
 #include "common/device/workspace.cuh"
 #include "common/harness/measure/backend.h"
 #include "common/harness/measure/projection.h"
