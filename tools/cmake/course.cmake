@@ -314,6 +314,8 @@ function(course_step name)
   if(COMPILED)
     set(test ${CMAKE_SOURCE_DIR}/steps/${name}/test.cpp)
     target_sources(test_${name} PRIVATE ${test})
+    # Host code, as a rule. What includes the step's kernels is nvcc's.
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${test})
     file(STRINGS ${test} kernels REGEX "^#include .*gemm.cuh\"")
     if(COURSE_GPU AND kernels)
       set_source_files_properties(${test} PROPERTIES LANGUAGE CUDA)
