@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
-// Whose side it is: the GPU's also in host code that g++ compiles for a program with nvcc's kernels (COURSE_ON_GPU).
 #if defined(__CUDACC__) || defined(COURSE_ON_GPU)
+/// Whose side it is: the GPU's, also in host code that g++ compiles for a program with nvcc's kernels (COURSE_ON_GPU).
 #define DEVICE_IS_GPU
 #else
 #include "common/interpreter/interpreter.h"
