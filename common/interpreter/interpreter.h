@@ -116,6 +116,8 @@ struct Counters {
   /// cp.async.bulk and cp.async.bulk.tensor, whose requests are instructions of a thread: what they read of global memory, the part
   /// of a box outside of the tensor included; what they write there.
   Global bulk_read, bulk_write;
+  /// Of these, loads of boxes that lie wholly outside of their tensor. To write zeros takes the engine longer than to copy.
+  std::uint64_t bulk_zeros = 0;
   Shared wgmma;  ///< wgmma instructions of a warp, four for a warpgroup's; what they read of shared memory
 
   /// Adds every counter.

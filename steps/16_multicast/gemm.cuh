@@ -32,8 +32,8 @@ __device__ __forceinline__ void copy_half(In* s, const TensorMap* map, int mn, i
   static_assert(kRows % 8 == 0, "the pattern of the swizzle begins again there");
 #pragma unroll
   for (int i = 0; i < kBlockMN; i += kPanel) {
-    const int k = tile_k * kPanel, at = mn + i < extent ? mn + i : 0;  // as copy_panels()
-    const int x = kAlongK ? k : at, y = (kAlongK ? at : k) + half * kRows;
+    const int mine = mn + i + (kAlongK ? half * kRows : 0), at = mine < extent ? mine : 0;  // as copy_panels()
+    const int k = tile_k * kPanel + (kAlongK ? 0 : half * kRows), x = kAlongK ? k : at, y = kAlongK ? at : k;
     device::cp_async_bulk_tensor_2d_multicast(s + (i + half * kRows) * kPanel, map, x, y, barrier, 0b11);
   }
 }

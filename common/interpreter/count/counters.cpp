@@ -270,6 +270,7 @@ Counters& Counters::operator+=(const Counters& other) {
   add(matrix_load, other.matrix_load);
   mma += other.mma;
   add(bulk_read, other.bulk_read), add(bulk_write, other.bulk_write), add(wgmma, other.wgmma);
+  bulk_zeros += other.bulk_zeros;
   return *this;
 }
 

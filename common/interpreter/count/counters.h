@@ -49,6 +49,8 @@ class CounterTable {
   void count_mma(Pc pc) { ++of(pc).mma; }
   /// Adds a bulk copy. @param moved what it costs, one request among it
   void count_bulk(Pc pc, const Counters::Global& moved, bool write);
+  /// Adds that a box which is loaded has nothing but zeros.
+  void count_bulk_zeros(Pc pc) { ++of(pc).bulk_zeros; }
   /// Adds a wgmma of one warp. @param bytes that the warp reads of shared memory; its warpgroup reads b once
   void count_wgmma(Pc pc, unsigned bytes);
   /// Calls `visit(pc, counters)` for each instruction and empties the table.

@@ -163,6 +163,7 @@ void BulkCopies::count(const AsyncProxy::Instruction& by, const Box& box, bool w
   }
   cost.sectors *= destinations, cost.lines *= destinations, cost.bytes *= destinations;
   block_.counters.count_bulk(by.pc, cost, write);
+  if (!write && box.runs.empty()) block_.counters.count_bulk_zeros(by.pc);
   if (options.l2_model)
     for (const Run& run : box.runs) block_.l2_trace.add(run.global, run.bytes, write);
 }

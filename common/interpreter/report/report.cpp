@@ -32,11 +32,14 @@ void add_rows(std::ostringstream& out, const std::string& where, const Counters&
   global("global load", c.global_load), global("global store", c.global_store), global("global atomic", c.global_atomic);
   shared("shared load", c.shared_load), shared("shared store", c.shared_store), shared("shared atomic", c.shared_atomic);
   global("cp.async read", c.copy_read), shared("cp.async write", c.copy_write), shared("ldmatrix", c.matrix_load);
-  if (c.mma) {
-    std::snprintf(row, sizeof row, "  %-28s %-14s %12llu\n", where.c_str(), "mma", static_cast<unsigned long long>(c.mma));
+  const auto number = [&](const char* what, std::uint64_t n) {
+    if (!n) return;
+    std::snprintf(row, sizeof row, "  %-28s %-14s %12llu\n", where.c_str(), what, static_cast<unsigned long long>(n));
     out << row;
-  }
-  global("bulk read", c.bulk_read), global("bulk write", c.bulk_write), shared("wgmma", c.wgmma);
+  };
+  number("mma", c.mma);
+  global("bulk read", c.bulk_read), number("only zeros", c.bulk_zeros), global("bulk write", c.bulk_write);
+  shared("wgmma", c.wgmma);
 }
 
 }  // namespace

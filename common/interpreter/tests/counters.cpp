@@ -826,8 +826,14 @@ TEST_CASE("bulk copies and wgmma") {
   const std::string table = to_text(profile);
   INFO(table);
   CHECK(table.find("bulk read                 1          320 sectors     320.00 sectors/request") != std::string::npos);
+  CHECK(table.find("only zeros") == std::string::npos);
   CHECK(table.find("bulk write                1          128 sectors     128.00 sectors/request") != std::string::npos);
   CHECK(table.find("wgmma                    12           96 wavefronts    1.00 of ideal") != std::string::npos);
+
+  const KernelProfile outside = profile_of([&] { launch(hopper, 1, 128, 2 * 8192, map, out.data(), 128); });
+  CHECK(at_line(outside, "box outside").bulk_zeros == 1);
+  CHECK(outside.total.bulk_zeros == 1);
+  CHECK(to_text(outside).find("only zeros                1\n") != std::string::npos);
 }
 
 // ----------------------------------------------------------------------------------------------------------- L2 model
