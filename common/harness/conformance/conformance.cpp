@@ -268,8 +268,9 @@ void check_long_k(const Step& step) {
 // outside: 24 rows are no panel, nor half of one, and 72 columns are little more than one. Only the interpreter sees boxes.
 void check_boxes([[maybe_unused]] const Step& step) {
 #ifdef COURSE_ON_INTERPRETER
+  if (step.needs.least() < 90) return;  // no copy engine
   for (const Variant& v : step.variants) {
-    if (step.needs.least() < 90 || !has_first_type(step, v)) continue;
+    if (!has_first_type(step, v)) continue;
     for (const auto& [transpose_a, transpose_b] : layouts_of(v)) {
       const Case c = in_chunks(24, 72, 512, transpose_a, transpose_b);
       INFO(title(step, v) << ": " << c.name);
