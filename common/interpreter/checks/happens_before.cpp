@@ -833,11 +833,13 @@ Race begin_copy(ShadowedRange& range, const BlockClock& clock, const WarpAccess&
   return race;
 }
 
-void note_engine_read(ShadowedRange& range, const BlockClock& clock, const Stamp& stamp, std::uintptr_t address, unsigned size) {
+void note_engine_read(ShadowedRange& range, const BlockClock& clock, const Stamp& stamp, std::uintptr_t address, unsigned size,
+                      ThreadId issuer) {
   const std::uint32_t epoch = acquisitions.load(std::memory_order_relaxed) & kEpochMask;
   for_each_cell(range, address, size, [&](Cell& cell, std::uintptr_t) {
     Stamp& read = cell.read;
-    const bool alone = read.thread == 0 || launch_of(read.thread) != clock.launch() || read.thread == stamp.thread;
+    const bool issuers = read.thread == issuer && cell.read_level() == ReadLevel::kThread;
+    const bool alone = read.thread == 0 || launch_of(read.thread) != clock.launch() || read.thread == stamp.thread || issuers;
     if (alone)
       read = stamp;
     else

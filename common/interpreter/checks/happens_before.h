@@ -17,7 +17,8 @@
 /// A cp.async writes some time between its issue and the end of its thread's wait for it: accesses before it must be ordered before
 /// the issue, accesses after it must be ordered after the wait, and between the two nobody may touch the bytes, the thread
 /// included. A bulk copy does the same, but it is the copy engine that writes: its stamps belong to nobody of the block, and only
-/// who has waited at the copy's mbarrier knows them. Shuffles, votes, ldmatrix and mma exchange registers and order nothing.
+/// who has waited at the copy's mbarrier knows them. So is a cp.async that completes at an mbarrier. Shuffles, votes, ldmatrix and
+/// mma exchange registers and order nothing.
 #pragma once
 
 #include <boost/container/flat_map.hpp>
@@ -334,7 +335,9 @@ Stamp last_write(ShadowedRange& range, const BlockClock& clock, std::uintptr_t a
 Stamp last_generic_write(ShadowedRange& range, const BlockClock& clock, std::uintptr_t address, unsigned size);
 
 /// What a read by the copy engine leaves behind, which nobody has disturbed.
-void note_engine_read(ShadowedRange& range, const BlockClock& clock, const Stamp& stamp, std::uintptr_t address, unsigned size);
+/// @param issuer the thread whose own read, noted when the copy began, this one replaces; 0: there is none
+void note_engine_read(ShadowedRange& range, const BlockClock& clock, const Stamp& stamp, std::uintptr_t address, unsigned size,
+                      ThreadId issuer = 0);
 /// What a write by the copy engine leaves behind: `stamp` for all the bytes.
 void end_engine_copy(ShadowedRange& range, const Stamp& stamp, std::uintptr_t address, unsigned size);
 

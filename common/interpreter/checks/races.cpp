@@ -119,6 +119,7 @@ void RaceCheck::note_same_value(const Race& race, const WarpAccess& access) {
 void RaceCheck::report(const Race& race, unsigned w, const WarpAccess& access) {
   if ((race.earlier.pc & kEnginePc) && (race.copying || (race.earlier.thread & kEngine))) async_proxy_.report(race, w, access);
   const unsigned thread = w * 32 + race.lane, other = thread_of(race.earlier.thread);
+  const bool landed = race.earlier.thread & kEngine;  // a cp.async, when its mbarrier's phase ended
   const bool same_block = block_of(race.earlier.thread) == clock_.block();
   const void* p = reinterpret_cast<const void*>(race.address);
   const auto verb = [&](bool wrote, std::uint32_t marked_pc) {
@@ -135,12 +136,13 @@ void RaceCheck::report(const Race& race, unsigned w, const WarpAccess& access) {
             (other == thread ? "this thread" : reporter_.name_of(race.earlier.thread, clock_)) + " issued the copy at " + there +
             ", and its wait has not come or is for older groups only",
         "cp.async.wait_group or wait_all by the thread that issued the copy, with its group committed, then a barrier for the "
-        "others",
+        "others; of memcpy_async, a wait for its barrier or pipeline",
         &scheduler_.fibers()[thread], user_location(access.pc), reporter_.variable_at(p));
   const AccessedThrough here = reporter_.through(p, access.pc, access.write);
   const std::string earlier = reporter_.through(p, race.earlier.pc & ~kPcFlags, race.earlier_wrote).name;
   std::string what = "race on " + reporter_.describe_element(p, here, access.size) + ": " +
-                     verb(race.earlier_wrote, race.earlier.pc) + " by " + reporter_.name_of(race.earlier.thread, clock_);
+                     verb(race.earlier_wrote, race.earlier.pc) + " by " +
+                     (landed ? "a copy in the background" : reporter_.name_of(race.earlier.thread, clock_));
   what += " at " + there + (earlier.empty() ? "" : ", through " + earlier) + ", then " + verb(access.write, access.marked_pc()) +
           " by this thread" + (here.name.empty() ? "" : ", through " + here.name) + ", with no order between them";
   // Within one statement, a barrier is not always what helps; nor between two arrays, one of which begins at a wrong place.
@@ -160,6 +162,7 @@ void RaceCheck::report(const Race& race, unsigned w, const WarpAccess& access) {
   reporter_.fail(
       Check::kRacecheck, what,
       both_atomic ? "an atomic for the whole GPU: one whose name ends in _block is atomic for the threads of its block alone"
+      : landed    ? "who reads or writes there has waited for the copy's barrier, or for somebody who has"
       : !same_block && work_.cluster->readers.holds(race.earlier.thread)
           ? "a cluster barrier between the two, or an arrival with release.cluster at an mbarrier that the other waits for with "
             "acquire.cluster"

@@ -1,8 +1,9 @@
 // cp.async: copies from global to shared memory in the background (PTX ISA, "cp.async").
 //
-// A copy may take place any time between its issue and its thread's wait. Here the destination becomes poison at the issue, and the
-// data are read and written at the wait, the latest moment that PTX allows: whoever looks too early sees NaN, whoever overwrites
-// the source too early shows in the result. racecheck finds both without luck, see happens_before.h.
+// A copy may take place any time between its issue and its thread's wait, or the end of the phase of an mbarrier that tracks it.
+// Here the destination becomes poison at the issue, and the data are read and written at the end of that time, the latest moment
+// that PTX allows: whoever looks too early sees NaN, whoever overwrites the source too early shows in the result. racecheck finds
+// both without luck, see happens_before.h.
 #include "common/interpreter/instructions/cp_async.h"
 
 #include <algorithm>
@@ -14,7 +15,8 @@
 #include <vector>
 
 #include "common/interpreter/checks/shadows.h"
-#include "common/interpreter/instructions/family.h"
+#include "common/interpreter/instructions/mbarrier_family.h"
+#include "common/interpreter/instructions/mbarriers.h"
 #include "common/interpreter/schedule/entered.h"
 
 namespace interpreter {
@@ -27,6 +29,7 @@ struct Copy : Family::Record {
   bool may_fill = false;  // the instruction that takes a number of bytes, even if it is all of them; a predicate is none
   Pc pc = 0;
   std::uint64_t group = 0;           // of the thread, from 0
+  std::uint64_t number = 0;          // of the thread's copies, from 0
   std::uint64_t source_version = 0;  // of the bytes that are read, when it was issued
 };
 Copy& copy_at(std::uint64_t address) { return static_cast<Copy&>(*reinterpret_cast<Family::Record*>(address)); }
@@ -40,14 +43,18 @@ class AsyncCopies final : public Family {
   void issue(Fiber& fiber, void* to, const void* from, int size, int source_bytes, bool may_fill, Pc pc);
   void commit_group(const Fiber& fiber) { ++threads_[fiber.linear].groups; }
   void wait(Fiber& fiber, std::uint64_t groups_under_way);
+  void arrive_when_copied(Fiber& fiber, std::uintptr_t barrier, Pc pc);
 
  private:
   struct Thread {
     std::vector<Copy*> copies;  // under way, in the order of their issue
     std::uint64_t groups = 0;   // committed so far
+    std::uint64_t issued = 0;
   };
   void require_copyable(Fiber& fiber, const void* to, const void* from, unsigned size, int source_bytes, Pc pc);
-  void end(Fiber& fiber, const Copy& copy);
+  template <class IsOver>
+  void end_copies(Fiber& fiber, const IsOver& is_over, const Stamp* landed);
+  void end(Fiber& fiber, const Copy& copy, const Stamp* landed);
 
   Block& block_;
   std::vector<Thread> threads_;
@@ -59,7 +66,7 @@ void AsyncCopies::begin(unsigned threads) {
   threads_.resize(threads);
   for (Thread& thread : threads_) {
     thread.copies.clear();
-    thread.groups = 0;
+    thread.groups = thread.issued = 0;
   }
   free_.clear();
   for (Copy& copy : copies_) free_.push_back(&copy);
@@ -117,6 +124,7 @@ void AsyncCopies::issue(Fiber& fiber, void* to, const void* from, int size, int 
   copy.may_fill = may_fill;
   copy.pc = pc;
   copy.group = threads_[fiber.linear].groups;
+  copy.number = threads_[fiber.linear].issued++;
   copy.source_version = 0;
   threads_[fiber.linear].copies.push_back(&copy);
   std::memset(to, 0xff, bytes);
@@ -190,15 +198,34 @@ void AsyncCopies::wait(Fiber& fiber, std::uint64_t groups_under_way) {
   const std::uint64_t first_under_way = thread.groups - groups_under_way;
   if (thread.copies.empty() || thread.copies.front()->group >= first_under_way) return;
   block_.scheduler.rendezvous(fiber);  // what the thread did before belongs to the time before
-  std::size_t ended = 0;
-  for (; ended < thread.copies.size() && thread.copies[ended]->group < first_under_way; ++ended) {
-    end(fiber, *thread.copies[ended]);
-    free_.push_back(thread.copies[ended]);
-  }
-  thread.copies.erase(thread.copies.begin(), thread.copies.begin() + static_cast<std::ptrdiff_t>(ended));
+  end_copies(
+      fiber, [&](const Copy& copy) { return copy.group < first_under_way; }, nullptr);
 }
 
-void AsyncCopies::end(Fiber& fiber, const Copy& copy) {
+// The copies that have begun land when the barrier's phase ends. Before that, nobody may look; afterwards, who has waited there.
+void AsyncCopies::arrive_when_copied(Fiber& fiber, std::uintptr_t barrier, Pc pc) {
+  block_.scheduler.rendezvous(fiber);
+  if (threads_[fiber.linear].copies.empty()) return;
+  const auto land = [this, &fiber, issued = threads_[fiber.linear].issued](const Stamp& stamp) {
+    end_copies(
+        fiber, [&](const Copy& copy) { return copy.number < issued; }, &stamp);
+  };
+  block_.family<Mbarriers>().add_own_copies({fiber, "cp.async.mbarrier.arrive", pc}, barrier, land);
+}
+
+// @param landed the write to shared memory, if the copy ends at an mbarrier; null: if its thread has waited
+template <class IsOver>
+void AsyncCopies::end_copies(Fiber& fiber, const IsOver& is_over, const Stamp* landed) {
+  std::vector<Copy*>& copies = threads_[fiber.linear].copies;
+  std::size_t ended = 0;
+  for (; ended < copies.size() && is_over(*copies[ended]); ++ended) {
+    end(fiber, *copies[ended], landed);
+    free_.push_back(copies[ended]);
+  }
+  copies.erase(copies.begin(), copies.begin() + static_cast<std::ptrdiff_t>(ended));
+}
+
+void AsyncCopies::end(Fiber& fiber, const Copy& copy, const Stamp* landed) {
   if (block_.work().options().racecheck) {
     if (copy.source_bytes) {
       GlobalShadow& global = global_shadow();
@@ -217,9 +244,17 @@ void AsyncCopies::end(Fiber& fiber, const Copy& copy) {
                              "the source of a cp.async stays as it is until the thread has waited for the copy", &fiber,
                              user_location(copy.pc), block_.reporter.variable_at(p));
       }
-      record_access(range, block_.clock, {fiber.warp, copy.pc, copy.source_bytes, false, false}, copy.from, 1u << fiber.lane);
+      if (landed)
+        note_engine_read(range, block_.clock, {landed->thread, landed->time, copy.pc}, copy.from, copy.source_bytes,
+                         block_.clock.id(fiber.linear));
+      else
+        record_access(range, block_.clock, {fiber.warp, copy.pc, copy.source_bytes, false, false}, copy.from, 1u << fiber.lane);
     }
-    end_copy(block_.shadows.of_shared(copy.to), block_.clock, fiber.linear, copy.pc, copy.to, copy.size);
+    ShadowedRange& shared = block_.shadows.of_shared(copy.to);
+    if (landed)
+      end_engine_copy(shared, {landed->thread, landed->time, copy.pc}, copy.to, copy.size);
+    else
+      end_copy(shared, block_.clock, fiber.linear, copy.pc, copy.to, copy.size);
   }
   if (block_.work().options().initcheck) block_.shared.part_of(copy.to).set_initialised(copy.to, copy.size, true);
   char* const to = reinterpret_cast<char*>(copy.to);
@@ -263,6 +298,12 @@ void cp_async_wait_all() {  // "equivalent to cp.async.commit_group; cp.async.wa
   auto& copies = in.block.family<AsyncCopies>();
   copies.commit_group(in.fiber);
   copies.wait(in.fiber, 0);
+}
+
+void cp_async_mbarrier_arrive(std::uint64_t* barrier) {
+  const Entered in;
+  const Pc pc = to_pc(__builtin_return_address(0));
+  in.block.family<AsyncCopies>().arrive_when_copied(in.fiber, reinterpret_cast<std::uintptr_t>(barrier), pc);
 }
 
 }  // namespace interpreter

@@ -30,9 +30,13 @@ class Mbarriers final : public Family {
   std::string what_is_awaited(const Fiber& fiber) const override;
   Missing what_is_missing(const Fiber& fiber) const override;
 
-  void init(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned arrivals);
+  /// @param over_another whether an mbarrier that nobody uses may be there
+  void init(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned arrivals, bool over_another = false);
   void invalidate(const AsyncProxy::Instruction& by, std::uintptr_t address);
-  void arrive(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned count, unsigned bytes);
+  /// @return the number of the phase that was under way
+  std::uint64_t arrive(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned count, unsigned bytes);
+  /// Later phases have one arrival less.
+  void arrive_and_drop(const AsyncProxy::Instruction& by, std::uintptr_t address);
   /// By a thread of any block of the cluster. @param writes whether others see what the thread has written
   void arrive_remotely(const AsyncProxy::Instruction& by, std::uintptr_t address, bool writes);
   void expect(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned bytes);
@@ -42,6 +46,8 @@ class Mbarriers final : public Family {
 
   /// A copy has been issued that says `bytes` to the mbarrier when it lands. @param land does the copy; it leaves the stamp behind
   void add_copy(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned bytes, std::function<void(const Stamp&)> land);
+  /// The phase that is under way does not end before a thread's own copies, the cp.async, have landed.
+  void add_own_copies(const AsyncProxy::Instruction& by, std::uintptr_t address, std::function<void(const Stamp&)> land);
 
  private:
   struct Copy {
@@ -54,12 +60,14 @@ class Mbarriers final : public Family {
   struct Mbarrier {
     unsigned number = 0;  // in the block
     unsigned arrivals = 0, pending = 0;
+    bool is_over = false;    // nobody is left to arrive: all have dropped out
     std::int64_t bytes = 0;  // that are still to come in this phase
     std::uint64_t phase = 0;
     Stamp initialised;
     KnowledgePtr arrived, completed;                  // what this phase makes known so far, and what the last one did
     KnowledgePtr cluster_arrived, cluster_completed;  // the same to who waits with acquire.cluster, besides
     std::deque<Copy> copies;                          // under way
+    std::vector<Copy> own_copies;                     // of threads; they have no bytes
   };
   struct Waiter {
     unsigned thread;

@@ -35,12 +35,12 @@ void Mbarriers::fail(const AsyncProxy::Instruction& by, std::uintptr_t address, 
 }
 
 // ----------------------------------------------------------------------------------------------------------- init, inval
-void Mbarriers::init(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned arrivals) {
+void Mbarriers::init(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned arrivals, bool over_another) {
   block_.scheduler.rendezvous(by.fiber);
   block_.async_proxy.require_shared(by, address, 8, 8);
   if (arrivals == 0 || arrivals > kMostArrivals)
     fail(by, address, " for " + std::to_string(arrivals) + " arrivals", "a phase has between 1 and 2^20 - 1 arrivals");
-  if (const auto old = barriers_.find(address); old != barriers_.end())
+  if (const auto old = barriers_.find(address); old != barriers_.end() && !(over_another && !in_use(address, old->second)))
     fail(
         by, address,
         std::string(in_use(address, old->second) ? ", which is in use: its phase is under way" : ", which is an mbarrier already") +
@@ -91,8 +91,12 @@ Mbarriers::Mbarrier& Mbarriers::require(const AsyncProxy::Instruction& by, std::
          std::string("mbarrier.init by one thread, then ") + barrier_between + ", comes first");
   }
   if (std::memcmp(reinterpret_cast<const void*>(address), &kContent, sizeof kContent) != 0) {
-    Stamp write;
-    if (block_.work().options().racecheck) write = last_generic_write(block_.shadows.of_shared(address), block_.clock, address, 8);
+    Stamp write;  // of a part of it, perhaps
+    for (const std::uintptr_t half : {address, address + 4}) {
+      if (!block_.work().options().racecheck) break;
+      const Stamp last = last_generic_write(block_.shadows.of_shared(half), block_.clock, half, 4);
+      if (last.pc != found->second.initialised.pc) write = last;
+    }
     const bool known = write.thread && !(write.pc & kAtomicPc);
     fail(by, address,
          std::string(", whose memory has been overwritten") +
@@ -126,10 +130,19 @@ void Mbarriers::expect(const AsyncProxy::Instruction& by, std::uintptr_t address
   block_.waiting.note_change(by.fiber);
 }
 
-void Mbarriers::arrive(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned count, unsigned bytes) {
+std::uint64_t Mbarriers::arrive(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned count, unsigned bytes) {
   block_.scheduler.rendezvous(by.fiber);
   Mbarrier& barrier = require(by, address);
+  const std::uint64_t phase = barrier.phase;
   arrive(by, address, barrier, count, bytes, nullptr);
+  return phase;
+}
+
+void Mbarriers::arrive_and_drop(const AsyncProxy::Instruction& by, std::uintptr_t address) {
+  block_.scheduler.rendezvous(by.fiber);
+  Mbarrier& barrier = require(by, address);
+  if (barrier.arrivals > 0) --barrier.arrivals;
+  arrive(by, address, barrier, 1, 0, nullptr);
 }
 
 // What a release.cta or an acquire.cta orders ends with the block (PTX ISA, "Memory Consistency Model": morally strong). But who
@@ -166,7 +179,7 @@ void Mbarriers::arrive(const AsyncProxy::Instruction& by, std::uintptr_t address
   if (block_.work().options().racecheck)
     barrier.arrived = merge(barrier.arrived, known ? known : running.clock.release(by.fiber.linear));
   running.waiting.note_change(by.fiber);
-  if (somebody_waits_at(address) || barrier.bytes == 0) advance(address, barrier);
+  if (somebody_waits_at(address) || (barrier.bytes == 0 && barrier.own_copies.empty())) advance(address, barrier);
 }
 
 void Mbarriers::add_copy(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned bytes,
@@ -190,9 +203,22 @@ void Mbarriers::add_copy(const AsyncProxy::Instruction& by, std::uintptr_t addre
   if (somebody_waits_at(address)) advance(address, barrier);
 }
 
+// Such copies add an arrival to the phase when they begin, and take it away when they have landed (PTX ISA,
+// "cp.async.mbarrier.arrive"): the others are as many as ever.
+void Mbarriers::add_own_copies(const AsyncProxy::Instruction& by, std::uintptr_t address, std::function<void(const Stamp&)> land) {
+  Mbarrier& barrier = require(by, address);
+  note_access(by, address, true, true);
+  barrier.own_copies.push_back({0, by.pc, &block_, &by.fiber, std::move(land)});
+  block_.waiting.note_change(by.fiber);
+}
+
 // Lets bytes come, as far as the phase needs them, and completes it if nothing is missing.
 void Mbarriers::advance(std::uintptr_t address, Mbarrier& barrier) {
-  if (barrier.pending) return;
+  if (barrier.pending || barrier.is_over) return;
+  for (const Copy& copy : std::exchange(barrier.own_copies, {})) {
+    copy.land({block_.clock.engine(barrier.number), block_.clock.time(), copy.pc});
+    if (block_.work().options().racecheck) barrier.arrived = block_.clock.land(barrier.number, barrier.arrived);
+  }
   while (barrier.bytes != 0 && !barrier.copies.empty()) {
     const Copy copy = std::move(barrier.copies.front());
     barrier.copies.pop_front();
@@ -204,6 +230,7 @@ void Mbarriers::advance(std::uintptr_t address, Mbarrier& barrier) {
   if (!barrier.copies.empty()) fail_unexpected(address, barrier);
   ++barrier.phase;
   barrier.pending = barrier.arrivals;
+  barrier.is_over = barrier.arrivals == 0;
   barrier.completed = std::exchange(barrier.arrived, nullptr);
   barrier.cluster_completed = std::exchange(barrier.cluster_arrived, nullptr);
   block_.activity.note_change();
@@ -360,6 +387,26 @@ void mbarrier_arrive(std::uint64_t* barrier, unsigned count) {
   const Entered in;
   const Pc pc = to_pc(__builtin_return_address(0));
   in.block.family<Mbarriers>().arrive({in.fiber, "mbarrier.arrive", pc}, address_of(barrier), count, 0);
+}
+void block_barrier_init(std::uint64_t* barrier, unsigned expected) {
+  const Entered in;
+  const Pc pc = to_pc(__builtin_return_address(0));
+  in.block.family<Mbarriers>().init({in.fiber, "init of a barrier", pc}, address_of(barrier), expected, true);
+}
+unsigned block_barrier_arrive(std::uint64_t* barrier, unsigned count) {
+  const Entered in;
+  const Pc pc = to_pc(__builtin_return_address(0));
+  return in.block.family<Mbarriers>().arrive({in.fiber, "arrival", pc}, address_of(barrier), count, 0) & 1;
+}
+void block_barrier_arrive_and_drop(std::uint64_t* barrier) {
+  const Entered in;
+  const Pc pc = to_pc(__builtin_return_address(0));
+  in.block.family<Mbarriers>().arrive_and_drop({in.fiber, "arrive_and_drop", pc}, address_of(barrier));
+}
+bool block_barrier_wait(std::uint64_t* barrier, unsigned parity, bool blocking) {
+  const Entered in;
+  const Pc pc = to_pc(__builtin_return_address(0));
+  return in.block.family<Mbarriers>().wait({in.fiber, "wait at a barrier", pc}, address_of(barrier), parity, blocking, false);
 }
 void mbarrier_expect_tx(std::uint64_t* barrier, unsigned bytes) {
   const Entered in;

@@ -16,7 +16,18 @@ bool mbarrier_try_wait_parity(std::uint64_t* barrier, unsigned parity);
 bool mbarrier_try_wait_parity_acquire_cluster(std::uint64_t* barrier, unsigned parity);
 /// At the counterpart of `barrier` in the block `rank` of the cluster.
 void mbarrier_arrive_cluster(std::uint64_t* barrier, unsigned rank, bool release_cluster);
+/// The phase that is under way ends after the copies that the thread's cp.async have begun so far.
+void cp_async_mbarrier_arrive(std::uint64_t* barrier);
 void fence_mbarrier_init();
 void fence_proxy_async();
+
+/// What cuda::barrier of a block does: in shared memory it is an mbarrier.
+/// @{
+void block_barrier_init(std::uint64_t* barrier, unsigned expected);  ///< where another one may have been, if nobody uses it
+/// @return the parity of the phase that is under way
+unsigned block_barrier_arrive(std::uint64_t* barrier, unsigned count);
+void block_barrier_arrive_and_drop(std::uint64_t* barrier);
+bool block_barrier_wait(std::uint64_t* barrier, unsigned parity, bool blocking);
+/// @}
 
 }  // namespace interpreter
