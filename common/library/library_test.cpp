@@ -5,6 +5,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
@@ -415,6 +418,37 @@ TEST_CASE("the choice: which kernel the model picks") {
     INFO(c.gpu << " " << c.m << "x" << c.n << "x" << c.k);
     const Chosen chosen = choose(kernels(), task(c.m, c.n, c.k, c.type), harness::limits_of(interpreter::find_gpu(c.gpu)), {});
     CHECK(to_choice(chosen).kernel == c.kernel);
+  }
+}
+
+// Of the tiles for large problems, in files that have all their times.
+TEST_CASE("the choice: what the model picks beside what was measured") {
+  struct File {
+    const char *gpu, *path;
+    std::size_t sizes;
+  };
+  for (const File& file :
+       {File{"h100", "docs/results/h100-80gb-hbm3/tiles-f16.json", 25}, {"h200", "docs/results/h200/dependent-f16.json", 6}}) {
+    std::ifstream stream(file.path);
+    REQUIRE(stream.good());
+    const auto measured = nlohmann::json::parse(stream);
+    const GpuLimits gpu = harness::limits_of(interpreter::find_gpu(file.gpu));
+    std::map<std::int64_t, std::map<std::string, double>> seconds;  // by size and tile
+    for (const auto& result : measured["results"])
+      seconds[result["m"]][result["step"].get<std::string>() + " " + result["tile"].get<std::string>()] = result["time"]["median"];
+    CHECK(seconds.size() == file.sizes);
+    for (const auto& [size, of_tile] : seconds) {
+      double best = 1, predicted = 1, picked = 1;
+      for (const Kernel& kernel : kernels()) {
+        const auto time = of_tile.find(kernel.variant.tile);
+        if (kernel.variant.in != DType::kF16 || kernel.variant.out != DType::kF16 || time == of_tile.end()) continue;
+        best = std::min(best, time->second);
+        const double prediction = harness::predict(kernel.variant.numbers, task(size, size, size, DType::kF16).spec, gpu).seconds;
+        if (prediction < predicted) predicted = prediction, picked = time->second;
+      }
+      INFO(file.path << " " << size);
+      CHECK(picked <= 1.01 * best);
+    }
   }
 }
 

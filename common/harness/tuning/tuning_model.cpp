@@ -24,13 +24,16 @@ constexpr double kL2Latency = 800, kPrologueAndEpilogue = 2500;
 // The same of a block with wgmma; its wait for each tile along k; and how much of shared memory's traffic takes time of its own.
 // Fitted to the times of 10's tiles on an H200 (docs/results/h200/wgmma-f16.json).
 constexpr double kWgmmaPrologueAndEpilogue = 4800, kWgmmaWait = 490, kWgmmaShared = 0.8;
-// The same two where warps that only copy run ahead, and blocks stay. Fitted to the times of 13's and 14's tiles on an H200. At the
-// six sizes of docs/results/h200/dependent-f16.json, the tile of 14 that the model picks takes at most 0.4 % longer than the best.
-// The prologue is short, for 14's launches begin early: so it is ahead of 06 where there is little to do, as it was measured.
-constexpr double kStayingPrologueAndEpilogue = 1000, kStayingWait = 40;
+// The same two where warps that only copy run ahead, and blocks stay; and what the wait is longer by where a row of B's tile is at
+// most two panels of 64 columns and a narrow one. Fitted to the times of 14's and 17's tiles on an H100
+// (docs/results/h100-80gb-hbm3/tiles-f16.json): at its 25 sizes, the tile that the model picks takes at most 0.9 % longer than the
+// best, and at the six of an H200 (docs/results/h200/dependent-f16.json) it is the best. The prologue is short, for 14's launches
+// begin early: so it is ahead of 06 where there is little to do, as it was measured.
+constexpr double kStayingPrologueAndEpilogue = 1000, kStayingWait = 70, kNarrowPanelWait = 40;
+constexpr int kPanelColumns = 64;
 // Where the blocks of a cluster share a tile, each round has its beginning and its end, and the exchange of sums: so much that 15,
 // 06 or 14 is ahead where an H200 was fastest with it (docs/results/h200/rows-f16.json).
-constexpr double kClusterPrologueAndEpilogue = 3400;
+constexpr double kClusterPrologueAndEpilogue = 3400, kClusterWait = 40;
 // A cluster lies within one part of the GPU, a GPC, and the SMs of some are no multiple of four: of an H200's 132 SMs, 120 hold
 // clusters of four or eight (cudaOccupancyMaxActiveClusters). Pairs lose nothing.
 constexpr int kPair = 2, kSmsOfLargeClusters = 10, kOfSms = 11;
@@ -139,7 +142,11 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
       case Unit::kMma: return schedulers * mma + busiest * (reading + arriving) / 2;
       case Unit::kWgmma: break;
     }
-    if (t.stays || in_cluster) return busiest * (mma + kStayingWait * real(k_tiles));  // warps that only copy run ahead
+    if (t.stays || in_cluster) {  // warps that only copy run ahead
+      const bool ends_narrow = t.block_n % kPanelColumns != 0 && t.block_n / kPanelColumns <= 2;
+      const double narrow = ends_narrow ? kNarrowPanelWait : 0;
+      return busiest * (mma + (in_cluster ? kClusterWait : kStayingWait + narrow) * real(k_tiles));
+    }
     return busiest * std::max(mma, kWgmmaShared * (reading + arriving) + kWgmmaWait * real(k_tiles));
   };
   const double around = t.stays                  ? kStayingPrologueAndEpilogue
