@@ -249,6 +249,46 @@ int main() {
         self.assertIn("x.cu:8\n", wrong.stderr)  # not the library's
         self.assertIn("variable all", wrong.stderr)
 
+    def test_padding_of_the_programs_own_structs_may_be_copied(self):
+        text = """struct Behind { double value; int place; };
+struct Between { int place; double value; };
+struct Both { Between first; Behind last[2]; };
+template <class T> __device__ void set(T* p) { p->value = 1.5; p->place = 2; }
+__global__ void fill(Behind* a, Between* b, Both* c) {
+  set(a + threadIdx.x), set(b + threadIdx.x);
+  set(&c[threadIdx.x].first), set(&c[threadIdx.x].last[0]);
+  set(&c[threadIdx.x].last[1]);  // last
+}
+template <class T> __global__ void copy(const T* from, T* to) { to[threadIdx.x] = from[threadIdx.x]; }
+template <class T> T* memory() { T* p; cudaMalloc(&p, 32 * sizeof(T)); return p; }
+int main() {
+  Behind* a = memory<Behind>();
+  Between* b = memory<Between>();
+  Both* c = memory<Both>();
+  fill<<<1, 32>>>(a, b, c);
+  copy<<<1, 32>>>(a, memory<Behind>());
+  copy<<<1, 32>>>(b, memory<Between>());
+  copy<<<1, 32>>>(c, memory<Both>());
+  return cudaDeviceSynchronize();
+}
+"""
+        right = self.interpret(text)
+        self.assertEqual((right.returncode, right.stderr), (0, ""))
+        for wrong in (
+            text.replace("p->value = 1.5;", ""),
+            text.replace("p->place = 2;", ""),
+            text.replace("set(&c[threadIdx.x].last[1]);  // last", ""),
+            # Without such a struct, it is half of a pair.
+            "__global__ void write(float2* p) { p[threadIdx.x].x = 1; }\n"
+            "__global__ void copy(float2* p, float2* q) { q[threadIdx.x] = p[threadIdx.x]; }\n"
+            "int main() { float2 *p, *q; cudaMalloc(&p, 256); cudaMalloc(&q, 256); write<<<1, 32>>>(p); copy<<<1, 32>>>(p, q);\n"
+            "  return cudaDeviceSynchronize(); }\n",
+        ):
+            with self.subTest(wrong):
+                result = self.interpret(wrong)
+                self.assertEqual(result.returncode, 1)
+                self.assertIn("initcheck", result.stderr)
+
     def test_a_compile_error_has_the_users_own_place(self):
         for text, place in (
             ("__global__ void k() {}\nint main() { k<<<1, 1>>>(); wrong(); }\n", "x.cu:2:29: error: ‘wrong’"),

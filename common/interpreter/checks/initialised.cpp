@@ -4,6 +4,7 @@
 #include <bit>
 #include <string>
 
+#include "common/interpreter/report/source_map.h"
 #include "common/interpreter/schedule/block.h"
 
 namespace interpreter {
@@ -20,13 +21,15 @@ SharedMemory& InitCheck::home_of(std::uintptr_t address) {
 namespace {
 
 // Whether every member of what is copied may have been written: padding has no value, and nobody writes it. It comes behind a
-// member and ends where the next one is aligned, so that of 4 bytes that begin at a multiple of 4, the first is none. (Before a
-// member of 8 bytes it may be: that is not told from the half of a float2 that nobody has written.)
+// member and ends where the next one is aligned, so that of 4 bytes that begin at a multiple of 4, the first is none. But before a
+// member of 8 bytes, or behind the last one of a struct that has such a member, it may be 4 bytes; only the program's structs tell
+// it from the half of a float2 that nobody has written.
 template <class Written>
-bool lacks_only_padding(unsigned size, Written&& written) {
+bool lacks_only_padding(Pc pc, unsigned size, Written&& written) {
+  std::uint32_t missing = 0;
   for (unsigned byte = 0; byte < size; byte += 4)
-    if (!written(byte)) return false;
-  return true;
+    if (!written(byte)) missing |= 1u << byte / 4;
+  return !missing || are_padding(pc, size, missing);
 }
 
 }  // namespace
@@ -43,16 +46,18 @@ void InitCheck::check(unsigned w, const Request& request) {
       if (overwrites)
         global_.mark_initialised(offset, request.size);
       else
-        initialised = global_.granule_initialised(offset) || global_.initialised(offset, request.size) ||
-                      lacks_only_padding(request.size, [&](unsigned byte) { return global_.initialised(offset + byte, 1); });
+        initialised =
+            global_.granule_initialised(offset) || global_.initialised(offset, request.size) ||
+            lacks_only_padding(request.pc, request.size, [&](unsigned byte) { return global_.initialised(offset + byte, 1); });
     } else {
       SharedMemory::Part& part = home_of(address).part_of(address);
       const std::uintptr_t offset = address - part.begin;
       if (overwrites)
         part.initialised.set(offset, request.size);
       else
-        initialised = part.initialised.all(offset, request.size) ||
-                      lacks_only_padding(request.size, [&](unsigned byte) { return part.initialised.all(offset + byte, 1); });
+        initialised =
+            part.initialised.all(offset, request.size) ||
+            lacks_only_padding(request.pc, request.size, [&](unsigned byte) { return part.initialised.all(offset + byte, 1); });
     }
     if (!initialised && !reporter_.suspects()) {
       const Fiber& fiber = scheduler_.fiber(w, static_cast<unsigned>(std::countr_zero(rest)));

@@ -9,17 +9,21 @@
 #include <link.h>
 
 #include <algorithm>
+#include <bitset>
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 extern "C" {
 extern char __executable_start, _end;
@@ -504,6 +508,129 @@ AccessedThrough accessed_through(Pc pc, bool store) {
   })
       .join();
   return result;
+}
+
+namespace {
+
+constexpr Dwarf_Word kMostBytes = 128;  // of a struct that is looked at
+constexpr unsigned kPieces[] = {8, 16};
+
+std::optional<Dwarf_Die> without_typedefs(std::optional<Dwarf_Die> type) {
+  while ((type = bare(type)) && dwarf_tag(&*type) == DW_TAG_typedef) type = type_of(*type);
+  return type;
+}
+
+// Marks the bytes that hold values where something of that type stands at `at`.
+void cover(std::optional<Dwarf_Die> type, Dwarf_Word at, std::bitset<kMostBytes>& covered) {
+  type = without_typedefs(type);
+  Dwarf_Word bytes = kMostBytes, of_element = 0;  // who does not know takes all of it
+  if (type && dwarf_aggregate_size(&*type, &bytes) != 0) bytes = kMostBytes;
+  const int tag = type ? dwarf_tag(&*type) : 0;
+  Dwarf_Die member;
+  if (tag == DW_TAG_array_type) {
+    std::optional<Dwarf_Die> element = without_typedefs(type_of(*type));
+    if (element && dwarf_aggregate_size(&*element, &of_element) == 0 && of_element > 0) {
+      for (Dwarf_Word i = 0; i < std::min(bytes, kMostBytes) / of_element; ++i) cover(element, at + i * of_element, covered);
+      return;
+    }
+  }
+  if (tag != DW_TAG_structure_type && tag != DW_TAG_class_type) {
+    for (Dwarf_Word byte = at; byte < std::min(kMostBytes, at + bytes); ++byte) covered.set(byte);
+    return;
+  }
+  if (dwarf_child(&*type, &member) != 0) return;
+  do {
+    Dwarf_Attribute attribute;
+    Dwarf_Word offset = 0;
+    if (dwarf_tag(&member) != DW_TAG_member && dwarf_tag(&member) != DW_TAG_inheritance) continue;
+    if (dwarf_attr_integrate(&member, DW_AT_data_bit_offset, &attribute) && dwarf_formudata(&attribute, &offset) == 0)
+      offset /= 8;
+    else if (!dwarf_attr_integrate(&member, DW_AT_data_member_location, &attribute) || dwarf_formudata(&attribute, &offset) != 0)
+      continue;  // of the class, not of its objects
+    cover(type_of(member), at + offset, covered);
+  } while (dwarf_siblingof(&member, &member) == 0);
+}
+
+// Whether a file is none of the course's, the system's and CUDA's.
+bool is_the_programs_own(const std::string& file) {
+  static std::map<std::string, bool>& of_cuda = *new std::map<std::string, bool>;  // by folder
+  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+  const auto [known, is_new] = of_cuda.try_emplace(folder.string());
+  if (is_new) known->second = std::filesystem::exists(folder / "cuda_runtime_api.h");
+  return !known->second && !is_plumbing(file);
+}
+
+// Of a struct with padding: how many bytes an aligned read of a part of it has, and which words of them are padding.
+struct PaddedPart {
+  std::string type;
+  unsigned bytes;
+  std::uint32_t words;
+};
+
+bool is_closure(Dwarf_Die die) {
+  Dwarf_Die child;
+  if (dwarf_diename(&die) || dwarf_child(&die, &child) != 0) return false;
+  do {
+    const char* const name = dwarf_diename(&child);
+    if (name && std::string_view(name) == "operator()") return true;
+  } while (dwarf_siblingof(&child, &child) == 0);
+  return false;
+}
+
+void collect_padded_parts(Dwarf_Die die, std::vector<PaddedPart>& found) {
+  do {
+    const int tag = dwarf_tag(&die);
+    Dwarf_Word bytes = 0;
+    const bool is_struct = tag == DW_TAG_structure_type || tag == DW_TAG_class_type;
+    const char* const file = is_struct ? dwarf_decl_file(&die) : nullptr;
+    if (file && is_the_programs_own(file) && dwarf_aggregate_size(&die, &bytes) == 0 && bytes <= kMostBytes && !is_closure(die)) {
+      std::bitset<kMostBytes> covered;
+      cover(die, 0, covered);
+      const char* const name = dwarf_diename(&die);
+      for (const unsigned piece : kPieces) {
+        for (unsigned begin = 0; begin + piece <= bytes; begin += piece) {
+          std::uint32_t words = 0;
+          for (unsigned word = 0; word < piece / 4; ++word)
+            if ((covered >> (begin + 4 * word) & std::bitset<kMostBytes>(15)).none()) words |= 1u << word;
+          if (words) found.push_back({name ? name : "", piece, words});
+        }
+      }
+    }
+    Dwarf_Die child;
+    if (dwarf_child(&die, &child) == 0) collect_padded_parts(child, found);
+  } while (dwarf_siblingof(&die, &die) == 0);
+}
+
+const std::vector<PaddedPart>& padded_parts() {
+  static const std::vector<PaddedPart>& all = []() -> auto& {
+    auto& found = *new std::vector<PaddedPart>;
+    std::lock_guard lock(mutex);
+    std::thread([&] {  // see user_frames()
+      Dwfl_Module* const module = program();
+      Dwarf_Addr bias = 0;
+      Dwarf_Die *unit = nullptr, first;
+      while (module && (unit = dwfl_module_nextcu(module, unit, &bias)))
+        if (dwarf_child(unit, &first) == 0) collect_padded_parts(first, found);
+    })
+        .join();
+    return found;
+  }
+  ();
+  return all;
+}
+
+}  // namespace
+
+bool are_padding(Pc pc, unsigned size, std::uint32_t words) {
+  if (padded_parts().empty()) return false;
+  static std::mutex& of_types = *new std::mutex;
+  static std::map<Pc, std::string>& types = *new std::map<Pc, std::string>;
+  std::lock_guard lock(of_types);
+  const auto [type, is_new] = types.try_emplace(pc);
+  if (is_new) type->second = accessed_through(pc, false).type;
+  return std::any_of(padded_parts().begin(), padded_parts().end(), [&](const PaddedPart& part) {
+    return part.bytes == size && (words & ~part.words) == 0 && (type->second.empty() || type->second == part.type);
+  });
 }
 
 namespace {

@@ -64,6 +64,9 @@ struct AccessedThrough {
   std::size_t bytes = 0;  ///< of an element
 };
 AccessedThrough accessed_through(Pc pc, bool store);
+/// Whether words of an aligned read of `size` bytes can be padding: of the struct that the instruction at `pc` reads, if the source
+/// says which, else of any that the program itself declares. Bit i of `words` stands for the bytes 4i to 4i + 3.
+bool are_padding(Pc pc, unsigned size, std::uint32_t words);
 /// The parameters of a function, as far as debug information has them.
 struct Parameter {
   std::string name;
