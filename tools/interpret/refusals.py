@@ -67,7 +67,9 @@ def in_file(path, file, launches):
         following = file.visible[i + 1].text if i + 1 < len(file.visible) else ""
         before = file.visible[i - 1].text if i else ""
         if token.text in ("asm", "__asm", "__asm__") and following in ("(", "volatile", "__volatile__"):
-            if file.is_device_code(token.start) is not False:
+            # Without an instruction, it only keeps the compiler from moving accesses: g++ has that too.
+            template = next((t.text for t in file.visible[i + 1 :] if t.text not in ("(", "volatile", "__volatile__")), "")
+            if template != '""' and file.is_device_code(token.start) is not False:
                 add(token.start, "inline PTX" + _instruction(file, i))
         elif token.text not in own and before not in (".", "->"):
             is_call = following == "("

@@ -249,6 +249,11 @@ int main() {
         self.assertIn("x.cu:8\n", wrong.stderr)  # not the library's
         self.assertIn("variable all", wrong.stderr)
 
+    def test_an_asm_without_an_instruction_is_the_compilers_business(self):
+        text = '__global__ void k(int* p) { *p = 1; asm volatile("%s" ::: "memory"); *p = 2; }\nint main() { k<<<0, 1>>>(nullptr); }\n'
+        self.assertEqual(self.interpret(text % "").returncode, 0)
+        self.assertIn("inline PTX", self.interpret(text % "membar.gl;").stderr)
+
     def test_padding_of_the_programs_own_structs_may_be_copied(self):
         text = """struct Behind { double value; int place; };
 struct Between { int place; double value; };

@@ -136,13 +136,14 @@ void RaceCheck::report(const Race& race, unsigned w, const WarpAccess& access) {
             (other == thread ? "this thread" : reporter_.name_of(race.earlier.thread, clock_)) + " issued the copy at " + there +
             ", and its wait has not come or is for older groups only",
         "cp.async.wait_group or wait_all by the thread that issued the copy, with its group committed, then a barrier for the "
-        "others; of memcpy_async, a wait for its barrier or pipeline",
+        "others; of memcpy_async, a wait for its barrier or pipeline. If the bytes of the tile before are meant, a barrier between "
+        "the "
+        "last look at them and the copy",
         &scheduler_.fibers()[thread], user_location(access.pc), reporter_.variable_at(p));
   const AccessedThrough here = reporter_.through(p, access.pc, access.write);
   const std::string earlier = reporter_.through(p, race.earlier.pc & ~kPcFlags, race.earlier_wrote).name;
   std::string what = "race on " + reporter_.describe_element(p, here, access.size) + ": " +
-                     verb(race.earlier_wrote, race.earlier.pc) + " by " +
-                     (landed ? "a copy in the background" : reporter_.name_of(race.earlier.thread, clock_));
+                     verb(race.earlier_wrote, race.earlier.pc) + " by " + reporter_.name_of(race.earlier, clock_);
   what += " at " + there + (earlier.empty() ? "" : ", through " + earlier) + ", then " + verb(access.write, access.marked_pc()) +
           " by this thread" + (here.name.empty() ? "" : ", through " + here.name) + ", with no order between them";
   // Within one statement, a barrier is not always what helps; nor between two arrays, one of which begins at a wrong place.

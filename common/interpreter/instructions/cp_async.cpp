@@ -40,15 +40,17 @@ class AsyncCopies final : public Family {
   void begin(unsigned threads) override;
   void on_request(unsigned warp, const Request& request) override;
 
-  void issue(Fiber& fiber, void* to, const void* from, int size, int source_bytes, bool may_fill, Pc pc);
+  void issue(Fiber& fiber, void* to, const void* from, int size, int source_bytes, bool may_fill, Pc pc, bool for_barrier = false);
   void commit_group(const Fiber& fiber) { ++threads_[fiber.linear].groups; }
   void wait(Fiber& fiber, std::uint64_t groups_under_way);
   void arrive_when_copied(Fiber& fiber, std::uintptr_t barrier, Pc pc);
+  void complete_when_copied(Fiber& fiber, std::uintptr_t barrier, Pc pc);
 
  private:
   struct Thread {
-    std::vector<Copy*> copies;  // under way, in the order of their issue
-    std::uint64_t groups = 0;   // committed so far
+    std::vector<Copy*> copies;       // under way, in the order of their issue
+    std::vector<Copy*> for_barrier;  // no group has these; whose barrier is not known yet
+    std::uint64_t groups = 0;        // committed so far
     std::uint64_t issued = 0;
   };
   void require_copyable(Fiber& fiber, const void* to, const void* from, unsigned size, int source_bytes, Pc pc);
@@ -66,6 +68,7 @@ void AsyncCopies::begin(unsigned threads) {
   threads_.resize(threads);
   for (Thread& thread : threads_) {
     thread.copies.clear();
+    thread.for_barrier.clear();
     thread.groups = thread.issued = 0;
   }
   free_.clear();
@@ -101,7 +104,8 @@ void AsyncCopies::require_copyable(Fiber& fiber, const void* to, const void* fro
         "copies stay inside allocations; source_bytes says how many bytes there are", from);
 }
 
-void AsyncCopies::issue(Fiber& fiber, void* to, const void* from, int size, int source_bytes, bool may_fill, Pc pc) {
+void AsyncCopies::issue(Fiber& fiber, void* to, const void* from, int size, int source_bytes, bool may_fill, Pc pc,
+                        bool for_barrier) {
   const std::uint64_t source = source_bytes ? reinterpret_cast<std::uintptr_t>(from) * 32 + static_cast<unsigned>(source_bytes) : 0;
   const BothWorlds both(block_.worlds, fiber, WorldEvent::kCopy, to, static_cast<unsigned>(size), source);
   if (both.repeated()) return;
@@ -126,7 +130,8 @@ void AsyncCopies::issue(Fiber& fiber, void* to, const void* from, int size, int 
   copy.group = threads_[fiber.linear].groups;
   copy.number = threads_[fiber.linear].issued++;
   copy.source_version = 0;
-  threads_[fiber.linear].copies.push_back(&copy);
+  Thread& thread = threads_[fiber.linear];
+  (for_barrier ? thread.for_barrier : thread.copies).push_back(&copy);
   std::memset(to, 0xff, bytes);
   block_.record(fiber, copy, bytes, pc);
 }
@@ -210,7 +215,19 @@ void AsyncCopies::arrive_when_copied(Fiber& fiber, std::uintptr_t barrier, Pc pc
     end_copies(
         fiber, [&](const Copy& copy) { return copy.number < issued; }, &stamp);
   };
-  block_.family<Mbarriers>().add_own_copies({fiber, "cp.async.mbarrier.arrive", pc}, barrier, land);
+  block_.family<Mbarriers>().add_own_copies({fiber, "memcpy_async", pc}, barrier, land);
+}
+
+void AsyncCopies::complete_when_copied(Fiber& fiber, std::uintptr_t barrier, Pc pc) {
+  block_.scheduler.rendezvous(fiber);
+  if (threads_[fiber.linear].for_barrier.empty()) return;
+  const auto land = [this, &fiber, copies = std::exchange(threads_[fiber.linear].for_barrier, {})](const Stamp& stamp) {
+    for (Copy* const copy : copies) {
+      end(fiber, *copy, &stamp);
+      free_.push_back(copy);
+    }
+  };
+  block_.family<Mbarriers>().add_own_copies({fiber, "memcpy_async", pc}, barrier, land);
 }
 
 // @param landed the write to shared memory, if the copy ends at an mbarrier; null: if its thread has waited
@@ -276,6 +293,11 @@ void cp_async(void* shared, const void* global, int size) {
   const Pc pc = to_pc(__builtin_return_address(0));
   in.block.family<AsyncCopies>().issue(in.fiber, shared, global, size, size, false, pc);
 }
+void cp_async_for_barrier(void* shared, const void* global, int size) {
+  const Entered in(Worlds::kBoth);
+  const Pc pc = to_pc(__builtin_return_address(0));
+  in.block.family<AsyncCopies>().issue(in.fiber, shared, global, size, size, false, pc, true);
+}
 void cp_async_if(bool exists, void* shared, const void* global, int size) {
   const Entered in(Worlds::kBoth);
   const Pc pc = to_pc(__builtin_return_address(0));
@@ -300,6 +322,11 @@ void cp_async_wait_all() {  // "equivalent to cp.async.commit_group; cp.async.wa
   copies.wait(in.fiber, 0);
 }
 
+void barrier_copies_complete_at(std::uint64_t* barrier) {
+  const Entered in;
+  const Pc pc = to_pc(__builtin_return_address(0));
+  in.block.family<AsyncCopies>().complete_when_copied(in.fiber, reinterpret_cast<std::uintptr_t>(barrier), pc);
+}
 void cp_async_mbarrier_arrive(std::uint64_t* barrier) {
   const Entered in;
   const Pc pc = to_pc(__builtin_return_address(0));

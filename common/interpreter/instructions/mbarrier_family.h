@@ -68,6 +68,7 @@ class Mbarriers final : public Family {
     KnowledgePtr cluster_arrived, cluster_completed;  // the same to who waits with acquire.cluster, besides
     std::deque<Copy> copies;                          // under way
     std::vector<Copy> own_copies;                     // of threads; they have no bytes
+    bool looked_at = false;                           // while they were under way, by who does not wait
   };
   struct Waiter {
     unsigned thread;

@@ -100,7 +100,7 @@ Mbarriers::Mbarrier& Mbarriers::require(const AsyncProxy::Instruction& by, std::
     const bool known = write.thread && !(write.pc & kAtomicPc);
     fail(by, address,
          std::string(", whose memory has been overwritten") +
-             (known ? " by " + block_.reporter.name_of(write.thread, block_.clock) + " at " + at(user_location(write.pc)) : ""),
+             (known ? " by " + block_.reporter.name_of(write, block_.clock) + " at " + at(user_location(write.pc)) : ""),
          "an mbarrier's 8 bytes are its own from mbarrier.init to mbarrier.inval");
   }
   const Stamp& init = found->second.initialised;
@@ -231,6 +231,7 @@ void Mbarriers::advance(std::uintptr_t address, Mbarrier& barrier) {
   ++barrier.phase;
   barrier.pending = barrier.arrivals;
   barrier.is_over = barrier.arrivals == 0;
+  barrier.looked_at = false;
   barrier.completed = std::exchange(barrier.arrived, nullptr);
   barrier.cluster_completed = std::exchange(barrier.cluster_arrived, nullptr);
   block_.activity.note_change();
@@ -275,7 +276,9 @@ bool Mbarriers::wait(const AsyncProxy::Instruction& by, std::uintptr_t address, 
   Mbarrier& barrier = require(by, address);
   if (parity > 1) fail(by, address, " for parity " + std::to_string(parity), "parity is that of the phase's number: 0 or 1");
   note_access(by, address, false, true);
-  if ((barrier.phase & 1) == parity) advance(address, barrier);
+  // Who looks once, and goes on whatever he sees, is to see that copies take their time.
+  const bool too_early = !blocking && !barrier.own_copies.empty() && !std::exchange(barrier.looked_at, true);
+  if ((barrier.phase & 1) == parity && !too_early) advance(address, barrier);
   if ((barrier.phase & 1) != parity) {
     acquire(by.fiber, cluster ? merge(barrier.completed, barrier.cluster_completed) : barrier.completed);
     return true;
@@ -391,22 +394,22 @@ void mbarrier_arrive(std::uint64_t* barrier, unsigned count) {
 void block_barrier_init(std::uint64_t* barrier, unsigned expected) {
   const Entered in;
   const Pc pc = to_pc(__builtin_return_address(0));
-  in.block.family<Mbarriers>().init({in.fiber, "init of a barrier", pc}, address_of(barrier), expected, true);
+  in.block.family<Mbarriers>().init({in.fiber, "barrier init", pc}, address_of(barrier), expected, true);
 }
 unsigned block_barrier_arrive(std::uint64_t* barrier, unsigned count) {
   const Entered in;
   const Pc pc = to_pc(__builtin_return_address(0));
-  return in.block.family<Mbarriers>().arrive({in.fiber, "arrival", pc}, address_of(barrier), count, 0) & 1;
+  return in.block.family<Mbarriers>().arrive({in.fiber, "barrier.arrive", pc}, address_of(barrier), count, 0) & 1;
 }
 void block_barrier_arrive_and_drop(std::uint64_t* barrier) {
   const Entered in;
   const Pc pc = to_pc(__builtin_return_address(0));
-  in.block.family<Mbarriers>().arrive_and_drop({in.fiber, "arrive_and_drop", pc}, address_of(barrier));
+  in.block.family<Mbarriers>().arrive_and_drop({in.fiber, "barrier.arrive_and_drop", pc}, address_of(barrier));
 }
 bool block_barrier_wait(std::uint64_t* barrier, unsigned parity, bool blocking) {
   const Entered in;
   const Pc pc = to_pc(__builtin_return_address(0));
-  return in.block.family<Mbarriers>().wait({in.fiber, "wait at a barrier", pc}, address_of(barrier), parity, blocking, false);
+  return in.block.family<Mbarriers>().wait({in.fiber, "barrier.wait", pc}, address_of(barrier), parity, blocking, false);
 }
 void mbarrier_expect_tx(std::uint64_t* barrier, unsigned bytes) {
   const Entered in;

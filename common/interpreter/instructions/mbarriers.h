@@ -18,6 +18,8 @@ bool mbarrier_try_wait_parity_acquire_cluster(std::uint64_t* barrier, unsigned p
 void mbarrier_arrive_cluster(std::uint64_t* barrier, unsigned rank, bool release_cluster);
 /// The phase that is under way ends after the copies that the thread's cp.async have begun so far.
 void cp_async_mbarrier_arrive(std::uint64_t* barrier);
+/// The phase that is under way ends after the copies that the thread has begun by cp_async_for_barrier().
+void barrier_copies_complete_at(std::uint64_t* barrier);
 void fence_mbarrier_init();
 void fence_proxy_async();
 

@@ -80,6 +80,11 @@ std::string Reporter::name_of(ThreadId thread, const BlockClock& clock) const {
   return text;
 }
 
+std::string Reporter::name_of(const Stamp& access, const BlockClock& clock) const {
+  const bool by_engine = access.pc & kEnginePc;
+  return (access.thread & kEngine) && !by_engine ? "a copy in the background" : name_of(access.thread, clock);
+}
+
 Diagnosis Reporter::diagnose(Check check, std::string what, std::string expected, const Fiber* fiber, const Location& where) const {
   Diagnosis d;
   d.check = check;

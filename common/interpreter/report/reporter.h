@@ -34,6 +34,8 @@ class Reporter {
 
   /// "thread (1,0,0)", and of which block, if that is another one than the clock's.
   std::string name_of(ThreadId thread, const BlockClock& clock) const;
+  /// The same of who made an access: a cp.async that an mbarrier has told of is none of a thread's.
+  std::string name_of(const Stamp& access, const BlockClock& clock) const;
 
   /// @param fiber null: not the fault of one thread
   Diagnosis diagnose(Check check, std::string what, std::string expected, const Fiber* fiber, const Location& where) const;

@@ -1,6 +1,7 @@
 /// @file
 /// cuda::barrier, cuda::pipeline and cuda::memcpy_async: kernels that are right in all orders, and each broken in one place.
 #include <cooperative_groups.h>
+#include <cuda_pipeline.h>
 #include <doctest/doctest.h>
 
 #include <cuda/barrier>
@@ -64,7 +65,10 @@ enum Plant {
   kNoAcquire,
   kReadsBeforeWait,
   kNoCommit,
-  kNoFence
+  kNoFence,
+  kOtherBarrier,
+  kWaitsForGroups,
+  kLooksOnce
 };
 
 // --------------------------------------------------------------------------------------------------------------- barriers
@@ -121,6 +125,40 @@ TEST_CASE("a barrier that nobody has initialised") {
 TEST_CASE("no order between init and the first use") {
   must_be_caught({"by_block", Check::kRacecheck, "bar", {"initialised by"}, {"copy"}, {}, Check::kSynccheck, {"copy"}},
                  [] { return sums_are_right(by_block<kNoBarrierAfterInit>, 1); });
+}
+
+// Two tiles in pieces of 16 bytes, which an sm_90 copies by its engine: each barrier tells of its own tile alone.
+template <Plant plant>
+__global__ void by_engine(const int* in, int* out, int) {
+  alignas(16) __shared__ int first[kThreads], second[kThreads];
+  __shared__ BlockBarrier bars[2];
+  const cg::thread_block block = cg::this_thread_block();
+  if (threadIdx.x < 2) init(&bars[threadIdx.x], kThreads);
+  block.sync();
+  const cuda::aligned_size_t<16> bytes(sizeof first);
+  cuda::memcpy_async(block, first, in, bytes, bars[0]);              // <- copy
+  cuda::memcpy_async(block, second, in + kThreads, bytes, bars[1]);  // <- second copy
+  BlockBarrier::arrival_token tokens[2] = {bars[0].arrive(), bars[1].arrive()};
+  bars[1].wait(std::move(tokens[1]));
+  if (plant == kWaitsForGroups) {
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    block.sync();
+  } else if (plant == kLooksOnce) {
+    (void)bars[0].try_wait_for(std::move(tokens[0]), cuda::std::chrono::nanoseconds(1));
+  } else if (plant != kOtherBarrier) {
+    bars[0].wait(std::move(tokens[0]));
+  }
+  const int there = kThreads - 1 - static_cast<int>(threadIdx.x);
+  out[threadIdx.x] = first[there] + second[there];  // <- read
+}
+TEST_CASE("copies in pieces of 16 bytes end with the phase of their barrier, and with nothing else") {
+  must_be_right([] { return sums_are_right(by_engine<kNone>, 2); });
+  const Bug bug{"by_engine", Check::kRacecheck, "first", {"before its cp.async was waited for"}, {"read"}, {"copy"}};
+  must_be_caught(bug, [] { return sums_are_right(by_engine<kOtherBarrier>, 2); });
+  must_be_caught(bug, [] { return sums_are_right(by_engine<kWaitsForGroups>, 2); });
+  must_be_caught({"by_engine", Check::kRacecheck, "first", {"copy"}, {"read"}, {"copy"}},
+                 [] { return sums_are_right(by_engine<kLooksOnce>, 2); });
 }
 
 // Each thread copies its own number, twice a phase, and looks at it before others do.

@@ -26,10 +26,11 @@ constexpr std::size_t kAlignmentToCopy = [] {
 }();
 
 /// Each thread of the group copies every n-th piece, as libcu++ does it: by cp.async, from global to shared memory and in pieces of
-/// 4, 8 or 16 bytes; else at once. An sm_90 may take the copy engine for pieces of 16 bytes; nobody who waits can tell.
+/// 4, 8 or 16 bytes; else at once.
+/// @param for_barrier the copies will end at a barrier alone, not with the thread's groups
 /// @return whether the copies are under way
 template <class Group, class T, class Size>
-[[gnu::always_inline]] inline bool group_copy(const Group& group, T* to, const T* from, Size bytes) {
+[[gnu::always_inline]] inline bool group_copy(const Group& group, T* to, const T* from, Size bytes, bool for_barrier = false) {
   constexpr std::size_t kPiece = kAlignmentToCopy<std::remove_cv_t<T>, Size>;
   const std::size_t size = static_cast<std::size_t>(bytes), stride = group.size() * kPiece;
   char* const target = reinterpret_cast<char*>(to);
@@ -37,7 +38,8 @@ template <class Group, class T, class Size>
   if constexpr (kPiece >= 4) {
     if (in_kernel() && __isShared(to) && __isGlobal(from)) {
       for (std::size_t at = group.thread_rank() * kPiece; at < size; at += stride)
-        cp_async(target + at, source + at, static_cast<int>(kPiece));
+        for_barrier ? cp_async_for_barrier(target + at, source + at, static_cast<int>(kPiece))
+                    : cp_async(target + at, source + at, static_cast<int>(kPiece));
       return true;
     }
   }

@@ -17,7 +17,7 @@
 #include "common/interpreter/interpreter.h"
 #include "common/interpreter/language/memory.h"
 
-namespace cuda {
+_LIBCUDACXX_BEGIN_NAMESPACE_CUDA
 
 struct __block_scope_barrier_base {};
 
@@ -82,13 +82,16 @@ class barrier<thread_scope_block, std::__empty_completion> : public __block_scop
 
   static constexpr std::ptrdiff_t max() noexcept { return (1 << 20) - 1; }
 
-  /// Of memcpy_async: the phase that is under way ends after what the thread's cp.async copy.
+  bool is_mbarrier() const { return interpreter::in_kernel() && __isShared(this); }
+  /// Of memcpy_async: the phase that is under way ends after the cp.async that the thread has issued so far.
   [[gnu::always_inline]] void arrive_when_copied() {
     if (is_mbarrier())
       interpreter::cp_async_mbarrier_arrive(mbarrier());
     else
       interpreter::cp_async_wait_all();
   }
+  /// The same of its copies for a barrier, of which nobody else can tell when they end.
+  [[gnu::always_inline]] void complete_when_copied() { interpreter::barrier_copies_complete_at(mbarrier()); }
 
  private:
   template <class Barrier>
@@ -96,7 +99,6 @@ class barrier<thread_scope_block, std::__empty_completion> : public __block_scop
   template <class Barrier>
   friend class std::__barrier_poll_tester_parity;
 
-  bool is_mbarrier() const { return interpreter::in_kernel() && __isShared(this); }
   std::uint64_t* mbarrier() const { return reinterpret_cast<std::uint64_t*>(const_cast<barrier*>(this)); }
   bool has_completed(bool parity) const {
     if (is_mbarrier()) return interpreter::block_barrier_wait(mbarrier(), parity, false);
@@ -108,4 +110,4 @@ class barrier<thread_scope_block, std::__empty_completion> : public __block_scop
   Elsewhere elsewhere_;
 };
 
-}  // namespace cuda
+_LIBCUDACXX_END_NAMESPACE_CUDA
