@@ -22,8 +22,8 @@ namespace {
 
 // Whether every member of what is copied may have been written: padding has no value, and nobody writes it. It comes behind a
 // member and ends where the next one is aligned, so that of 4 bytes that begin at a multiple of 4, the first is none. But before a
-// member of 8 bytes, or behind the last one of a struct that has such a member, it may be 4 bytes; only the program's structs tell
-// it from the half of a float2 that nobody has written.
+// member of 8 bytes, or behind the last one of a struct that has such a member, it may be 4 bytes; only what the source says is
+// read tells it from the half of a float2 that nobody has written.
 template <class Written>
 bool lacks_only_padding(Pc pc, unsigned size, Written&& written) {
   std::uint32_t missing = 0;

@@ -14,7 +14,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -465,55 +464,7 @@ std::optional<Dwarf_Die> bare(std::optional<Dwarf_Die> type) {
   return type;
 }
 
-AccessedThrough read_accessed_through(Pc pc, const std::string& name) {
-  Dwarf_Addr bias = 0;
-  Dwfl_Module* const module = program();
-  Dwarf_Die* const unit = module ? dwfl_module_addrdie(module, pc - 1, &bias) : nullptr;
-  Dwarf_Die die;
-  if (!unit || dwarf_child(unit, &die) != 0) return {};
-  std::vector<Dwarf_Die> scopes;
-  collect_scopes(die, pc - 1 - bias, scopes);
-  for (auto scope = scopes.rbegin(); scope != scopes.rend(); ++scope) {
-    if (dwarf_child(&*scope, &die) != 0) continue;
-    do {
-      const int tag = dwarf_tag(&die);
-      Dwarf_Attribute attribute;
-      const bool named = (tag == DW_TAG_variable || tag == DW_TAG_formal_parameter) &&
-                         dwarf_attr_integrate(&die, DW_AT_name, &attribute) && name == dwarf_formstring(&attribute);
-      if (!named) continue;
-      AccessedThrough result{name, "", 0};
-      std::optional<Dwarf_Die> type = bare(type_of(die));
-      if (!type || (dwarf_tag(&*type) != DW_TAG_pointer_type && dwarf_tag(&*type) != DW_TAG_array_type)) return result;
-      do type = bare(type_of(*type));  // of rows, the elements
-      while (type && dwarf_tag(&*type) == DW_TAG_array_type);
-      Dwarf_Word bytes = 0;
-      const char* const type_name = type ? dwarf_diename(&*type) : nullptr;
-      if (type_name && dwarf_aggregate_size(&*type, &bytes) == 0) result.type = type_name, result.bytes = bytes;
-      return result;
-    } while (dwarf_siblingof(&die, &die) == 0);
-  }
-  return {};
-}
-
-}  // namespace
-
-AccessedThrough accessed_through(Pc pc, bool store) {
-  AccessedThrough result;
-  std::lock_guard lock(mutex);
-  std::thread([&] {  // see user_frames()
-    const std::vector<Location> all = frames(pc);
-    if (all.empty() || is_plumbing(all.front().file)) return;
-    const std::string name = accessed_name(all.front(), store);
-    if (!name.empty()) result = read_accessed_through(pc, name);
-  })
-      .join();
-  return result;
-}
-
-namespace {
-
 constexpr Dwarf_Word kMostBytes = 128;  // of a struct that is looked at
-constexpr unsigned kPieces[] = {8, 16};
 
 std::optional<Dwarf_Die> without_typedefs(std::optional<Dwarf_Die> type) {
   while ((type = bare(type)) && dwarf_tag(&*type) == DW_TAG_typedef) type = type_of(*type);
@@ -551,86 +502,71 @@ void cover(std::optional<Dwarf_Die> type, Dwarf_Word at, std::bitset<kMostBytes>
   } while (dwarf_siblingof(&member, &member) == 0);
 }
 
-// Whether a file is none of the course's, the system's and CUDA's.
-bool is_the_programs_own(const std::string& file) {
-  static std::map<std::string, bool>& of_cuda = *new std::map<std::string, bool>;  // by folder
-  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
-  const auto [known, is_new] = of_cuda.try_emplace(folder.string());
-  if (is_new) known->second = std::filesystem::exists(folder / "cuda_runtime_api.h");
-  return !known->second && !is_plumbing(file);
+// The words of a struct that are none of its members'.
+std::uint32_t padding_of(Dwarf_Die type, Dwarf_Word bytes) {
+  if (bytes > kMostBytes) return 0;
+  std::bitset<kMostBytes> covered;
+  cover(type, 0, covered);
+  std::uint32_t words = 0;
+  for (Dwarf_Word word = 0; word < bytes / 4; ++word)
+    if ((covered >> 4 * word & std::bitset<kMostBytes>(15)).none()) words |= 1u << word;
+  return words;
 }
 
-// Of a struct with padding: how many bytes an aligned read of a part of it has, and which words of them are padding.
-struct PaddedPart {
-  std::string type;
-  unsigned bytes;
-  std::uint32_t words;
-};
-
-bool is_closure(Dwarf_Die die) {
-  Dwarf_Die child;
-  if (dwarf_diename(&die) || dwarf_child(&die, &child) != 0) return false;
-  do {
-    const char* const name = dwarf_diename(&child);
-    if (name && std::string_view(name) == "operator()") return true;
-  } while (dwarf_siblingof(&child, &child) == 0);
-  return false;
-}
-
-void collect_padded_parts(Dwarf_Die die, std::vector<PaddedPart>& found) {
-  do {
-    const int tag = dwarf_tag(&die);
-    Dwarf_Word bytes = 0;
-    const bool is_struct = tag == DW_TAG_structure_type || tag == DW_TAG_class_type;
-    const char* const file = is_struct ? dwarf_decl_file(&die) : nullptr;
-    if (file && is_the_programs_own(file) && dwarf_aggregate_size(&die, &bytes) == 0 && bytes <= kMostBytes && !is_closure(die)) {
-      std::bitset<kMostBytes> covered;
-      cover(die, 0, covered);
-      const char* const name = dwarf_diename(&die);
-      for (const unsigned piece : kPieces) {
-        for (unsigned begin = 0; begin + piece <= bytes; begin += piece) {
-          std::uint32_t words = 0;
-          for (unsigned word = 0; word < piece / 4; ++word)
-            if ((covered >> (begin + 4 * word) & std::bitset<kMostBytes>(15)).none()) words |= 1u << word;
-          if (words) found.push_back({name ? name : "", piece, words});
-        }
-      }
-    }
-    Dwarf_Die child;
-    if (dwarf_child(&die, &child) == 0) collect_padded_parts(child, found);
-  } while (dwarf_siblingof(&die, &die) == 0);
-}
-
-const std::vector<PaddedPart>& padded_parts() {
-  static const std::vector<PaddedPart>& all = []() -> auto& {
-    auto& found = *new std::vector<PaddedPart>;
-    std::lock_guard lock(mutex);
-    std::thread([&] {  // see user_frames()
-      Dwfl_Module* const module = program();
-      Dwarf_Addr bias = 0;
-      Dwarf_Die *unit = nullptr, first;
-      while (module && (unit = dwfl_module_nextcu(module, unit, &bias)))
-        if (dwarf_child(unit, &first) == 0) collect_padded_parts(first, found);
-    })
-        .join();
-    return found;
+AccessedThrough read_accessed_through(Pc pc, const std::string& name) {
+  Dwarf_Addr bias = 0;
+  Dwfl_Module* const module = program();
+  Dwarf_Die* const unit = module ? dwfl_module_addrdie(module, pc - 1, &bias) : nullptr;
+  Dwarf_Die die;
+  if (!unit || dwarf_child(unit, &die) != 0) return {};
+  std::vector<Dwarf_Die> scopes;
+  collect_scopes(die, pc - 1 - bias, scopes);
+  for (auto scope = scopes.rbegin(); scope != scopes.rend(); ++scope) {
+    if (dwarf_child(&*scope, &die) != 0) continue;
+    do {
+      const int tag = dwarf_tag(&die);
+      Dwarf_Attribute attribute;
+      const bool named = (tag == DW_TAG_variable || tag == DW_TAG_formal_parameter) &&
+                         dwarf_attr_integrate(&die, DW_AT_name, &attribute) && name == dwarf_formstring(&attribute);
+      if (!named) continue;
+      AccessedThrough result{name};
+      std::optional<Dwarf_Die> type = bare(type_of(die));
+      if (!type || (dwarf_tag(&*type) != DW_TAG_pointer_type && dwarf_tag(&*type) != DW_TAG_array_type)) return result;
+      do type = bare(type_of(*type));  // of rows, the elements
+      while (type && dwarf_tag(&*type) == DW_TAG_array_type);
+      Dwarf_Word bytes = 0;
+      const char* const type_name = type ? dwarf_diename(&*type) : nullptr;
+      if (type_name && dwarf_aggregate_size(&*type, &bytes) == 0) result = {name, type_name, bytes, padding_of(*type, bytes)};
+      return result;
+    } while (dwarf_siblingof(&die, &die) == 0);
   }
-  ();
-  return all;
+  return {};
 }
 
 }  // namespace
 
+AccessedThrough accessed_through(Pc pc, bool store) {
+  AccessedThrough result;
+  std::lock_guard lock(mutex);
+  std::thread([&] {  // see user_frames()
+    const std::vector<Location> all = frames(pc);
+    if (all.empty() || is_plumbing(all.front().file)) return;
+    const std::string name = accessed_name(all.front(), store);
+    if (!name.empty()) result = read_accessed_through(pc, name);
+  })
+      .join();
+  return result;
+}
+
 bool are_padding(Pc pc, unsigned size, std::uint32_t words) {
-  if (padded_parts().empty()) return false;
-  static std::mutex& of_types = *new std::mutex;
-  static std::map<Pc, std::string>& types = *new std::map<Pc, std::string>;
-  std::lock_guard lock(of_types);
-  const auto [type, is_new] = types.try_emplace(pc);
-  if (is_new) type->second = accessed_through(pc, false).type;
-  return std::any_of(padded_parts().begin(), padded_parts().end(), [&](const PaddedPart& part) {
-    return part.bytes == size && (words & ~part.words) == 0 && (type->second.empty() || type->second == part.type);
-  });
+  static std::mutex& of_cache = *new std::mutex;
+  static std::map<Pc, AccessedThrough>& cache = *new std::map<Pc, AccessedThrough>;
+  std::lock_guard lock(of_cache);
+  const auto [element, is_new] = cache.try_emplace(pc);
+  if (is_new) element->second = accessed_through(pc, false);
+  for (std::size_t begin = 0; begin + size <= element->second.bytes; begin += size)
+    if ((words & ~(element->second.padding >> begin / 4)) == 0) return true;
+  return false;
 }
 
 namespace {

@@ -59,13 +59,14 @@ std::string accessed_name(const Location& where, bool store);
 std::string accessed_name_in_kernel(Pc pc, bool store);
 /// The pointer or array through which the user's own code makes an access, and what it points to; empty and 0 where not certain.
 struct AccessedThrough {
-  std::string name;       ///< as accessed_name() gives it
-  std::string type;       ///< of an element
-  std::size_t bytes = 0;  ///< of an element
+  std::string name;           ///< as accessed_name() gives it
+  std::string type = {};      ///< of an element
+  std::size_t bytes = 0;      ///< of an element
+  std::uint32_t padding = 0;  ///< of an element: its words, bit i for the bytes 4i to 4i + 3, that are none of its members'
 };
 AccessedThrough accessed_through(Pc pc, bool store);
-/// Whether words of an aligned read of `size` bytes can be padding: of the struct that the instruction at `pc` reads, if the source
-/// says which, else of any that the program itself declares. Bit i of `words` stands for the bytes 4i to 4i + 3.
+/// Whether words of an aligned read of `size` bytes can be padding of the struct that the instruction at `pc` reads; false if the
+/// source does not say for certain what that is. Words are bits as in AccessedThrough.
 bool are_padding(Pc pc, unsigned size, std::uint32_t words);
 /// The parameters of a function, as far as debug information has them.
 struct Parameter {
