@@ -243,8 +243,8 @@ __global__ void other_uses(const int* in, int* out, int) {
     if (t == 0) init(&bar, 2 * kThreads), new (&wide) cuda::barrier<cuda::thread_scope_device>(kThreads);
     __syncthreads();
     numbers[t] = in[t] + round;
-    auto token = bar.arrive(2);
-    while (!bar.try_wait_for(std::move(token), cuda::std::chrono::nanoseconds(100))) token = token;
+    const auto token = bar.arrive(2);
+    for (auto again = token; !bar.try_wait_for(std::move(again), cuda::std::chrono::nanoseconds(100));) again = token;
     if (numbers[kThreads - 1 - t] != in[kThreads - 1 - t] + round) out[t] = -1;
     wide.arrive_and_wait();
     __syncthreads();
