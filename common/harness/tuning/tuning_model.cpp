@@ -25,8 +25,8 @@ constexpr double kL2Latency = 800, kPrologueAndEpilogue = 2500;
 // Fitted to the times of 10's tiles on an H200 (docs/results/h200/wgmma-f16.json).
 constexpr double kWgmmaPrologueAndEpilogue = 4800, kWgmmaWait = 490, kWgmmaShared = 0.8;
 // The same two where warps that only copy run ahead, and blocks stay; and what the wait is longer by where a row of B's tile is at
-// most two panels of 64 columns and a narrow one, for a narrow row takes the copy engine as long as a whole one. Where B's columns
-// lie in one piece, panels have no narrow rows. Fitted to the times of 14's and 17's tiles on an H100
+// most two panels of 64 columns and a narrow one, for a narrow row seems to take the copy engine as long as a whole one. Where B's
+// columns lie in one piece, panels have no narrow rows. Fitted to the times of 14's and 17's tiles on an H100
 // (docs/results/h100-80gb-hbm3/tiles-f16.json): at its 25 sizes, the tile that the model picks takes at most 0.9 % longer than the
 // best, with B as columns (tiles-nt-f16.json) at most 2.7 %, and at the six of an H200 (docs/results/h200/dependent-f16.json) it is
 // the best. The prologue is short, for 14's launches begin early: so it is ahead of 06 where there is little to do, as it was

@@ -69,7 +69,8 @@ void Mbarriers::invalidate(const AsyncProxy::Instruction& by, std::uintptr_t add
 }
 
 bool Mbarriers::in_use(std::uintptr_t address, const Mbarrier& barrier) const {
-  return somebody_waits_at(address) || !barrier.copies.empty() || barrier.bytes != 0 || barrier.pending != barrier.arrivals;
+  return somebody_waits_at(address) || !barrier.copies.empty() || !barrier.own_copies.empty() || barrier.bytes != 0 ||
+         barrier.pending != barrier.arrivals;
 }
 
 // To racecheck, what an mbarrier's memory becomes is a plain write, and its use an atomic.

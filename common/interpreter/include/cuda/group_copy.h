@@ -51,4 +51,14 @@ template <class Group, class T, class Size>
   return false;
 }
 
+/// The phase of a barrier that is under way ends after the cp.async that the thread has issued so far. Who has none that could
+/// tell, as libcu++ has it for barriers outside of shared memory, waits at once.
+template <class Barrier>
+[[gnu::always_inline]] inline void arrive_when_copied(Barrier& barrier) {
+  if constexpr (requires { barrier.arrive_when_copied(); })
+    barrier.arrive_when_copied();
+  else
+    cp_async_wait_all();
+}
+
 }  // namespace interpreter
