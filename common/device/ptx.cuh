@@ -209,6 +209,68 @@ __device__ __forceinline__ void ldmatrix_x1_trans(uint32_t (&r)[1], const void* 
 }
 /// @}
 
+/// @name Matrices of 8 x 8 16-bit elements to shared memory (PTX ISA, "stmatrix"; compute capability 9.0)
+/// The way back: lanes give the addresses that ldmatrix would want, and the elements that it would have given them.
+/// @{
+
+/// Four matrices.
+__device__ __forceinline__ void stmatrix_x4(void* row, const uint32_t (&r)[4]) {
+#ifdef __CUDACC__
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(detail::shared_address(row)), "r"(r[0]),
+               "r"(r[1]), "r"(r[2]), "r"(r[3])
+               : "memory");
+#else
+  interpreter::stmatrix(row, r, 4, false);
+#endif
+}
+/// Four matrices, transposed.
+__device__ __forceinline__ void stmatrix_x4_trans(void* row, const uint32_t (&r)[4]) {
+#ifdef __CUDACC__
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(detail::shared_address(row)),
+               "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+               : "memory");
+#else
+  interpreter::stmatrix(row, r, 4, true);
+#endif
+}
+/// Two matrices.
+__device__ __forceinline__ void stmatrix_x2(void* row, const uint32_t (&r)[2]) {
+#ifdef __CUDACC__
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(detail::shared_address(row)), "r"(r[0]), "r"(r[1])
+               : "memory");
+#else
+  interpreter::stmatrix(row, r, 2, false);
+#endif
+}
+/// Two matrices, transposed.
+__device__ __forceinline__ void stmatrix_x2_trans(void* row, const uint32_t (&r)[2]) {
+#ifdef __CUDACC__
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(detail::shared_address(row)), "r"(r[0]),
+               "r"(r[1])
+               : "memory");
+#else
+  interpreter::stmatrix(row, r, 2, true);
+#endif
+}
+/// One matrix.
+__device__ __forceinline__ void stmatrix_x1(void* row, const uint32_t (&r)[1]) {
+#ifdef __CUDACC__
+  asm volatile("stmatrix.sync.aligned.m8n8.x1.shared.b16 [%0], {%1};" ::"r"(detail::shared_address(row)), "r"(r[0]) : "memory");
+#else
+  interpreter::stmatrix(row, r, 1, false);
+#endif
+}
+/// One matrix, transposed.
+__device__ __forceinline__ void stmatrix_x1_trans(void* row, const uint32_t (&r)[1]) {
+#ifdef __CUDACC__
+  asm volatile("stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%0], {%1};" ::"r"(detail::shared_address(row)), "r"(r[0])
+               : "memory");
+#else
+  interpreter::stmatrix(row, r, 1, true);
+#endif
+}
+/// @}
+
 /// d += a · b for a warp: a is 16 x 16 (row by row), b is 16 x 8 (column by column), both of T, __half or __nv_bfloat16; d is 16 x
 /// 8 in float (PTX ISA, "mma.sync", m16n8k16; compute capability 8.0). With g = lane / 4 and t = lane % 4 a lane holds
 /// - a[0..3]: elements (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8), each with its right neighbour in the upper half;

@@ -30,6 +30,25 @@ __device__ __forceinline__ void apply_epilogue(float (&d)[kSums], const Epilogue
   }
 }
 
+/// The same for sums of C's transpose: rows and columns change places, so a lane's sums are in two columns of C, eight apart.
+/// @param col of C, the first of the warpgroup's 64
+template <int kSums, class Epilogue>
+__device__ __forceinline__ void apply_epilogue_transposed(float (&d)[kSums], const Epilogue& epilogue, std::int64_t col) {
+  if constexpr (requires { epilogue.changes_nothing(); }) {
+    if (epilogue.changes_nothing()) return;
+  }
+  col += threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4;
+  const auto left = gemm::in_column(epilogue, col), right = gemm::in_column(epilogue, col + 8);
+#pragma unroll
+  for (int i = 0; i < kSums; i += 4) {
+#pragma unroll
+    for (int x = 0; x < 2; ++x) {
+      d[i + x] = left(d[i + x]);
+      d[i + x + 2] = right(d[i + x + 2]);
+    }
+  }
+}
+
 /// Elements of shared memory that store_fragments() needs for each warp.
 template <int kCols>
 inline constexpr int kStoreFragmentsElements = 16 * (kCols + 8);
@@ -92,6 +111,21 @@ __device__ __forceinline__ void store_fragments(const float (&d)[kRows16][kCols8
                                                 std::int64_t row, std::int64_t col, bool chunks, const Epilogue& epilogue) {
 #pragma unroll
   for (int i = 0; i < kRows16; ++i) store_fragments(d[i], shared, C, row + 16 * i, col, chunks, epilogue);
+}
+
+/// Stores a warpgroup's sums of C's transpose, 64 columns of C from (row, col) on, one by one; what lies outside of C is left out.
+/// Eight lanes have neighbours in a row.
+template <int kSums, class Out>
+__device__ __forceinline__ void store_sums_transposed(const float (&d)[kSums], const gemm::Matrix<Out>& C, std::int64_t row,
+                                                      std::int64_t col) {
+  row += threadIdx.x % 4 * 2;
+  col += threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4;
+  Out* const to = C.at(row, col);
+#pragma unroll
+  for (int i = 0; i < kSums; ++i) {  // of every four, pairs in a column
+    const int r = i / 4 * 8 + i % 2, c = i % 4 / 2 * 8;
+    if (row + r < C.rows && col + c < C.cols) to[r * C.row_stride + c * C.col_stride] = from_float<Out>(d[i]);
+  }
 }
 
 }  // namespace device

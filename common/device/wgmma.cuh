@@ -74,26 +74,72 @@ __device__ __forceinline__ void wgmma_wait_group() {
 /// @cond
 namespace detail {
 
-// The operands of 4, 8, 16 and 32 accumulators.
+// Each 8 columns add four accumulators: operands, and their names in the instruction's text.
 #define COURSE_WGMMA_4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
-#define COURSE_WGMMA_8(i) COURSE_WGMMA_4(i), COURSE_WGMMA_4(i + 4)
-#define COURSE_WGMMA_16(i) COURSE_WGMMA_8(i), COURSE_WGMMA_8(i + 8)
-#define COURSE_WGMMA_32(i) COURSE_WGMMA_16(i), COURSE_WGMMA_16(i + 16)
-// Their names in the instruction's text.
-#define COURSE_WGMMA_NAMES_0 \
-  "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
-#define COURSE_WGMMA_NAMES_0_4 "%0,%1,%2,%3"
-#define COURSE_WGMMA_NAMES_0_8 "%0,%1,%2,%3,%4,%5,%6,%7"
-#define COURSE_WGMMA_NAMES_0_16 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
-#define COURSE_WGMMA_NAMES_32_4 ",%32,%33,%34,%35"
-#define COURSE_WGMMA_NAMES_64_8 ",%64,%65,%66,%67,%68,%69,%70,%71"
-#define COURSE_WGMMA_NAMES_96_4 ",%96,%97,%98,%99"
-#define COURSE_WGMMA_NAMES_32 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47"
-#define COURSE_WGMMA_NAMES_48 ",%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
-#define COURSE_WGMMA_NAMES_64 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79"
-#define COURSE_WGMMA_NAMES_80 ",%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
-#define COURSE_WGMMA_NAMES_96 ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111"
-#define COURSE_WGMMA_NAMES_112 ",%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
+#define COURSE_WGMMA_SUMS_8 COURSE_WGMMA_4(0)
+#define COURSE_WGMMA_SUMS_16 COURSE_WGMMA_SUMS_8, COURSE_WGMMA_4(4)
+#define COURSE_WGMMA_SUMS_24 COURSE_WGMMA_SUMS_16, COURSE_WGMMA_4(8)
+#define COURSE_WGMMA_SUMS_32 COURSE_WGMMA_SUMS_24, COURSE_WGMMA_4(12)
+#define COURSE_WGMMA_SUMS_40 COURSE_WGMMA_SUMS_32, COURSE_WGMMA_4(16)
+#define COURSE_WGMMA_SUMS_48 COURSE_WGMMA_SUMS_40, COURSE_WGMMA_4(20)
+#define COURSE_WGMMA_SUMS_56 COURSE_WGMMA_SUMS_48, COURSE_WGMMA_4(24)
+#define COURSE_WGMMA_SUMS_64 COURSE_WGMMA_SUMS_56, COURSE_WGMMA_4(28)
+#define COURSE_WGMMA_SUMS_72 COURSE_WGMMA_SUMS_64, COURSE_WGMMA_4(32)
+#define COURSE_WGMMA_SUMS_80 COURSE_WGMMA_SUMS_72, COURSE_WGMMA_4(36)
+#define COURSE_WGMMA_SUMS_88 COURSE_WGMMA_SUMS_80, COURSE_WGMMA_4(40)
+#define COURSE_WGMMA_SUMS_96 COURSE_WGMMA_SUMS_88, COURSE_WGMMA_4(44)
+#define COURSE_WGMMA_SUMS_104 COURSE_WGMMA_SUMS_96, COURSE_WGMMA_4(48)
+#define COURSE_WGMMA_SUMS_112 COURSE_WGMMA_SUMS_104, COURSE_WGMMA_4(52)
+#define COURSE_WGMMA_SUMS_120 COURSE_WGMMA_SUMS_112, COURSE_WGMMA_4(56)
+#define COURSE_WGMMA_SUMS_128 COURSE_WGMMA_SUMS_120, COURSE_WGMMA_4(60)
+#define COURSE_WGMMA_SUMS_136 COURSE_WGMMA_SUMS_128, COURSE_WGMMA_4(64)
+#define COURSE_WGMMA_SUMS_144 COURSE_WGMMA_SUMS_136, COURSE_WGMMA_4(68)
+#define COURSE_WGMMA_SUMS_152 COURSE_WGMMA_SUMS_144, COURSE_WGMMA_4(72)
+#define COURSE_WGMMA_SUMS_160 COURSE_WGMMA_SUMS_152, COURSE_WGMMA_4(76)
+#define COURSE_WGMMA_SUMS_168 COURSE_WGMMA_SUMS_160, COURSE_WGMMA_4(80)
+#define COURSE_WGMMA_SUMS_176 COURSE_WGMMA_SUMS_168, COURSE_WGMMA_4(84)
+#define COURSE_WGMMA_SUMS_184 COURSE_WGMMA_SUMS_176, COURSE_WGMMA_4(88)
+#define COURSE_WGMMA_SUMS_192 COURSE_WGMMA_SUMS_184, COURSE_WGMMA_4(92)
+#define COURSE_WGMMA_SUMS_200 COURSE_WGMMA_SUMS_192, COURSE_WGMMA_4(96)
+#define COURSE_WGMMA_SUMS_208 COURSE_WGMMA_SUMS_200, COURSE_WGMMA_4(100)
+#define COURSE_WGMMA_SUMS_216 COURSE_WGMMA_SUMS_208, COURSE_WGMMA_4(104)
+#define COURSE_WGMMA_SUMS_224 COURSE_WGMMA_SUMS_216, COURSE_WGMMA_4(108)
+#define COURSE_WGMMA_SUMS_232 COURSE_WGMMA_SUMS_224, COURSE_WGMMA_4(112)
+#define COURSE_WGMMA_SUMS_240 COURSE_WGMMA_SUMS_232, COURSE_WGMMA_4(116)
+#define COURSE_WGMMA_SUMS_248 COURSE_WGMMA_SUMS_240, COURSE_WGMMA_4(120)
+#define COURSE_WGMMA_SUMS_256 COURSE_WGMMA_SUMS_248, COURSE_WGMMA_4(124)
+#define COURSE_WGMMA_NAMES_8 "%0,%1,%2,%3"
+#define COURSE_WGMMA_NAMES_16 COURSE_WGMMA_NAMES_8 ",%4,%5,%6,%7"
+#define COURSE_WGMMA_NAMES_24 COURSE_WGMMA_NAMES_16 ",%8,%9,%10,%11"
+#define COURSE_WGMMA_NAMES_32 COURSE_WGMMA_NAMES_24 ",%12,%13,%14,%15"
+#define COURSE_WGMMA_NAMES_40 COURSE_WGMMA_NAMES_32 ",%16,%17,%18,%19"
+#define COURSE_WGMMA_NAMES_48 COURSE_WGMMA_NAMES_40 ",%20,%21,%22,%23"
+#define COURSE_WGMMA_NAMES_56 COURSE_WGMMA_NAMES_48 ",%24,%25,%26,%27"
+#define COURSE_WGMMA_NAMES_64 COURSE_WGMMA_NAMES_56 ",%28,%29,%30,%31"
+#define COURSE_WGMMA_NAMES_72 COURSE_WGMMA_NAMES_64 ",%32,%33,%34,%35"
+#define COURSE_WGMMA_NAMES_80 COURSE_WGMMA_NAMES_72 ",%36,%37,%38,%39"
+#define COURSE_WGMMA_NAMES_88 COURSE_WGMMA_NAMES_80 ",%40,%41,%42,%43"
+#define COURSE_WGMMA_NAMES_96 COURSE_WGMMA_NAMES_88 ",%44,%45,%46,%47"
+#define COURSE_WGMMA_NAMES_104 COURSE_WGMMA_NAMES_96 ",%48,%49,%50,%51"
+#define COURSE_WGMMA_NAMES_112 COURSE_WGMMA_NAMES_104 ",%52,%53,%54,%55"
+#define COURSE_WGMMA_NAMES_120 COURSE_WGMMA_NAMES_112 ",%56,%57,%58,%59"
+#define COURSE_WGMMA_NAMES_128 COURSE_WGMMA_NAMES_120 ",%60,%61,%62,%63"
+#define COURSE_WGMMA_NAMES_136 COURSE_WGMMA_NAMES_128 ",%64,%65,%66,%67"
+#define COURSE_WGMMA_NAMES_144 COURSE_WGMMA_NAMES_136 ",%68,%69,%70,%71"
+#define COURSE_WGMMA_NAMES_152 COURSE_WGMMA_NAMES_144 ",%72,%73,%74,%75"
+#define COURSE_WGMMA_NAMES_160 COURSE_WGMMA_NAMES_152 ",%76,%77,%78,%79"
+#define COURSE_WGMMA_NAMES_168 COURSE_WGMMA_NAMES_160 ",%80,%81,%82,%83"
+#define COURSE_WGMMA_NAMES_176 COURSE_WGMMA_NAMES_168 ",%84,%85,%86,%87"
+#define COURSE_WGMMA_NAMES_184 COURSE_WGMMA_NAMES_176 ",%88,%89,%90,%91"
+#define COURSE_WGMMA_NAMES_192 COURSE_WGMMA_NAMES_184 ",%92,%93,%94,%95"
+#define COURSE_WGMMA_NAMES_200 COURSE_WGMMA_NAMES_192 ",%96,%97,%98,%99"
+#define COURSE_WGMMA_NAMES_208 COURSE_WGMMA_NAMES_200 ",%100,%101,%102,%103"
+#define COURSE_WGMMA_NAMES_216 COURSE_WGMMA_NAMES_208 ",%104,%105,%106,%107"
+#define COURSE_WGMMA_NAMES_224 COURSE_WGMMA_NAMES_216 ",%108,%109,%110,%111"
+#define COURSE_WGMMA_NAMES_232 COURSE_WGMMA_NAMES_224 ",%112,%113,%114,%115"
+#define COURSE_WGMMA_NAMES_240 COURSE_WGMMA_NAMES_232 ",%116,%117,%118,%119"
+#define COURSE_WGMMA_NAMES_248 COURSE_WGMMA_NAMES_240 ",%120,%121,%122,%123"
+#define COURSE_WGMMA_NAMES_256 COURSE_WGMMA_NAMES_248 ",%124,%125,%126,%127"
 // The instruction; a, b, accumulate and the two transpositions are the operands behind the accumulators, by their numbers.
 #define COURSE_WGMMA(n, type, names, a, b, accumulate, transpose_a, transpose_b, ...)                                     \
   asm volatile(                                                                                                           \
@@ -108,81 +154,47 @@ namespace detail {
       : __VA_ARGS__                                                                                                       \
       : "l"(descriptor_a), "l"(descriptor_b), "r"(static_cast<uint32_t>(accumulates)), "n"(kTransposeA), "n"(kTransposeB) \
       : "memory")
-#define COURSE_WGMMA_OF(n, names, a, b, accumulate, transpose_a, transpose_b, ...)          \
-  if constexpr (std::is_same_v<T, __half>)                                                  \
-    COURSE_WGMMA(n, "f16", names, a, b, accumulate, transpose_a, transpose_b, __VA_ARGS__); \
-  else                                                                                      \
-    COURSE_WGMMA(n, "bf16", names, a, b, accumulate, transpose_a, transpose_b, __VA_ARGS__)
+#define COURSE_WGMMA_OF(n, a, b, accumulate, transpose_a, transpose_b)                                                  \
+  if constexpr (std::is_same_v<T, __half>)                                                                              \
+    COURSE_WGMMA(#n, "f16", COURSE_WGMMA_NAMES_##n, a, b, accumulate, transpose_a, transpose_b, COURSE_WGMMA_SUMS_##n); \
+  else                                                                                                                  \
+    COURSE_WGMMA(#n, "bf16", COURSE_WGMMA_NAMES_##n, a, b, accumulate, transpose_a, transpose_b, COURSE_WGMMA_SUMS_##n)
 
 template <class T, int kTransposeA, int kTransposeB, int kN>
 __device__ __forceinline__ void wgmma(float (&d)[kN / 2], uint64_t descriptor_a, uint64_t descriptor_b, bool accumulates) {
-  if constexpr (kN == 8) {
-    COURSE_WGMMA_OF("8", COURSE_WGMMA_NAMES_0_4, "4", "5", "6", "7", "8", COURSE_WGMMA_4(0));
-  } else if constexpr (kN == 16) {
-    COURSE_WGMMA_OF("16", COURSE_WGMMA_NAMES_0_8, "8", "9", "10", "11", "12", COURSE_WGMMA_8(0));
-  } else if constexpr (kN == 32) {
-    COURSE_WGMMA_OF("32", COURSE_WGMMA_NAMES_0_16, "16", "17", "18", "19", "20", COURSE_WGMMA_16(0));
-  } else if constexpr (kN == 64) {
-    COURSE_WGMMA_OF("64", COURSE_WGMMA_NAMES_0, "32", "33", "34", "35", "36", COURSE_WGMMA_32(0));
-  } else if constexpr (kN == 72) {
-    COURSE_WGMMA_OF("72", COURSE_WGMMA_NAMES_0 COURSE_WGMMA_NAMES_32_4, "36", "37", "38", "39", "40", COURSE_WGMMA_32(0),
-                    COURSE_WGMMA_4(32));
-  } else if constexpr (kN == 96) {
-    COURSE_WGMMA_OF("96", COURSE_WGMMA_NAMES_0 COURSE_WGMMA_NAMES_32, "48", "49", "50", "51", "52", COURSE_WGMMA_32(0),
-                    COURSE_WGMMA_16(32));
-  } else if constexpr (kN == 128) {
-    COURSE_WGMMA_OF("128", COURSE_WGMMA_NAMES_0 COURSE_WGMMA_NAMES_32 COURSE_WGMMA_NAMES_48, "64", "65", "66", "67", "68",
-                    COURSE_WGMMA_32(0), COURSE_WGMMA_32(32));
-  } else if constexpr (kN == 144) {
-    COURSE_WGMMA_OF("144", COURSE_WGMMA_NAMES_0 COURSE_WGMMA_NAMES_32 COURSE_WGMMA_NAMES_48 COURSE_WGMMA_NAMES_64_8, "72", "73",
-                    "74", "75", "76", COURSE_WGMMA_32(0), COURSE_WGMMA_32(32), COURSE_WGMMA_8(64));
-  } else if constexpr (kN == 160) {
-    COURSE_WGMMA_OF("160", COURSE_WGMMA_NAMES_0 COURSE_WGMMA_NAMES_32 COURSE_WGMMA_NAMES_48 COURSE_WGMMA_NAMES_64, "80", "81", "82",
-                    "83", "84", COURSE_WGMMA_32(0), COURSE_WGMMA_32(32), COURSE_WGMMA_16(64));
-  } else if constexpr (kN == 192) {
-    COURSE_WGMMA_OF("192",
-                    COURSE_WGMMA_NAMES_0 COURSE_WGMMA_NAMES_32 COURSE_WGMMA_NAMES_48 COURSE_WGMMA_NAMES_64 COURSE_WGMMA_NAMES_80,
-                    "96", "97", "98", "99", "100", COURSE_WGMMA_32(0), COURSE_WGMMA_32(32), COURSE_WGMMA_32(64));
-  } else if constexpr (kN == 200) {
-    COURSE_WGMMA_OF("200",
-                    COURSE_WGMMA_NAMES_0 COURSE_WGMMA_NAMES_32 COURSE_WGMMA_NAMES_48 COURSE_WGMMA_NAMES_64 COURSE_WGMMA_NAMES_80
-                        COURSE_WGMMA_NAMES_96_4,
-                    "100", "101", "102", "103", "104", COURSE_WGMMA_32(0), COURSE_WGMMA_32(32), COURSE_WGMMA_32(64),
-                    COURSE_WGMMA_4(96));
-  } else if constexpr (kN == 224) {
-    COURSE_WGMMA_OF("224",
-                    COURSE_WGMMA_NAMES_0 COURSE_WGMMA_NAMES_32 COURSE_WGMMA_NAMES_48 COURSE_WGMMA_NAMES_64 COURSE_WGMMA_NAMES_80
-                        COURSE_WGMMA_NAMES_96,
-                    "112", "113", "114", "115", "116", COURSE_WGMMA_32(0), COURSE_WGMMA_32(32), COURSE_WGMMA_32(64),
-                    COURSE_WGMMA_16(96));
-  } else {
-    COURSE_WGMMA_OF("256",
-                    COURSE_WGMMA_NAMES_0 COURSE_WGMMA_NAMES_32 COURSE_WGMMA_NAMES_48 COURSE_WGMMA_NAMES_64 COURSE_WGMMA_NAMES_80
-                        COURSE_WGMMA_NAMES_96 COURSE_WGMMA_NAMES_112,
-                    "128", "129", "130", "131", "132", COURSE_WGMMA_32(0), COURSE_WGMMA_32(32), COURSE_WGMMA_32(64),
-                    COURSE_WGMMA_32(96));
-  }
+  if constexpr (kN == 8) COURSE_WGMMA_OF(8, "4", "5", "6", "7", "8");
+  if constexpr (kN == 16) COURSE_WGMMA_OF(16, "8", "9", "10", "11", "12");
+  if constexpr (kN == 24) COURSE_WGMMA_OF(24, "12", "13", "14", "15", "16");
+  if constexpr (kN == 32) COURSE_WGMMA_OF(32, "16", "17", "18", "19", "20");
+  if constexpr (kN == 40) COURSE_WGMMA_OF(40, "20", "21", "22", "23", "24");
+  if constexpr (kN == 48) COURSE_WGMMA_OF(48, "24", "25", "26", "27", "28");
+  if constexpr (kN == 56) COURSE_WGMMA_OF(56, "28", "29", "30", "31", "32");
+  if constexpr (kN == 64) COURSE_WGMMA_OF(64, "32", "33", "34", "35", "36");
+  if constexpr (kN == 72) COURSE_WGMMA_OF(72, "36", "37", "38", "39", "40");
+  if constexpr (kN == 80) COURSE_WGMMA_OF(80, "40", "41", "42", "43", "44");
+  if constexpr (kN == 88) COURSE_WGMMA_OF(88, "44", "45", "46", "47", "48");
+  if constexpr (kN == 96) COURSE_WGMMA_OF(96, "48", "49", "50", "51", "52");
+  if constexpr (kN == 104) COURSE_WGMMA_OF(104, "52", "53", "54", "55", "56");
+  if constexpr (kN == 112) COURSE_WGMMA_OF(112, "56", "57", "58", "59", "60");
+  if constexpr (kN == 120) COURSE_WGMMA_OF(120, "60", "61", "62", "63", "64");
+  if constexpr (kN == 128) COURSE_WGMMA_OF(128, "64", "65", "66", "67", "68");
+  if constexpr (kN == 136) COURSE_WGMMA_OF(136, "68", "69", "70", "71", "72");
+  if constexpr (kN == 144) COURSE_WGMMA_OF(144, "72", "73", "74", "75", "76");
+  if constexpr (kN == 152) COURSE_WGMMA_OF(152, "76", "77", "78", "79", "80");
+  if constexpr (kN == 160) COURSE_WGMMA_OF(160, "80", "81", "82", "83", "84");
+  if constexpr (kN == 168) COURSE_WGMMA_OF(168, "84", "85", "86", "87", "88");
+  if constexpr (kN == 176) COURSE_WGMMA_OF(176, "88", "89", "90", "91", "92");
+  if constexpr (kN == 184) COURSE_WGMMA_OF(184, "92", "93", "94", "95", "96");
+  if constexpr (kN == 192) COURSE_WGMMA_OF(192, "96", "97", "98", "99", "100");
+  if constexpr (kN == 200) COURSE_WGMMA_OF(200, "100", "101", "102", "103", "104");
+  if constexpr (kN == 208) COURSE_WGMMA_OF(208, "104", "105", "106", "107", "108");
+  if constexpr (kN == 216) COURSE_WGMMA_OF(216, "108", "109", "110", "111", "112");
+  if constexpr (kN == 224) COURSE_WGMMA_OF(224, "112", "113", "114", "115", "116");
+  if constexpr (kN == 232) COURSE_WGMMA_OF(232, "116", "117", "118", "119", "120");
+  if constexpr (kN == 240) COURSE_WGMMA_OF(240, "120", "121", "122", "123", "124");
+  if constexpr (kN == 248) COURSE_WGMMA_OF(248, "124", "125", "126", "127", "128");
+  if constexpr (kN == 256) COURSE_WGMMA_OF(256, "128", "129", "130", "131", "132");
 }
-
-#undef COURSE_WGMMA_OF
-#undef COURSE_WGMMA
-#undef COURSE_WGMMA_NAMES_112
-#undef COURSE_WGMMA_NAMES_96
-#undef COURSE_WGMMA_NAMES_80
-#undef COURSE_WGMMA_NAMES_64
-#undef COURSE_WGMMA_NAMES_48
-#undef COURSE_WGMMA_NAMES_32
-#undef COURSE_WGMMA_NAMES_96_4
-#undef COURSE_WGMMA_NAMES_64_8
-#undef COURSE_WGMMA_NAMES_32_4
-#undef COURSE_WGMMA_NAMES_0_16
-#undef COURSE_WGMMA_NAMES_0_8
-#undef COURSE_WGMMA_NAMES_0_4
-#undef COURSE_WGMMA_NAMES_0
-#undef COURSE_WGMMA_32
-#undef COURSE_WGMMA_16
-#undef COURSE_WGMMA_8
-#undef COURSE_WGMMA_4
 
 }  // namespace detail
 /// @endcond
@@ -197,9 +209,7 @@ __device__ __forceinline__ void wgmma(float (&d)[kN / 2], uint64_t descriptor_a,
 template <class T, int kN, Major kMajorA = Major::kK, Major kMajorB = Major::kK>
 __device__ __forceinline__ void wgmma_m64k16(float (&d)[kN / 2], uint64_t descriptor_a, uint64_t descriptor_b, bool accumulates) {
   static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>, "wgmma_m64k16 takes __half or __nv_bfloat16");
-  static_assert(kN == 8 || kN == 16 || kN == 32 || kN == 64 || kN == 72 || kN == 96 || kN == 128 || kN == 144 || kN == 160 ||
-                    kN == 192 || kN == 200 || kN == 224 || kN == 256,
-                "kN is 8, 16, 32, 64, 72, 96, 128, 144, 160, 192, 200, 224 or 256");
+  static_assert(kN >= 8 && kN <= 256 && kN % 8 == 0, "kN is a multiple of 8 from 8 to 256");
 #ifdef __CUDACC__
   detail::wgmma<T, static_cast<int>(kMajorA), static_cast<int>(kMajorB), kN>(d, descriptor_a, descriptor_b, accumulates);
 #else

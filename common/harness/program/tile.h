@@ -35,7 +35,8 @@ std::string tile_name() {
 }
 
 /// Those of a tile whose blocks multiply together: it has kBlockM, kBlockN, kBlockK and kThreads at least. A tile that says nothing
-/// of what a thread or a warp has is one of wgmma, whose warpgroups have 64 rows each, or all of the tile's few.
+/// of what a thread or a warp has is one of wgmma, whose warpgroups have 64 rows each; or 64 columns of all rows, where these are no
+/// multiple of 64.
 template <class Tile>
 constexpr TileNumbers numbers_of() {
   TileNumbers n;
@@ -49,7 +50,8 @@ constexpr TileNumbers numbers_of() {
   } else if constexpr (requires { Tile::kWarpM; }) {
     n.unit = Unit::kMma, n.warp_m = Tile::kWarpM, n.warp_n = Tile::kWarpN;
   } else {
-    n.unit = Unit::kWgmma, n.warp_m = Tile::kBlockM < 64 ? Tile::kBlockM : 64, n.warp_n = Tile::kBlockN;
+    constexpr bool kColumns = Tile::kBlockM % 64 != 0;
+    n.unit = Unit::kWgmma, n.warp_m = kColumns ? Tile::kBlockM : 64, n.warp_n = kColumns ? 64 : Tile::kBlockN;
     n.stays = requires { Tile::kStoreBytes; };  // memory for C besides that of the tiles
   }
   return n;

@@ -314,6 +314,14 @@ TEST_CASE("the model: bounds that follow from the hardware") {
     CHECK(predict(narrow, one, all).seconds == doctest::Approx((narrow_products + 64 * (70 + 40) + 1000) / all.clock_hz).scale(0));
     one.transpose_b = true;
     CHECK(predict(narrow, one, all).seconds == doctest::Approx((narrow_products + 64 * 70 + 1000) / all.clock_hz).scale(0));
+    TileNumbers swapped = narrow;  // A and B have changed places
+    std::swap(swapped.block_m, swapped.block_n);
+    std::swap(swapped.warp_m, swapped.warp_n);
+    Spec turned{160, 128, 4096, DType::kF16, DType::kF16};
+    CHECK(predict(swapped, turned, all).seconds == doctest::Approx((narrow_products + 64 * 70 + 1000) / all.clock_hz).scale(0));
+    turned.transpose_a = true;
+    CHECK(predict(swapped, turned, all).seconds ==
+          doctest::Approx((narrow_products + 64 * (70 + 40) + 1000) / all.clock_hz).scale(0));
   }
   SUBCASE("small problems want small tiles, large ones large tiles") {
     const TileNumbers large = tile(128, 128, 64, 64, 64, 3), small = tile(32, 64, 64, 32, 32, 5);

@@ -1,5 +1,5 @@
-// ldmatrix, mma and elect.sync: instructions that the 32 lanes of a warp execute together (PTX ISA, "ldmatrix", "mma.sync",
-// "elect.sync").
+// ldmatrix, stmatrix, mma and elect.sync: instructions that the 32 lanes of a warp execute together (PTX ISA, "ldmatrix",
+// "stmatrix", "mma.sync", "elect.sync").
 #include "common/interpreter/instructions/tensor.h"
 
 #include <cstring>
@@ -32,6 +32,26 @@ void load_matrices(void* const* lanes, unsigned) {
   }
 }
 
+struct MatrixStore {
+  void* row;
+  const std::uint32_t* r;
+};
+
+template <int kCount, bool kTransposed>
+void store_matrices(void* const* lanes, unsigned) {
+  const auto argument = [&](int lane) { return static_cast<MatrixStore*>(lanes[lane]); };
+  for (int m = 0; m < kCount; ++m) {
+    std::uint16_t matrix[8][8];
+    for (int lane = 0; lane < 32; ++lane) {
+      const int i = lane / 4, j = lane % 4 * 2;
+      const std::uint32_t pair = argument(lane)->r[m];
+      (kTransposed ? matrix[j][i] : matrix[i][j]) = static_cast<std::uint16_t>(pair);
+      (kTransposed ? matrix[j + 1][i] : matrix[i][j + 1]) = static_cast<std::uint16_t>(pair >> 16);
+    }
+    for (int row = 0; row < 8; ++row) std::memcpy(argument(8 * m + row)->row, matrix[row], 16);
+  }
+}
+
 struct Multiplication {
   float* d;
   const std::uint32_t *a, *b;
@@ -59,24 +79,42 @@ void multiply(void* const* lanes, unsigned) {
 // It orders nothing: the lanes only meet.
 void elect(void* const*, unsigned) {}
 
+// The first 8 * count lanes name a row each.
+void move_matrices(const char* name, Op op, const void* row, int count, void* argument, Combine combine,
+                   const void* return_address) {
+  const Entered in(op == Op::kStore ? Worlds::kFirst : Worlds::kBoth);  // what it stores is not taken back
+  const Pc pc = to_pc(return_address);
+  const bool has_row = static_cast<int>(in.fiber.lane) < 8 * count;
+  const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(row);
+  const bool is_shared = in.block.shared.contains(begin) && in.block.shared.contains(begin + 15);
+  if (has_row && in.block.work().options().memcheck && !is_shared)
+    in.block.reporter.fail(Check::kMemcheck,
+                           std::string(name) + (op == Op::kStore ? " to " : " from ") + in.block.reporter.describe(row) +
+                               ", which is not shared memory",
+                           "the rows lie in shared memory", &in.fiber, user_location(pc), in.block.reporter.variable_at(row));
+  in.block.meetings.instruction_of_warp(in.fiber, name, argument, combine, pc);
+  // Only now, when all lanes have come: one that waits for a barrier elsewhere would else be counted apart from the others.
+  if (has_row) in.block.observe(in.fiber, row, 16, op, false, return_address);
+}
+
 }  // namespace
 
 void ldmatrix(std::uint32_t* r, const void* row, int count, bool transposed) {
-  const Entered in(Worlds::kBoth);
-  const void* const return_address = __builtin_return_address(0);
-  const Pc pc = to_pc(return_address);
-  const bool has_row = static_cast<int>(in.fiber.lane) < 8 * count;
-  if (has_row && in.block.work().options().memcheck && !in.block.shared.contains(reinterpret_cast<std::uintptr_t>(row)))
-    in.block.reporter.fail(Check::kMemcheck, "ldmatrix from " + in.block.reporter.describe(row) + ", which is not shared memory",
-                           "the rows lie in shared memory", &in.fiber, user_location(pc), in.block.reporter.variable_at(row));
   MatrixLoad argument{r, row};
   const Combine combine = count == 1   ? transposed ? load_matrices<1, true> : load_matrices<1, false>
                             : count == 2 ? transposed ? load_matrices<2, true> : load_matrices<2, false>
                             : transposed ? load_matrices<4, true>
                                        : load_matrices<4, false>;
-  in.block.meetings.instruction_of_warp(in.fiber, "ldmatrix", &argument, combine, pc);
-  // Only now, when all lanes have come: one that waits for a barrier elsewhere would else be counted apart from the others.
-  if (has_row) in.block.observe(in.fiber, row, 16, Op::kMatrixLoad, false, return_address);
+  move_matrices("ldmatrix", Op::kMatrixLoad, row, count, &argument, combine, __builtin_return_address(0));
+}
+
+void stmatrix(void* row, const std::uint32_t* r, int count, bool transposed) {
+  MatrixStore argument{row, r};
+  const Combine combine = count == 1   ? transposed ? store_matrices<1, true> : store_matrices<1, false>
+                            : count == 2 ? transposed ? store_matrices<2, true> : store_matrices<2, false>
+                            : transposed ? store_matrices<4, true>
+                                       : store_matrices<4, false>;
+  move_matrices("stmatrix", Op::kStore, row, count, &argument, combine, __builtin_return_address(0));
 }
 
 void mma_m16n8k16(float* d, const std::uint32_t* a, const std::uint32_t* b, bool is_half) {

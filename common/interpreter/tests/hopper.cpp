@@ -1,5 +1,5 @@
 /// @file
-/// mbarriers, bulk copies, named barriers.
+/// mbarriers, bulk copies, named barriers; stmatrix.
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/device/bulk_copy.cuh"
+#include "common/device/ptx.cuh"
 #include "common/interpreter/tests/orders.h"
 
 using device::Buffer;
@@ -106,4 +107,58 @@ TEST_CASE("a map that the copy engine cannot take is refused, and the reason giv
   CHECK(refusal<float>({tensor.data(), 8, 12, 12, 8, 12}).empty());
   CHECK(refusal<std::uint8_t>({tensor.data(), 8, 12, 12, 8, 12}) == no_map + "the row stride is no multiple of 16 bytes");
   CHECK(refusal<std::uint8_t>({tensor.data(), 256, 256, 256, 256, 256}).empty());
+}
+
+namespace {
+
+// Row r of matrix m is row 8 m + r of `out`, two rows apart; what lies between stays.
+template <int kCount, bool kTransposed>
+__global__ void store_matrices(uint32_t* out) {
+  __shared__ __align__(16) uint32_t rows[64 * 4];
+  for (unsigned i = threadIdx.x; i < 64 * 4; i += 32) rows[i] = ~0u;
+  __syncwarp();
+  uint32_t r[kCount];
+  for (int m = 0; m < kCount; ++m) r[m] = (1000 * m + 2 * threadIdx.x + 1) << 16 | (1000 * m + 2 * threadIdx.x);
+  void* const row = threadIdx.x < 8 * kCount ? rows + threadIdx.x * 8 : nullptr;  // others name none
+  if constexpr (kCount == 4 && kTransposed)
+    device::stmatrix_x4_trans(row, r);
+  else if constexpr (kCount == 4)
+    device::stmatrix_x4(row, r);
+  else if constexpr (kCount == 2 && kTransposed)
+    device::stmatrix_x2_trans(row, r);
+  else if constexpr (kCount == 2)
+    device::stmatrix_x2(row, r);
+  else if constexpr (kTransposed)
+    device::stmatrix_x1_trans(row, r);
+  else
+    device::stmatrix_x1(row, r);
+  __syncwarp();
+  for (unsigned i = threadIdx.x; i < 64 * 4; i += 32) out[i] = rows[i];
+}
+
+template <int kCount, bool kTransposed>
+void check_matrices() {
+  INFO("x" << kCount << (kTransposed ? " trans" : ""));
+  const Buffer<uint32_t> out(64 * 4, "out");
+  launch(store_matrices<kCount, kTransposed>, 1, 32, 0, out.data());
+  const std::vector<uint32_t> got = out.download();
+  for (unsigned row = 0; row < 64; ++row)
+    for (unsigned j = 0; j < 8; ++j) {
+      const bool written = row % 2 == 0 && row / 2 < 8 * kCount;
+      const unsigned i = row / 2 % 8, m = row / 16, of_matrix = kTransposed ? 8 * j + i : 8 * i + j;
+      REQUIRE((got[row * 4 + j / 2] >> j % 2 * 16 & 0xffff) == (written ? 1000 * m + of_matrix : 0xffff));
+    }
+}
+
+}  // namespace
+
+TEST_CASE("stmatrix: 1, 2 and 4 matrices, as rows and transposed; lanes that name no row") {
+  in_all_orders([] {
+    check_matrices<1, false>();
+    check_matrices<1, true>();
+    check_matrices<2, false>();
+    check_matrices<2, true>();
+    check_matrices<4, false>();
+    check_matrices<4, true>();
+  });
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/device/bulk_copy.cuh"
+#include "common/device/ptx.cuh"
 #include "common/interpreter/tests/labelled.h"
 
 using device::Buffer;
@@ -95,6 +96,8 @@ enum Plant {
   kNoBarrierAfterWait,
   kNoCommit,
   kNoWaitAtEnd,
+  kSameRow,
+  kStoreBeyondTheRow,
   kStoreMisaligned,
   kStoreBeforeFirstRow,
   kStoreBeforeFirstColumn,
@@ -722,6 +725,61 @@ TEST_CASE("what was stored is read back after wait_group.read") {
 TEST_CASE("two stores to the same rows") {
   must_be_caught(in_stores("c", {"the bulk store issued", kUnderWay, "wait_group, without .read"}, {"store"}, {"store"}),
                  [] { return run_stores<kStoresOverlap>(); });
+}
+
+// ------------------------------------------------------------------------------------------------------------- stmatrix
+// Four warps store two matrices of 8 x 8 numbers each, side by side; one thread stores all of them as a box. Twice.
+template <Plant plant>
+__global__ void matrices(const __grid_constant__ TensorMap map) {
+  alignas(128) __shared__ std::uint16_t panel[8 * 64];
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  for (int i = 0; i < 2; ++i) {
+    if (threadIdx.x == 0 && plant != kNoWaitForRead) device::cp_async_bulk_wait_group_read<0>();
+    __syncthreads();  // the panel has been read
+    const std::uint32_t pairs[] = {static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(warp)};
+    std::uint16_t* row = panel + lane % 8 * 64 + (2 * warp + lane / 8 % 2) * 8;
+    if (plant == kSameRow && warp == 3) row = panel + lane % 8 * 64;
+    if (plant == kStoreMisaligned && lane == 5) row += 4;
+    if (plant == kStoreBeyondTheRow && warp == 3 && lane == 7) row = panel + 8 * 64;
+    device::stmatrix_x2_trans(row, pairs);  // <- write
+    if (plant != kNoFence) device::fence_proxy_async();
+    if (plant != kNoBarrierBeforeStore) __syncthreads();
+    if (threadIdx.x == 0) {
+      device::cp_async_bulk_tensor_2d_store(&map, 0, 8 * i, panel);  // <- store
+      device::cp_async_bulk_commit_group();
+    }
+  }
+  if (threadIdx.x == 0) device::cp_async_bulk_wait_group<0>();
+}
+template <Plant plant>
+bool run_matrices() {
+  const Buffer<std::uint16_t> c(16 * 64, "c");
+  const TensorMap map = device::make_tensor_map<std::uint16_t>(
+      {.data = c.data(), .rows = 16, .columns = 64, .row_stride = 64, .box_rows = 8, .box_columns = 64});
+  launch(matrices<plant>, 1, 128, 0, map);
+  const std::vector<std::uint16_t> stored = c.download();
+  for (unsigned row = 0; row < 16; ++row)
+    for (unsigned j = 0; j < 64; ++j)  // transposed: the lower halves are in even rows
+      if (stored[row * 64 + j] != (row % 2 ? 0 : j / 8 % 2 ? j / 16 : row / 8)) return false;
+  return true;
+}
+Bug in_matrices(std::string variable, std::vector<std::string> says, std::vector<std::string> at,
+                std::vector<std::string> other = {}) {
+  return {"matrices", Check::kRacecheck, std::move(variable), std::move(says), std::move(at), std::move(other)};
+}
+TEST_CASE("stmatrix without a bug") { must_be_right(run_matrices<kNone>); }
+TEST_CASE("stmatrix and the copy engine: no fence, no barrier, no wait before the next tile") {
+  must_be_caught(in_matrices("panel", {"then read by cp.async.bulk.tensor", "no fence.proxy.async between"}, {"store"}, {"write"}),
+                 run_matrices<kNoFence>);
+  must_be_caught(in_matrices("panel", {"that this thread issues", kNoOrder}, {"store"}, {"write"}),
+                 run_matrices<kNoBarrierBeforeStore>);
+  must_be_caught(in_matrices("panel", {"reads was written while that was under way", "waited"}, {"store"}, {"write"}),
+                 run_matrices<kNoWaitForRead>);
+}
+TEST_CASE("stmatrix: two warps store the same rows, a row misaligned, a row outside of the variable") {
+  must_be_caught(in_matrices("panel", {"written by"}, {"write"}, {"write"}), run_matrices<kSameRow>);
+  must_be_caught({"matrices", Check::kMemcheck, "panel", {"misaligned"}, {"write"}}, run_matrices<kStoreMisaligned>);
+  must_be_caught({"matrices", Check::kMemcheck, "panel", {"out of bounds"}, {"write"}}, run_matrices<kStoreBeyondTheRow>);
 }
 
 // ------------------------------------------------------------------------------------------------------- named barriers

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "common/device/bulk_copy.cuh"
+#include "common/device/ptx.cuh"
 #include "common/device/wgmma.cuh"
 
 namespace hopper_patterns {
@@ -139,6 +140,33 @@ __global__ void __launch_bounds__(256) multiply(float* out) {
   out[threadIdx.x] = sum;
 }
 
+// ------------------------------------------------------------------------------------------------------------- stmatrix
+// Rows of matrices `pitch` bytes apart.
+template <int kCount, bool kTransposed, int kTimes>
+__global__ void matrix_store(int pitch) {
+  unsigned char* const row = device::dynamic_smem() + threadIdx.x % 32 * pitch;
+  const uint32_t r[4] = {threadIdx.x, 1, 2, 3};
+#pragma unroll
+  for (int i = 0; i < kTimes; ++i) {
+    if constexpr (kCount == 4) {
+      if (kTransposed)
+        device::stmatrix_x4_trans(row, r);
+      else
+        device::stmatrix_x4(row, r);
+    } else if constexpr (kCount == 2) {
+      if (kTransposed)
+        device::stmatrix_x2_trans(row, {r[0], r[1]});
+      else
+        device::stmatrix_x2(row, {r[0], r[1]});
+    } else {
+      if (kTransposed)
+        device::stmatrix_x1_trans(row, {r[0]});
+      else
+        device::stmatrix_x1(row, {r[0]});
+    }
+  }
+}
+
 // ------------------------------------------------------------------------------------------------------------ the table
 constexpr int kRows = 512, kColumns = 512;  // of the matrix that boxes are taken of
 
@@ -259,6 +287,18 @@ class Table {
     // Of four equal products of 64 columns, ptxas 13.0 makes two.
     if constexpr (kN != 64) add_times(multiply<T, kN, kSwizzle, kMajorA, kMajorB, 4>, 4);
   }
+  template <int kCount, bool kTransposed>
+  void add_matrices() {
+    for (const int pitch : {16, 32, 128, 144}) {
+      const auto add_times = [&](auto kernel, int times) {
+        add("stmatrix x" + std::to_string(kCount) + (kTransposed ? " trans" : "") + ", rows " + std::to_string(pitch) +
+                " bytes apart, " + std::to_string(times) + " times",
+            [=](const Memory&) { launch(kernel, 1, 32, 32 * 144, pitch); });
+      };
+      add_times(matrix_store<kCount, kTransposed, 1>, 1);
+      add_times(matrix_store<kCount, kTransposed, 4>, 4);
+    }
+  }
   template <int kN>
   void add_width() {
     add_multiply<__half, kN, Swizzle::k128, Major::kK, Major::kK>();
@@ -306,6 +346,10 @@ const std::vector<Pattern>& all() {
     table.add_multiply<__half, 128, Swizzle::k32, Major::kK, Major::kK>();
     table.add_multiply<__half, 128, Swizzle::kNone, Major::kK, Major::kK>();
     table.add_multiply<__half, 128, Swizzle::k128, Major::kK, Major::kK>(256);
+    table.add_matrices<1, true>();
+    table.add_matrices<2, false>();
+    table.add_matrices<2, true>();
+    table.add_matrices<4, true>();
     return table.take();
   }();
   return patterns;
