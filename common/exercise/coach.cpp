@@ -162,11 +162,12 @@ Figure wavefronts_of_ideal() {
   return {"wavefronts of shared memory, where 1 is the fewest possible",
           [](const Counters& c) {
             return static_cast<double>(c.shared_load.wavefronts + c.shared_store.wavefronts + c.matrix_load.wavefronts +
-                                       c.copy_write.wavefronts);
+                                       c.matrix_store.wavefronts + c.copy_write.wavefronts);
           },
           [](const Counters& c) {
             return static_cast<double>(c.shared_load.ideal_wavefronts + c.shared_store.ideal_wavefronts +
-                                       c.matrix_load.ideal_wavefronts + c.copy_write.ideal_wavefronts);
+                                       c.matrix_load.ideal_wavefronts + c.matrix_store.ideal_wavefronts +
+                                       c.copy_write.ideal_wavefronts);
           }};
 }
 namespace {
@@ -191,7 +192,7 @@ Figure shared_loads(double of) {
 }
 Figure shared_stores(double of) {
   return {"stores to shared memory, as a multiple of what is enough",
-          [](const Counters& c) { return static_cast<double>(c.shared_store.requests); }, constant(of)};
+          [](const Counters& c) { return static_cast<double>(c.shared_store.requests + c.matrix_store.requests); }, constant(of)};
 }
 Figure global_loads(double of) {
   return {"loads from global memory, as a multiple of what is needed", load_requests, constant(of)};

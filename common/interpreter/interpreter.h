@@ -112,6 +112,7 @@ struct Counters {
   /// of the hardware (l1tex__).
   std::uint64_t copy_conflicts = 0, copy_conflicts_l1 = 0;
   Shared matrix_load;     ///< ldmatrix
+  Shared matrix_store;    ///< stmatrix
   std::uint64_t mma = 0;  ///< mma instructions of a warp
   /// cp.async.bulk and cp.async.bulk.tensor, whose requests are instructions of a thread: what they read of global memory, the part
   /// of a box outside of the tensor included; what they write there.

@@ -261,7 +261,7 @@ TEST_CASE("the choice: what a GPU cannot run is none, and errors say what would"
     return found;
   };
 #ifdef COURSE_ON_INTERPRETER  // which has them all
-  CHECK(steps(task(4096, 4096, 4096), 90) == "06_autotune 14_dependent_launch 15_few_rows 17_store_later ");
+  CHECK(steps(task(4096, 4096, 4096), 90) == "06_autotune 14_dependent_launch 15_few_rows 17_store_later 18_swap_ab ");
   CHECK(steps(task(4096, 4096, 4096), 80) == "06_autotune ");
   CHECK(steps(task(4096, 4096, 4096), 100) == "06_autotune ");
   CHECK(steps(task(4096, 4096, 4096, DType::kF32), 75) == "02_tiled ");
@@ -394,12 +394,12 @@ TEST_CASE("the choice: which kernel the model picks") {
     DType type;
     const char* kernel;
   };
-  // On an H200 each of f16 was the fastest of the library's, or within 2 % of it, when all were timed; but for 8x11008x4096, where
-  // 06's 32x64 takes 12 % less.
-  for (const Case& c : {Case{"h200", 8192, 8192, 8192, DType::kF16, "17_store_later 128x224x64 s4 g8 cooperative"},
+  // On an H200, or an H100, each of f16 was the fastest of the library's, or within 2 % of it, when all were timed; but for
+  // 8x11008x4096, where 06's 32x64 takes 12 % less.
+  for (const Case& c : {Case{"h200", 8192, 8192, 8192, DType::kF16, "17_store_later 128x192x64 s4 g8 cooperative"},
                         {"h200", 4096, 4096, 4096, DType::kBF16, "17_store_later 128x256x64 s4 g8 cooperative"},
                         {"h200", 3072, 3072, 3072, DType::kF16, "17_store_later 128x192x64 s4 g8 cooperative"},
-                        {"h200", 1536, 1536, 1536, DType::kF16, "14_dependent_launch 128x144x64 s4 g8 cooperative"},
+                        {"h200", 1536, 1536, 1536, DType::kF16, "18_swap_ab 144x128x64 s4 g8"},
                         {"h200", 1280, 1280, 1280, DType::kF16, "14_dependent_launch 64x256x64 s4 g8 ping-pong"},
                         {"h200", 1024, 1024, 1024, DType::kF16, "14_dependent_launch 64x128x64 s8 g8 ping-pong"},
                         {"h200", 512, 512, 512, DType::kF16, "14_dependent_launch 64x64x64 s8 g8 ping-pong"},
@@ -430,7 +430,7 @@ TEST_CASE("the choice: what the model picks beside what was measured") {
     bool transpose_b = false;
   };
   for (const File& file : {File{"h100", "docs/results/h100-80gb-hbm3/tiles-f16.json", 25, 1.01},
-                           {"h100", "docs/results/h100-80gb-hbm3/tiles-nt-f16.json", 25, 1.03, true},
+                           {"h100", "docs/results/h100-80gb-hbm3/tiles-nt-f16.json", 25, 1.04, true},
                            {"h200", "docs/results/h200/dependent-f16.json", 6, 1.01}}) {
     std::ifstream stream(file.path);
     REQUIRE(stream.good());

@@ -24,14 +24,14 @@ constexpr double kL2Latency = 800, kPrologueAndEpilogue = 2500;
 // The same of a block with wgmma; its wait for each tile along k; and how much of shared memory's traffic takes time of its own.
 // Fitted to the times of 10's tiles on an H200 (docs/results/h200/wgmma-f16.json).
 constexpr double kWgmmaPrologueAndEpilogue = 4800, kWgmmaWait = 490, kWgmmaShared = 0.8;
-// The same two where warps that only copy run ahead, and blocks stay; and what the wait is longer by where an operand's tile is at
-// most two panels of 64 columns and a narrow one, for a narrow row takes the copy engine as long as a whole one. Where it lies in
-// pieces along k, panels have no narrow rows: B in nt, A in nn. Fitted to the times of 14's and 17's tiles on an H100
-// (docs/results/h100-80gb-hbm3/tiles-f16.json): at its 25 sizes, the tile that the model picks takes at most 0.9 % longer than the
-// best, with B as columns (tiles-nt-f16.json) at most 2.7 %, and at the six of an H200 (docs/results/h200/dependent-f16.json) it is
+// The same two where warps that only copy run ahead, and blocks stay; and what the wait is longer by where a row of a panel is
+// narrow, for that takes the copy engine as long as a whole one. Panels of an operand that lies in pieces along k have no narrow
+// rows: B's in nt, A's in nn. Fitted to the times of 14's, 17's and 18's tiles on an H100
+// (docs/results/h100-80gb-hbm3/tiles-f16.json): at its 25 sizes, the tile that the model picks takes at most 0.8 % longer than the
+// best, with B as columns (tiles-nt-f16.json) at most 3.8 %, and at the six of an H200 (docs/results/h200/dependent-f16.json) it is
 // the best. The prologue is short, for 14's launches begin early: so it is ahead of 06 where there is little to do, as it was
 // measured.
-constexpr double kStayingPrologueAndEpilogue = 1000, kStayingWait = 70, kNarrowPanelWait = 40;
+constexpr double kStayingPrologueAndEpilogue = 1000, kStayingWait = 70, kNarrowPanelWait = 60;
 constexpr int kPanelColumns = 64;
 // Where the blocks of a cluster share a tile, each round has its beginning and its end, and the exchange of sums: so much that 15,
 // 06 or 14 is ahead where an H200 was fastest with it (docs/results/h200/rows-f16.json).
@@ -145,8 +145,8 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
       case Unit::kWgmma: break;
     }
     if (t.stays || in_cluster) {  // warps that only copy run ahead
-      const auto ends_narrow = [](int extent) { return extent % kPanelColumns != 0 && extent / kPanelColumns <= 2; };
-      const bool narrow_rows = (ends_narrow(t.block_n) && !spec.transpose_b) || (ends_narrow(t.block_m) && spec.transpose_a);
+      const bool narrow_rows =
+          (t.block_n % kPanelColumns != 0 && !spec.transpose_b) || (t.block_m % kPanelColumns != 0 && spec.transpose_a);
       const double narrow = narrow_rows ? kNarrowPanelWait : 0;
       return busiest * (mma + (in_cluster ? kClusterWait : kStayingWait + narrow) * real(k_tiles));
     }

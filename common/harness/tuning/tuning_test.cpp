@@ -311,7 +311,7 @@ TEST_CASE("the model: bounds that follow from the hardware") {
     Spec one = hopper;
     one.n = 160;
     const double narrow_products = 2.0 * 128 * 160 * 4096 / 2700;
-    CHECK(predict(narrow, one, all).seconds == doctest::Approx((narrow_products + 64 * (70 + 40) + 1000) / all.clock_hz).scale(0));
+    CHECK(predict(narrow, one, all).seconds == doctest::Approx((narrow_products + 64 * (70 + 60) + 1000) / all.clock_hz).scale(0));
     one.transpose_b = true;
     CHECK(predict(narrow, one, all).seconds == doctest::Approx((narrow_products + 64 * 70 + 1000) / all.clock_hz).scale(0));
     TileNumbers swapped = narrow;  // A and B have changed places
@@ -321,7 +321,7 @@ TEST_CASE("the model: bounds that follow from the hardware") {
     CHECK(predict(swapped, turned, all).seconds == doctest::Approx((narrow_products + 64 * 70 + 1000) / all.clock_hz).scale(0));
     turned.transpose_a = true;
     CHECK(predict(swapped, turned, all).seconds ==
-          doctest::Approx((narrow_products + 64 * (70 + 40) + 1000) / all.clock_hz).scale(0));
+          doctest::Approx((narrow_products + 64 * (70 + 60) + 1000) / all.clock_hz).scale(0));
   }
   SUBCASE("small problems want small tiles, large ones large tiles") {
     const TileNumbers large = tile(128, 128, 64, 64, 64, 3), small = tile(32, 64, 64, 32, 32, 5);

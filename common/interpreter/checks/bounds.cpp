@@ -95,9 +95,9 @@ void Bounds::bad_access(Fiber& fiber, const void* p, unsigned size, Op op, const
   const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p);
   // A vector that straddles the end because it is misaligned.
   if (address & (size - 1) && address >= kPage) misaligned(fiber, p, size, op, return_address);
-  const std::string access = std::string(!writes(op)        ? "read"
-                                         : op == Op::kStore ? "write"
-                                                            : "atomic") +
+  const std::string access = std::string(!writes(op)    ? "read"
+                                         : is_store(op) ? "write"
+                                                        : "atomic") +
                              " of " + std::to_string(size) + " bytes ";
   std::string what, expected = "accesses stay inside allocations and variables";
   const Variable* const variable = inside(p, variables()) ? variable_near(p) : nullptr;
@@ -115,7 +115,7 @@ void Bounds::bad_access(Fiber& fiber, const void* p, unsigned size, Op op, const
     const GlobalMemory::Allocation nearest = global.contains(address) ? global.nearest(p) : GlobalMemory::Allocation();
     const bool released = nearest.released;
     what = access + (released ? "of released memory: " : "out of bounds: ") +
-           reporter_.describe(p, to_pc(return_address), op == Op::kStore, size);
+           reporter_.describe(p, to_pc(return_address), is_store(op), size);
     if (released) {
       if (!nearest.released_by.empty()) what += ", at " + at(first_line_of_user(nearest.released_by));
       what += "; the kernel's line is " + at(user_location(to_pc(return_address)));
@@ -132,7 +132,7 @@ void Bounds::bad_access(Fiber& fiber, const void* p, unsigned size, Op op, const
 void Bounds::misaligned(Fiber& fiber, const void* p, unsigned size, Op op, const void* return_address) {
   reporter_.fail(Check::kMemcheck,
                  std::string("misaligned ") + (writes(op) ? "write" : "read") + " of " + std::to_string(size) +
-                     " bytes: " + reporter_.describe(p, to_pc(return_address), op == Op::kStore, size),
+                     " bytes: " + reporter_.describe(p, to_pc(return_address), is_store(op), size),
                  "an access of n bytes has an address that n divides", &fiber, user_location(to_pc(return_address)),
                  reporter_.variable_at(p));
 }

@@ -38,7 +38,7 @@ void DependenceCheck::check_lanes(unsigned warp, const Request& request) {
   unsigned i = 0;
   for (std::uint32_t rest = request.lanes; rest; rest &= rest - 1, ++i) {
     const unsigned thread = warp * 32 + static_cast<unsigned>(std::countr_zero(rest));
-    const bool is_atomic = request.op != Op::kStore && writes(request.op);
+    const bool is_atomic = !is_store(request.op) && writes(request.op);
     check({thread, request.pc, request.addresses[i], request.size, writes(request.op), is_atomic, nullptr});
   }
 }

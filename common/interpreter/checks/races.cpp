@@ -23,7 +23,7 @@ void RaceCheck::check(unsigned w, const Request& request, std::uint32_t comparin
   access.shared = request.shared;
   GlobalShadow& global = global_shadow();
   std::unique_lock<std::mutex> lock;
-  if (request.op == Op::kStore && !request.strong) access.stored = request.stored, access.stored_offset = request.stored_offset;
+  if (is_store(request.op) && !request.strong) access.stored = request.stored, access.stored_offset = request.stored_offset;
   const bool is_volatile = request.strong && (request.op == Op::kLoad || request.op == Op::kStore);
   const auto check_volatile = [&](ShadowedRange& range, std::uint32_t lanes, std::uintptr_t address) {
     for (std::uint32_t rest = lanes; rest; rest &= rest - 1) {

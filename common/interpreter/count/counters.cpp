@@ -68,8 +68,8 @@ Wavefronts wavefronts_of(const Request& request) {
   unsigned i = 0;
   for (std::uint32_t rest = request.lanes; rest; rest &= rest - 1) address[std::countr_zero(rest)] = request.addresses[i++];
 
-  const bool agree =
-      request.op != Op::kMatrixLoad && (neighbours_agree(address, request.lanes, 1) || neighbours_agree(address, request.lanes, 2));
+  const bool agree = request.op != Op::kMatrixLoad && request.op != Op::kMatrixStore &&
+                     (neighbours_agree(address, request.lanes, 1) || neighbours_agree(address, request.lanes, 2));
   const unsigned lanes_per_pass = (request.size <= 4 ? 32 : request.size == 8 ? 16 : 8) * (request.size > 4 && agree ? 2 : 1);
   Wavefronts result{0, 0};
   for (unsigned first = 0; first < 32; first += lanes_per_pass) {
@@ -202,10 +202,11 @@ void CounterTable::count(const Request& request, std::uint64_t* sectors, unsigne
   Counters& counters = of(request.pc);
   const std::uint64_t bytes = std::uint64_t(request.count) * request.size;
   if (request.shared) {
-    Counters::Shared& c = request.op == Op::kLoad         ? counters.shared_load
-                          : request.op == Op::kStore      ? counters.shared_store
-                          : request.op == Op::kMatrixLoad ? counters.matrix_load
-                                                          : counters.shared_atomic;
+    Counters::Shared& c = request.op == Op::kLoad          ? counters.shared_load
+                          : request.op == Op::kStore       ? counters.shared_store
+                          : request.op == Op::kMatrixLoad  ? counters.matrix_load
+                          : request.op == Op::kMatrixStore ? counters.matrix_store
+                                                           : counters.shared_atomic;
     const Wavefronts w = wavefronts_of(request);
     ++c.requests, c.wavefronts += w.actual, c.ideal_wavefronts += w.ideal, c.bytes += bytes;
     return;
@@ -268,6 +269,7 @@ Counters& Counters::operator+=(const Counters& other) {
   add(copy_read, other.copy_read), add(copy_write, other.copy_write);
   copy_conflicts += other.copy_conflicts, copy_conflicts_l1 += other.copy_conflicts_l1;
   add(matrix_load, other.matrix_load);
+  add(matrix_store, other.matrix_store);
   mma += other.mma;
   add(bulk_read, other.bulk_read), add(bulk_write, other.bulk_write), add(wgmma, other.wgmma);
   bulk_zeros += other.bulk_zeros;
@@ -277,10 +279,10 @@ Counters& Counters::operator+=(const Counters& other) {
 std::vector<Metric> metrics(const Counters& c) {
   const auto ratio = [](std::uint64_t a, std::uint64_t b) { return b ? double(a) / double(b) : 0.0; };
   const auto d = [](std::uint64_t x) { return static_cast<double>(x); };
-  // The hardware's counters of global loads and of shared loads include cp.async's reads and ldmatrix.
+  // The hardware's counters of global loads, of shared loads and of shared stores include cp.async's reads, ldmatrix and stmatrix.
   const std::uint64_t load_requests = c.global_load.requests + c.copy_read.requests;
   const std::uint64_t load_sectors = c.global_load.sectors + c.copy_read.sectors;
-  const std::uint64_t matrix_conflicts = c.matrix_load.wavefronts - c.matrix_load.ideal_wavefronts;
+  const auto conflicts = [](const Counters::Shared& s) { return s.wavefronts - s.ideal_wavefronts; };
   return {
       {"l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", d(load_requests)},
       {"l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", d(load_sectors)},
@@ -291,12 +293,11 @@ std::vector<Metric> metrics(const Counters& c) {
        ratio(c.global_store.sectors, c.global_store.requests)},
       {"smsp__inst_executed_op_shared_ld.sum", d(c.shared_load.requests)},
       {"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", d(c.shared_load.wavefronts + c.matrix_load.wavefronts)},
-      {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
-       d(c.shared_load.wavefronts - c.shared_load.ideal_wavefronts + matrix_conflicts)},
+      {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum", d(conflicts(c.shared_load) + conflicts(c.matrix_load))},
       {"smsp__inst_executed_op_shared_st.sum", d(c.shared_store.requests)},
-      {"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum", d(c.shared_store.wavefronts)},
+      {"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum", d(c.shared_store.wavefronts + c.matrix_store.wavefronts)},
       {"sm__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_st.sum", d(c.shared_store.wavefronts)},
-      {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum", d(c.shared_store.wavefronts - c.shared_store.ideal_wavefronts)},
+      {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum", d(conflicts(c.shared_store) + conflicts(c.matrix_store))},
       {"smsp__inst_executed_op_ldgsts.sum", d(c.copy_write.requests)},
       {"sm__sass_l1tex_t_requests_pipe_lsu_mem_global_op_ldgsts.sum", d(c.copy_read.requests)},
       {"sm__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts.sum", d(c.copy_read.sectors)},
@@ -305,7 +306,8 @@ std::vector<Metric> metrics(const Counters& c) {
       {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum", d(c.copy_conflicts_l1)},
       {"smsp__inst_executed_op_ldsm.sum", d(c.matrix_load.requests)},
       {"sm__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldsm.sum", d(c.matrix_load.wavefronts)},
-      {"sm__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldsm.sum", d(matrix_conflicts)},
+      {"sm__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldsm.sum", d(conflicts(c.matrix_load))},
+      {"sm__sass_inst_executed_op_shared_stsm.sum", d(c.matrix_store.requests)},
       {"sm__inst_executed_pipe_tensor_op_hmma.sum", d(c.mma)},
       {"smsp__sass_inst_executed_op_tma_ld.sum", d(c.bulk_read.requests)},
       {"l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld.sum", d(c.bulk_read.sectors)},
@@ -314,7 +316,7 @@ std::vector<Metric> metrics(const Counters& c) {
       {"smsp__sass_inst_executed_op_shared_gmma.sum", d(c.wgmma.requests)},
       {"l1tex__lsuin_requests_op_gmma.sum", d(c.wgmma.requests)},
       {"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_gmma.sum", d(c.wgmma.wavefronts)},
-      {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_gmma.sum", d(c.wgmma.wavefronts - c.wgmma.ideal_wavefronts)},
+      {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_gmma.sum", d(conflicts(c.wgmma))},
   };
 }
 

@@ -82,14 +82,14 @@ void elect(void* const*, unsigned) {}
 // The first 8 * count lanes name a row each.
 void move_matrices(const char* name, Op op, const void* row, int count, void* argument, Combine combine,
                    const void* return_address) {
-  const Entered in(op == Op::kStore ? Worlds::kFirst : Worlds::kBoth);  // what it stores is not taken back
+  const Entered in(op == Op::kMatrixStore ? Worlds::kFirst : Worlds::kBoth);  // what it stores is not taken back
   const Pc pc = to_pc(return_address);
   const bool has_row = static_cast<int>(in.fiber.lane) < 8 * count;
   const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(row);
   const bool is_shared = in.block.shared.contains(begin) && in.block.shared.contains(begin + 15);
   if (has_row && in.block.work().options().memcheck && !is_shared)
     in.block.reporter.fail(Check::kMemcheck,
-                           std::string(name) + (op == Op::kStore ? " to " : " from ") + in.block.reporter.describe(row) +
+                           std::string(name) + (op == Op::kMatrixStore ? " to " : " from ") + in.block.reporter.describe(row) +
                                ", which is not shared memory",
                            "the rows lie in shared memory", &in.fiber, user_location(pc), in.block.reporter.variable_at(row));
   in.block.meetings.instruction_of_warp(in.fiber, name, argument, combine, pc);
@@ -114,7 +114,7 @@ void stmatrix(void* row, const std::uint32_t* r, int count, bool transposed) {
                             : count == 2 ? transposed ? store_matrices<2, true> : store_matrices<2, false>
                             : transposed ? store_matrices<4, true>
                                        : store_matrices<4, false>;
-  move_matrices("stmatrix", Op::kStore, row, count, &argument, combine, __builtin_return_address(0));
+  move_matrices("stmatrix", Op::kMatrixStore, row, count, &argument, combine, __builtin_return_address(0));
 }
 
 void mma_m16n8k16(float* d, const std::uint32_t* a, const std::uint32_t* b, bool is_half) {

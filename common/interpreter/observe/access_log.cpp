@@ -34,7 +34,7 @@ void AccessLog::read_stored_in(unsigned row, unsigned lane) {
 bool AccessLog::join(unsigned lane, unsigned last, std::uintptr_t address, unsigned size, Op op, bool shared, bool strong, Pc pc,
                      std::uint64_t same_block) {
   const std::uint64_t before = entries_[last][lane];
-  const unsigned before_size = size_of(before), piece = before >> 58 & 31;
+  const unsigned before_size = size_of(before), piece = piece_of(before);
   const std::uintptr_t begin = address - before_size;
   // Nothing here depends on the address itself, so that all lanes join the same pieces.
   if (op > Op::kStore || size != piece || before_size + size > 16) return false;

@@ -8,6 +8,7 @@
 /// goes first. A lane that a loop has brought back up has passed code further down, and waits there for the others: at its gate.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
 
@@ -20,17 +21,20 @@ enum class Op : std::uint8_t {
   kLoad,
   kStore,
   kAtomic,
-  kMatrixLoad,  ///< ldmatrix: the rows' addresses
-  kRecord,      ///< none of memory: the addresses are those of records, see instructions/family.h
-  kExchange,    ///< atomic: writes without regard to what was there
+  kMatrixLoad,   ///< ldmatrix: the rows' addresses
+  kMatrixStore,  ///< stmatrix: the same
+  kRecord,       ///< none of memory: the addresses are those of records, see instructions/family.h
+  kExchange,     ///< atomic: writes without regard to what was there
   // The same for the block's threads alone.
   kBlockAtomic,
   kBlockExchange,
 };
 /// Whether it may change memory when it is executed.
 constexpr bool writes(Op op) { return op != Op::kLoad && op != Op::kMatrixLoad && op != Op::kRecord; }
+/// Whether it is a store, of lanes or of a warp.
+constexpr bool is_store(Op op) { return op == Op::kStore || op == Op::kMatrixStore; }
 /// Whether it writes all of its bytes and needs none of those that were there.
-constexpr bool overwrites(Op op) { return op == Op::kStore || op == Op::kExchange || op == Op::kBlockExchange; }
+constexpr bool overwrites(Op op) { return is_store(op) || op == Op::kExchange || op == Op::kBlockExchange; }
 constexpr bool is_block_scope(Op op) { return op == Op::kBlockAtomic || op == Op::kBlockExchange; }
 
 /// One memory instruction of one warp.
@@ -87,7 +91,7 @@ class AccessLog {
     pcs_[n][lane] = pc;
     paths_[n][lane] = path.id;
     count_[lane] = n + 1;
-    if (op == Op::kStore) unread_[lane] = n + 1;
+    if (is_store(op)) unread_[lane] = n + 1;
     return n + 1 == kDepth;
   }
 
@@ -123,16 +127,19 @@ class AccessLog {
   void drain(ControlFlow& flow, std::uint32_t open, std::uint32_t held, Sink&& sink);
 
  private:
-  // An entry: address in bits 0-47, then size (5 bits), op (3), shared (1), strong (1), size of the first piece (5), whether it
-  // stands in the same basic block as the one before it (1).
+  // An entry: address in bits 0-47, then size (5 bits), op (4), shared (1), strong (1), the first piece's size as a power of two
+  // (4), whether it stands in the same basic block as the one before it (1).
   static constexpr std::uint64_t kAddressMask = (1ull << 48) - 1, kSameBlock = 1ull << 63;
   static constexpr std::uint64_t pack(std::uintptr_t address, unsigned size, Op op, bool shared, bool strong, unsigned piece) {
-    return address | std::uint64_t(size) << 48 | std::uint64_t(op) << 53 | std::uint64_t(shared) << 56 |
-           std::uint64_t(strong) << 57 | std::uint64_t(piece) << 58;
+    return address | std::uint64_t(size) << 48 | std::uint64_t(op) << 53 | std::uint64_t(shared) << 57 |
+           std::uint64_t(strong) << 58 | std::uint64_t(std::countr_zero(piece)) << 59;
   }
   static constexpr unsigned size_of(std::uint64_t entry) { return entry >> 48 & 31; }
-  static constexpr Op op_of(std::uint64_t entry) { return static_cast<Op>(entry >> 53 & 7); }
-  static constexpr bool is_plain_load(std::uint64_t entry) { return (entry >> 53 & 0x17) == static_cast<unsigned>(Op::kLoad); }
+  static constexpr Op op_of(std::uint64_t entry) { return static_cast<Op>(entry >> 53 & 15); }
+  static constexpr bool is_shared(std::uint64_t entry) { return entry >> 57 & 1; }
+  static constexpr bool is_strong(std::uint64_t entry) { return entry >> 58 & 1; }
+  static constexpr unsigned piece_of(std::uint64_t entry) { return 1u << (entry >> 59 & 15); }
+  static constexpr bool is_plain_load(std::uint64_t entry) { return op_of(entry) == Op::kLoad && !is_strong(entry); }
 
   // Compilers split an access to a struct (float4 under clang, __half2 under both) into accesses to its members; nvcc does not.
   // Pieces that follow each other, in time and in memory, and come from one expression are one access.
@@ -164,7 +171,7 @@ template <class Sink>
 void AccessLog::emit(Pc pc, std::uint64_t entry, std::uint32_t lanes, unsigned count, std::uint64_t* addresses,
                      const Stored* stored, Sink&& sink) {
   unsigned size = size_of(entry);
-  const unsigned piece = entry >> 58 & 31;
+  const unsigned piece = piece_of(entry);
   // Joined pieces that make no aligned vector (a float3, say) stay what they were.
   std::uint64_t misaligned = size & (size - 1);
   if (size != piece)
@@ -178,8 +185,8 @@ void AccessLog::emit(Pc pc, std::uint64_t entry, std::uint32_t lanes, unsigned c
     jumps |= addresses[i] ^ (addresses[0] + std::uint64_t(i) * size);
   }
   for (unsigned p = 0; p < pieces; ++p) {
-    sink(Request{pc, op_of(entry), bool(entry >> 56 & 1), bool(entry >> 57 & 1), size, lanes, count, addresses, differs == 0,
-                 jumps == 0, bool(entry & kSameBlock), stored, p * size});
+    sink(Request{pc, op_of(entry), is_shared(entry), is_strong(entry), size, lanes, count, addresses, differs == 0, jumps == 0,
+                 bool(entry & kSameBlock), stored, p * size});
     for (unsigned i = 0; i < count; ++i) addresses[i] += size;
   }
 }
@@ -268,7 +275,7 @@ void AccessLog::drain(ControlFlow& flow, std::uint32_t open, std::uint32_t held,
         continue;
       lanes |= 1u << lane;
       addresses[n++] = entries_[at][lane] & kAddressMask;
-      if (op_of(entry) == Op::kStore) stored[lane] = stored_[at][lane];
+      if (is_store(op_of(entry))) stored[lane] = stored_[at][lane];
       ++head[lane];
       past_gate_[lane] = false;
     }

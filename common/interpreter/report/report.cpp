@@ -32,6 +32,7 @@ void add_rows(std::ostringstream& out, const std::string& where, const Counters&
   global("global load", c.global_load), global("global store", c.global_store), global("global atomic", c.global_atomic);
   shared("shared load", c.shared_load), shared("shared store", c.shared_store), shared("shared atomic", c.shared_atomic);
   global("cp.async read", c.copy_read), shared("cp.async write", c.copy_write), shared("ldmatrix", c.matrix_load);
+  shared("stmatrix", c.matrix_store);
   const auto number = [&](const char* what, std::uint64_t n) {
     if (!n) return;
     std::snprintf(row, sizeof row, "  %-28s %-14s %12llu\n", where.c_str(), what, static_cast<unsigned long long>(n));

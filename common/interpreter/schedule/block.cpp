@@ -230,7 +230,7 @@ void Block::on_request(unsigned w, const Request& request) {
   if (request.op == Op::kRecord)
     return reinterpret_cast<const Family::Record*>(request.addresses[0])->family->on_request(w, request);
   const Options& options = work_.options();
-  if (request.op == Op::kStore) activity.note_change();
+  if (is_store(request.op)) activity.note_change();
   if (!request.same_block) updates.pass_branch(w, request.lanes);
   std::uint64_t sectors[64];
   unsigned sector_count = 0;

@@ -184,26 +184,26 @@ inline void Block::observe(Fiber& fiber, const void* p, unsigned size, Op op, bo
     if (!global_.valid(offset, size) && work_.options().memcheck) [[unlikely]]
       bounds.bad_access(fiber, p, size, op, return_address);
     in_shared = false;
-    if (op != Op::kStore) was_written = global_.granule_initialised(offset) || global_.initialised(offset, size);
+    if (!is_store(op)) was_written = global_.granule_initialised(offset) || global_.initialised(offset, size);
   } else if (const std::uintptr_t offset = address - shared.arena.begin; offset < SharedMemory::kArenaBytes) {
     if (offset + size > shared.dynamic_bytes && work_.options().memcheck) [[unlikely]]
       bounds.bad_access(fiber, p, size, op, return_address);
-    if (op != Op::kStore) was_written = shared.arena.initialised.all(offset, size);
+    if (!is_store(op)) was_written = shared.arena.initialised.all(offset, size);
   } else if (const std::uintptr_t offset = address - shared.statics.begin; offset < shared.statics.bytes) {
     if (!bounds.touch_static(fiber, address, size, op, return_address)) return;
-    if (op != Op::kStore) was_written = shared.statics.initialised.all(offset, size);
+    if (!is_store(op)) was_written = shared.statics.initialised.all(offset, size);
   } else if (stacks.contains(fiber.linear, p)) {
     return;
   } else if (Block* const peer = cluster().peer_at(address)) {
     if (!visits.touch(fiber, *peer, address, size, op, return_address)) return;
-    if (op != Op::kStore) was_written = peer->shared.part_of(address).all_initialised(address, size);
+    if (!is_store(op)) was_written = peer->shared.part_of(address).all_initialised(address, size);
   } else {
     if (!bounds.touch_elsewhere(fiber, p, size, op, return_address)) return;
     in_shared = false;
   }
   if (address & (size - 1) && work_.options().memcheck) [[unlikely]]
     bounds.misaligned(fiber, p, size, op, return_address);
-  if (op != Op::kStore && !was_written) [[unlikely]]
+  if (!is_store(op) && !was_written) [[unlikely]]
     initialised.find_unseen_writes(address, size);
   const Pc pc = to_pc(return_address);
   if (recorder.log.append(fiber.lane, address, size, op, in_shared, strong, pc, *std::exchange(fiber.path, fiber.path->restart)))

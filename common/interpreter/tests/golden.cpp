@@ -116,6 +116,9 @@ bool is_hopper(const std::string& metric) {
   return metric.find("_op_tma_") != std::string::npos || metric.find("shared_op_gmma.") != std::string::npos ||
          metric == "smsp__sass_inst_executed_op_shared_gmma.sum" || metric == "l1tex__lsuin_requests_op_gmma.sum";
 }
+bool is_stmatrix(const std::string& metric) {
+  return metric.find("_op_shared_stsm.") != std::string::npos || metric.find("_shared_op_st.") != std::string::npos;
+}
 
 // ncu's table has other metrics besides, to know what else an instruction costs.
 TEST_CASE("each of Hopper's instructions counts as it did under ncu") {
@@ -130,19 +133,23 @@ TEST_CASE("each of Hopper's instructions counts as it did under ncu") {
   const auto& all = hopper_patterns::all();
   REQUIRE(profiles.size() == all.size());
   const auto tables = harness::find_ncu_tables("hopper_patterns");
+  bool has_all = false;
   for (const std::string& path : tables) {
     const auto rows = harness::read_ncu_table(path);
-    REQUIRE(rows.size() == all.size());
-    for (std::size_t i = 0; i < all.size(); ++i) {
+    REQUIRE(rows.size() <= all.size());  // later patterns may be missing on one GPU
+    has_all |= rows.size() == all.size();
+    for (std::size_t i = 0; i < rows.size(); ++i) {
       std::map<std::string, double> counted;
       for (const auto& metric : interpreter::metrics(profiles[i].total)) counted[metric.name] = metric.value;
       harness::NcuRow row = rows[i];
-      std::erase_if(row, [&](const auto& metric) { return !is_hopper(metric.first); });
-      REQUIRE(row.size() == 8);
+      const bool stores = all[i].what.starts_with("stmatrix");  // others store too, mbarriers for one
+      std::erase_if(row, [&](const auto& metric) { return !is_hopper(metric.first) && !(stores && is_stmatrix(metric.first)); });
+      REQUIRE(row.size() == (stores ? 11 : 8));
       INFO(path << ", pattern " << i << ": " << all[i].what);
       CHECK(harness::differences(row, counted) == "");
     }
   }
+  CHECK(has_all);
 }
 
 TEST_CASE("the PTX wrappers' results are those of a GPU, bit by bit") {
