@@ -173,7 +173,7 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
 
 using Inputs = gemm::TypeList<__half, __nv_bfloat16>;
 using Tiles = gemm::TypeList<Tile<144, 128, 4, 8>>;
-using MoreTiles = gemm::TypeList<Tile<136, 128, 4, 8>, Tile<152, 128, 4, 8>, Tile<160, 128, 4, 8>, Tile<168, 128, 4, 8>,
-                                 Tile<176, 128, 4, 8>>;
+using MoreTiles =
+    gemm::TypeList<Tile<136, 128, 4, 8>, Tile<152, 128, 4, 8>, Tile<160, 128, 4, 8>, Tile<168, 128, 4, 8>, Tile<176, 128, 4, 8>>;
 
 }  // namespace step_18_swap_ab
