@@ -35,8 +35,8 @@ std::string tile_name() {
 }
 
 /// Those of a tile whose blocks multiply together: it has kBlockM, kBlockN, kBlockK and kThreads at least. A tile that says nothing
-/// of what a thread or a warp has is one of wgmma, whose warpgroups have 64 rows each; or 64 columns of all rows, where these are no
-/// multiple of 64.
+/// of what a thread or a warp has is one of wgmma. Its warpgroups have 64 rows each; or, where the rows are no multiple of 64, 64
+/// columns of all rows.
 template <class Tile>
 constexpr TileNumbers numbers_of() {
   TileNumbers n;
