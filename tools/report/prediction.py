@@ -63,10 +63,16 @@ class Tile:
         return not (self.mapping or self.warp or self.thread)
 
     @property
+    def of_wgmma(self):
+        """(rows, columns): those of C, or, where the rows are no multiple of a warpgroup's, the other way round (15, 18)."""
+        rows, columns, _ = self.block
+        return (columns, rows) if rows % WARPGROUP_ROWS else (rows, columns)
+
+    @property
     def threads(self):
         """Those that multiply."""
         if self.has_warpgroups:
-            return self.block[0] // WARPGROUP_ROWS * WARPGROUP
+            return self.of_wgmma[0] // WARPGROUP_ROWS * WARPGROUP
         rows, cols = self.warp or self.thread
         return self.block[0] * self.block[1] // (rows * cols) * (LANES if self.warp else 1)
 
@@ -180,16 +186,18 @@ def of_warps(problem, tile):
 def of_warpgroups(problem, tile):
     """From 10 on: the copy engine loads, wgmma reads shared memory by itself. C goes through shared memory on its way out.
 
-    Threads load it there and store it (10, 11), or the engine stores it (12, 13): profile_table.py leaves out what is not so.
+    Threads load it there and store it (10, 11), or the engine stores it (12, 13): profile_table.py leaves out what is not so. Where
+    rows are wgmma's columns, stmatrix stores them there (18), which ncu counts apart.
     """
     block_m, block_n, block_k = tile.block
     blocks, slices = tile.slices(problem)
     epilogue = blocks * block_m * block_n * problem.out_bytes // WAVEFRONT
-    of_instruction = (WARPGROUP_ROWS + block_n) * MMA * problem.in_bytes // WAVEFRONT
+    rows, columns = tile.of_wgmma
+    of_instruction = (WARPGROUP_ROWS + columns) * MMA * problem.in_bytes // WAVEFRONT
     return {
         "store_sectors": LANES * 16 / SECTOR,
         "shared_loads": epilogue,
-        "shared_stores": epilogue,
-        "wgmma": blocks * slices * block_k // MMA * block_m // WARPGROUP_ROWS * of_instruction,
+        **({"shared_stores": epilogue} if rows == block_m else {}),
+        "wgmma": blocks * slices * block_k // MMA * rows // WARPGROUP_ROWS * of_instruction,
         "bulk_stored": problem.output_bytes,
     }
