@@ -2,8 +2,8 @@
 /// Step 18: A and B change places, so that narrow panels are whole ones; stmatrix turns C back on its way to memory.
 ///
 /// Changes since 14:
-/// - 64 columns of B are the rows of a wgmma, as in 15, and the tile's rows its columns: any multiple of 8. A's panels are read
-///   along k, so the last one has fewer rows, and each is 128 bytes as before. 14's last panel of B has shorter rows.
+/// - 64 columns of B are the rows of a wgmma, as in 15, and the tile's rows its columns: any multiple of 8. In nn, where A lies
+///   along k, its last panel has fewer rows, of 128 bytes each. 14's last panel of B has shorter ones.
 /// - A warpgroup's sums are those of C's transpose. store_transposed() has stmatrix write them as rows of C, in one panel.
 #pragma once
 
@@ -43,9 +43,9 @@ template <int kRows, class Out>
 __device__ __forceinline__ void store_transposed(const float (&d)[kRows / 2], Out* s, const TensorMap* map_c, int row, int col) {
   const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32, barrier = 1 + threadIdx.x / kWarpgroup;
   if (warp == 0 && device::elect_sync()) device::cp_async_bulk_wait_group_read<0>();
-  device::barrier_sync(barrier, kWarpgroup);  // the engine has read the tile before
+  device::barrier_sync(barrier, kWarpgroup);  // the engine has read the tile before, so all may overwrite it
 #pragma unroll
-  for (int r = 0; r < kRows; r += 8) {  // a lane has pairs of rows, in one column and in that 8 further right
+  for (int r = 0; r < kRows; r += 8) {  // a lane has a pair of rows in one column, and in that 8 further right
     const uint32_t pairs[] = {device::pack<Out>(d[r / 2], d[r / 2 + 1]), device::pack<Out>(d[r / 2 + 2], d[r / 2 + 3])};
     device::stmatrix_x2_trans(s + swizzled<kPanel>(r + lane % 8, 2 * warp + lane / 8 % 2), pairs);
   }
@@ -143,7 +143,7 @@ __global__ __launch_bounds__(Tile::kThreads,
     const TileIndex tile = order.tile_of_block(t);
     const int row = first_row(tile), col = first_col(tile) + warpgroup * kPanel;
     device::apply_epilogue_transposed(rC, epilogue, col);
-    if constexpr (sizeof(Out) == 2) {  // as stmatrix wants it
+    if constexpr (sizeof(Out) == 2) {  // stmatrix moves 16 bits
       Out* const s = reinterpret_cast<Out*>(sC + warpgroup * Tile::kStoreBytes);
       if (c_panels) store_transposed<Tile::kBlockM>(rC, s, &map_c, row, col);
     }
