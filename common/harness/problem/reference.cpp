@@ -67,11 +67,12 @@ void Reference::compute_on_host(const TestMatrix& A, const TestMatrix& B) {
   });
 }
 
-std::string Reference::compare(const TestMatrix& C, Sums sums, const std::function<double(double)>& epilogue) const {
+std::string Reference::compare(const TestMatrix& C, Sums sums,
+                               const std::function<double(double x, std::int64_t col)>& epilogue) const {
   if (!epilogue) return compare(C, sums, Finish());
   // A rounding or two, of which each doubles what came in (2 x + 1).
-  return compare(C, sums, Finish([&](double sum, double tolerance, std::int64_t) {
-                   const double value = epilogue(sum);
+  return compare(C, sums, Finish([&](double sum, double tolerance, std::int64_t col) {
+                   const double value = epilogue(sum, col);
                    return Expected{value, 2 * tolerance + 0x1p-23 * std::fabs(value)};
                  }));
 }

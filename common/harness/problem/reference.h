@@ -31,7 +31,7 @@ class Reference {
   };
   /// The first element of C that is wrong, in words, or an empty string. Besides what `sums` may lose, one rounding to C's type is
   /// allowed. NaN and infinity must be where the reference has them.
-  std::string compare(const TestMatrix& C, Sums sums, const std::function<double(double)>& epilogue = {}) const;
+  std::string compare(const TestMatrix& C, Sums sums, const std::function<double(double x, std::int64_t col)>& epilogue = {}) const;
   /// The same for a fused epilogue. @param bias one row of as many columns as C has; without elements if the epilogue has no bias
   std::string compare(const TestMatrix& C, Sums sums, const Epilogue& epilogue, const TestMatrix& bias) const;
 

@@ -12,7 +12,9 @@
 namespace harness {
 
 struct Affine {
-  GEMM_HOST_DEVICE float operator()(float x) const { return 2 * x + 1; }
+  float added = 1;
+  GEMM_HOST_DEVICE float operator()(float x) const { return 2 * x + added; }
+  GEMM_HOST_DEVICE Affine column(std::int64_t col) const { return {static_cast<float>(1 + col % 16)}; }
 };
 
 namespace {

@@ -18,7 +18,8 @@ struct AnyMatrix {
   std::int64_t rows = 0, cols = 0, row_stride = 0, col_stride = 0;
 };
 
-/// x -> 2 x + 1: tells epilogue(A · B) from A · B, also where the product is zero.
+/// x -> 2 x + 1: tells epilogue(A · B) from A · B, also where the product is zero. Who asks for it in a column (lesson 07) gets
+/// 2 x + 1 + col % 16.
 struct Affine;
 
 /// C = epilogue(A · B) with an epilogue other than identity.
