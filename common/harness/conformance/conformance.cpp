@@ -325,7 +325,7 @@ void check_epilogue(const Step& step) {
     for (const Case& c :
          {dense(33, 65, 18, false, false, 0), dense(7, 5, 0, false, false, 0), dense(40, 70, 9, true, true, 1),
           dense(33, 65, 64, false, true, 0), dense(40, 72, 16, false, false, 0), dense(136, 136, 40, true, false, 0)}) {
-      INFO(title(step, v) << ": epilogue 2 x + 1, " << c.name);
+      INFO(title(step, v) << ": epilogue 2 x + 1, or + col % 16 more, " << c.name);
       CHECK(run(v, c, small_integers(1), small_integers(2), true, true) == "");
     }
   }

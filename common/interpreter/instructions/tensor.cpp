@@ -101,20 +101,18 @@ void move_matrices(const char* name, Op op, const void* row, int count, void* ar
 
 void ldmatrix(std::uint32_t* r, const void* row, int count, bool transposed) {
   MatrixLoad argument{r, row};
-  const Combine combine = count == 1   ? transposed ? load_matrices<1, true> : load_matrices<1, false>
-                            : count == 2 ? transposed ? load_matrices<2, true> : load_matrices<2, false>
-                            : transposed ? load_matrices<4, true>
-                                       : load_matrices<4, false>;
-  move_matrices("ldmatrix", Op::kMatrixLoad, row, count, &argument, combine, __builtin_return_address(0));
+  static constexpr Combine kOf[][2] = {{load_matrices<1, false>, load_matrices<1, true>},
+                                       {load_matrices<2, false>, load_matrices<2, true>},
+                                       {load_matrices<4, false>, load_matrices<4, true>}};
+  move_matrices("ldmatrix", Op::kMatrixLoad, row, count, &argument, kOf[count / 2][transposed], __builtin_return_address(0));
 }
 
 void stmatrix(void* row, const std::uint32_t* r, int count, bool transposed) {
   MatrixStore argument{row, r};
-  const Combine combine = count == 1   ? transposed ? store_matrices<1, true> : store_matrices<1, false>
-                            : count == 2 ? transposed ? store_matrices<2, true> : store_matrices<2, false>
-                            : transposed ? store_matrices<4, true>
-                                       : store_matrices<4, false>;
-  move_matrices("stmatrix", Op::kMatrixStore, row, count, &argument, combine, __builtin_return_address(0));
+  static constexpr Combine kOf[][2] = {{store_matrices<1, false>, store_matrices<1, true>},
+                                       {store_matrices<2, false>, store_matrices<2, true>},
+                                       {store_matrices<4, false>, store_matrices<4, true>}};
+  move_matrices("stmatrix", Op::kMatrixStore, row, count, &argument, kOf[count / 2][transposed], __builtin_return_address(0));
 }
 
 void mma_m16n8k16(float* d, const std::uint32_t* a, const std::uint32_t* b, bool is_half) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/device/bulk_copy.cuh"
-#include "common/device/ptx.cuh"
+#include "common/interpreter/tests/matrices.h"
 #include "common/interpreter/tests/orders.h"
 
 using device::Buffer;
@@ -120,18 +120,7 @@ __global__ void store_matrices(uint32_t* out) {
   uint32_t r[kCount];
   for (int m = 0; m < kCount; ++m) r[m] = (1000 * m + 2 * threadIdx.x + 1) << 16 | (1000 * m + 2 * threadIdx.x);
   void* const row = threadIdx.x < 8 * kCount ? rows + threadIdx.x * 8 : nullptr;  // others name none
-  if constexpr (kCount == 4 && kTransposed)
-    device::stmatrix_x4_trans(row, r);
-  else if constexpr (kCount == 4)
-    device::stmatrix_x4(row, r);
-  else if constexpr (kCount == 2 && kTransposed)
-    device::stmatrix_x2_trans(row, r);
-  else if constexpr (kCount == 2)
-    device::stmatrix_x2(row, r);
-  else if constexpr (kTransposed)
-    device::stmatrix_x1_trans(row, r);
-  else
-    device::stmatrix_x1(row, r);
+  matrices::store<kCount, kTransposed>(row, r);
   __syncwarp();
   for (unsigned i = threadIdx.x; i < 64 * 4; i += 32) out[i] = rows[i];
 }

@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "common/device/bulk_copy.cuh"
-#include "common/device/ptx.cuh"
 #include "common/device/wgmma.cuh"
+#include "common/interpreter/tests/matrices.h"
 
 namespace hopper_patterns {
 namespace {
@@ -145,26 +145,10 @@ __global__ void __launch_bounds__(256) multiply(float* out) {
 template <int kCount, bool kTransposed, int kTimes>
 __global__ void matrix_store(int pitch) {
   unsigned char* const row = device::dynamic_smem() + threadIdx.x % 32 * pitch;
-  const uint32_t r[4] = {threadIdx.x, 1, 2, 3};
+  uint32_t r[kCount];
+  for (int i = 0; i < kCount; ++i) r[i] = threadIdx.x + i;
 #pragma unroll
-  for (int i = 0; i < kTimes; ++i) {
-    if constexpr (kCount == 4) {
-      if (kTransposed)
-        device::stmatrix_x4_trans(row, r);
-      else
-        device::stmatrix_x4(row, r);
-    } else if constexpr (kCount == 2) {
-      if (kTransposed)
-        device::stmatrix_x2_trans(row, {r[0], r[1]});
-      else
-        device::stmatrix_x2(row, {r[0], r[1]});
-    } else {
-      if (kTransposed)
-        device::stmatrix_x1_trans(row, {r[0]});
-      else
-        device::stmatrix_x1(row, {r[0]});
-    }
-  }
+  for (int i = 0; i < kTimes; ++i) matrices::store<kCount, kTransposed>(row, r);
 }
 
 // ------------------------------------------------------------------------------------------------------------ the table

@@ -1,6 +1,7 @@
 #include "common/interpreter/tests/patterns.h"
 
 #include "common/device/ptx.cuh"
+#include "common/interpreter/tests/matrices.h"
 
 namespace patterns {
 namespace {
@@ -199,18 +200,7 @@ __global__ void ldmatrix_pattern(const PtxIndex index, unsigned* out) {
   __syncthreads();
   const uint4* row = s + index(threadIdx.x);
   uint32_t r[kCount];
-  if constexpr (kCount == 4 && kTransposed)
-    device::ldmatrix_x4_trans(r, row);
-  else if constexpr (kCount == 4)
-    device::ldmatrix_x4(r, row);
-  else if constexpr (kCount == 2 && kTransposed)
-    device::ldmatrix_x2_trans(r, row);
-  else if constexpr (kCount == 2)
-    device::ldmatrix_x2(r, row);
-  else if constexpr (kTransposed)
-    device::ldmatrix_x1_trans(r, row);
-  else
-    device::ldmatrix_x1(r, row);
+  matrices::load<kCount, kTransposed>(r, row);
   uint32_t sum = 0;
   for (int i = 0; i < kCount; ++i) sum ^= r[i];
   out[threadIdx.x] = sum;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "common/device/ptx.cuh"
+#include "common/interpreter/tests/matrices.h"
 
 namespace ptx_cases {
 namespace {
@@ -169,18 +170,7 @@ __global__ void load_matrices(const std::uint32_t* bytes, const int* rows, std::
   __syncthreads();
   const std::uint32_t* row = shared + rows[threadIdx.x] * 4;
   std::uint32_t registers[kCount];
-  if constexpr (kCount == 4 && kTransposed)
-    device::ldmatrix_x4_trans(registers, row);
-  else if constexpr (kCount == 4)
-    device::ldmatrix_x4(registers, row);
-  else if constexpr (kCount == 2 && kTransposed)
-    device::ldmatrix_x2_trans(registers, row);
-  else if constexpr (kCount == 2)
-    device::ldmatrix_x2(registers, row);
-  else if constexpr (kTransposed)
-    device::ldmatrix_x1_trans(registers, row);
-  else
-    device::ldmatrix_x1(registers, row);
+  matrices::load<kCount, kTransposed>(registers, row);
   for (int i = 0; i < kCount; ++i) out[threadIdx.x * kCount + i] = registers[i];
 }
 
