@@ -29,7 +29,7 @@ struct Tile {
   static constexpr int kMultiplying = kBlockN / kPanel;                         // warpgroups; each multiplies one panel of B
   static constexpr int kThreads = Registers<kMultiplying>::kThreads;            // the last warpgroup copies
   static constexpr int kLastM = (kBlockM - 1) % kPanel + 1;                     // rows of A's last panel
-  static constexpr int kStageElements = (kBlockN + kBlockM - kLastM + kPanel) * kBlockK;  // a tile of B, then of A, in whole panels
+  static constexpr int kStageElements = (kBlockM - kLastM + kPanel + kBlockN) * kBlockK;  // a tile of A, in whole panels, and of B
   static constexpr int kCopiedBytes = (kBlockM + kBlockN) * kBlockK * 2;                  // into a stage
   static constexpr int kStoreBytes = kBlockM * 128;  // a panel of C for each warpgroup that multiplies: all rows of the tile
   static constexpr int kSharedBytes = kNumStages * (kStageElements * 2 + 2 * int{sizeof(Mbarrier)}) + kMultiplying * kStoreBytes;
@@ -66,9 +66,9 @@ __global__ __launch_bounds__(Tile::kThreads,
                                                  unsigned tiles, TileOrder<Tile::kGroupM> order, bool c_panels, Epilogue epilogue) {
   constexpr Major kMajorA = a_contiguous == Contiguous::kK ? Major::kK : Major::kMN;
   constexpr Major kMajorB = b_contiguous == Contiguous::kK ? Major::kK : Major::kMN;
-  constexpr int kTileB = Tile::kBlockN * Tile::kBlockK, kWholeM = Tile::kBlockM - Tile::kLastM;  // rows in whole panels
-  In* const sBA = device::dynamic_smem<In>();  // kNumStages times (kBlockN, kBlockK) of B and (kBlockM, kBlockK) of A
-  char* const sC = reinterpret_cast<char*>(sBA + Tile::kNumStages * Tile::kStageElements);          // a panel for each warpgroup
+  constexpr int kWholeM = Tile::kBlockM - Tile::kLastM, kTileA = (kWholeM + kPanel) * Tile::kBlockK;  // whole panels, and the last
+  In* const sAB = device::dynamic_smem<In>();  // kNumStages times (kBlockM, kBlockK) of A and (kBlockN, kBlockK) of B
+  char* const sC = reinterpret_cast<char*>(sAB + Tile::kNumStages * Tile::kStageElements);          // a panel for each warpgroup
   Mbarrier* const full = reinterpret_cast<Mbarrier*>(sC + Tile::kStoreBytes * Tile::kMultiplying);  // (kNumStages)
   Mbarrier* const empty = full + Tile::kNumStages;                                                  // (kNumStages)
 
@@ -98,14 +98,13 @@ __global__ __launch_bounds__(Tile::kThreads,
         const TileIndex tile = order.tile_of_block(t);
         for (int tile_k = 0; tile_k < tiles_k; ++tile_k, ++i) {
           const RingPlace<Tile::kNumStages> place(i);
-          In* const s = sBA + place.stage * Tile::kStageElements;
+          In* const s = sAB + place.stage * Tile::kStageElements;
           device::mbarrier_wait_parity(&empty[place.stage], place.phase ^ 1);  // what was there has been read
           device::mbarrier_arrive_expect_tx(&full[place.stage], Tile::kCopiedBytes);
-          copy_panels<b_contiguous, Tile::kBlockN>(s, &map_b, first_col(tile), C.cols, tile_k, &full[place.stage]);
-          In* const sA = s + kTileB;
-          copy_panels<a_contiguous, kWholeM>(sA, &map_a, first_row(tile), C.rows, tile_k, &full[place.stage]);
-          copy_panels<a_contiguous, Tile::kLastM>(sA + kWholeM * kPanel, &map_last, first_row(tile) + kWholeM, C.rows, tile_k,
+          copy_panels<a_contiguous, kWholeM>(s, &map_a, first_row(tile), C.rows, tile_k, &full[place.stage]);
+          copy_panels<a_contiguous, Tile::kLastM>(s + kWholeM * kPanel, &map_last, first_row(tile) + kWholeM, C.rows, tile_k,
                                                   &full[place.stage]);
+          copy_panels<b_contiguous, Tile::kBlockN>(s + kTileA, &map_b, first_col(tile), C.cols, tile_k, &full[place.stage]);
         }
       }
       if (tiles <= 2 * gridDim.x) device::griddepcontrol_launch_dependents();  // as in 14
@@ -122,8 +121,8 @@ __global__ __launch_bounds__(Tile::kThreads,
     do {  // k > 0, or the launcher had taken the fallback
       const RingPlace<Tile::kNumStages> place(i);
       device::mbarrier_wait_parity(&full[place.stage], place.phase);
-      const In* const sB = sBA + place.stage * Tile::kStageElements + warpgroup * kPanel * Tile::kBlockK;
-      const In* const sA = sBA + place.stage * Tile::kStageElements + kTileB;
+      const In* const sA = sAB + place.stage * Tile::kStageElements;
+      const In* const sB = sAB + place.stage * Tile::kStageElements + kTileA + warpgroup * kPanel * Tile::kBlockK;
       device::wgmma_fence();
 #pragma unroll
       for (int slice = 0; slice < Tile::kBlockK / kWgmmaK; ++slice) {
@@ -174,6 +173,7 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
 using Inputs = gemm::TypeList<__half, __nv_bfloat16>;
 using Tiles = gemm::TypeList<Tile<144, 128, 4, 8>>;
 using MoreTiles =
-    gemm::TypeList<Tile<136, 128, 4, 8>, Tile<152, 128, 4, 8>, Tile<160, 128, 4, 8>, Tile<168, 128, 4, 8>, Tile<176, 128, 4, 8>>;
+    gemm::TypeList<Tile<136, 128, 4, 8>, Tile<152, 128, 4, 8>, Tile<160, 128, 4, 8>, Tile<168, 128, 4, 8>, Tile<176, 128, 4, 8>,
+                   Tile<72, 64, 8, 8>, Tile<88, 64, 8, 8>, Tile<104, 64, 8, 8>, Tile<216, 64, 4, 8>>;
 
 }  // namespace step_18_swap_ab

@@ -2,6 +2,8 @@
 /// Registers of specialised warpgroups. Explained by lesson 11, steps/11_warp_specialized/README.md; word for word as there.
 #pragma once
 
+#include <algorithm>
+
 #include "common/device/learnt/wgmma_slice.cuh"
 
 namespace learnt {
@@ -13,7 +15,8 @@ struct Registers {
   static constexpr int kThreads = (multiplying + 1) * kWarpgroup;
   static constexpr int kAtLaunch = 65536 / kThreads / 8 * 8;
   static constexpr int kToCopy = 40;
-  static constexpr int kToMultiply = (kAtLaunch * (multiplying + 1) - kToCopy) / multiplying / 8 * 8;
+  static constexpr int kMost = 248;  // of the 255 that an instruction can name
+  static constexpr int kToMultiply = std::min(kMost, (kAtLaunch * (multiplying + 1) - kToCopy) / multiplying / 8 * 8);
 };
 
 }  // namespace learnt

@@ -33,6 +33,10 @@ constexpr double kWgmmaPrologueAndEpilogue = 4800, kWgmmaWait = 490, kWgmmaShare
 // measured.
 constexpr double kStayingPrologueAndEpilogue = 1000, kStayingWait = 70, kNarrowPanelWait = 60;
 constexpr int kPanelColumns = 64;
+// Blocks that stay and have a tile less than the busiest leave it their power, and so a higher clock: a part of the time that they
+// are idle comes back. It decides between tiles that are as good as equal: 5120³ on an H100 takes 160 rows, not 144
+// (docs/results/h100-80gb-hbm3/one-call-f16.json).
+constexpr double kIdleGain = 0.2;
 // Where the blocks of a cluster share a tile, each round has its beginning and its end, and the exchange of sums: so much that 15,
 // 06 or 14 is ahead where an H200 was fastest with it (docs/results/h200/rows-f16.json).
 constexpr double kClusterPrologueAndEpilogue = 3400, kClusterWait = 40;
@@ -144,11 +148,13 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
       case Unit::kMma: return schedulers * mma + busiest * (reading + arriving) / 2;
       case Unit::kWgmma: break;
     }
-    if (t.stays || in_cluster) {  // warps that only copy run ahead
+    if (in_cluster) return busiest * (mma + kClusterWait * real(k_tiles));
+    if (t.stays) {  // warps that only copy run ahead
       const bool narrow_rows =
           (t.block_n % kPanelColumns != 0 && !spec.transpose_b) || (t.block_m % kPanelColumns != 0 && spec.transpose_a);
-      const double narrow = narrow_rows ? kNarrowPanelWait : 0;
-      return busiest * (mma + (in_cluster ? kClusterWait : kStayingWait + narrow) * real(k_tiles));
+      const double mean = real(blocks) / sms;
+      return (busiest - kIdleGain * (busiest - mean)) *
+             (mma + (kStayingWait + (narrow_rows ? kNarrowPanelWait : 0)) * real(k_tiles));
     }
     return busiest * std::max(mma, kWgmmaShared * (reading + arriving) + kWgmmaWait * real(k_tiles));
   };
