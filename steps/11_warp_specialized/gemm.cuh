@@ -27,8 +27,7 @@ struct Registers {
   static constexpr int kThreads = (multiplying + 1) * kWarpgroup;
   static constexpr int kAtLaunch = 65536 / kThreads / 8 * 8;
   static constexpr int kToCopy = 40;
-  static constexpr int kMost = 248;  // of the 255 that an instruction can name
-  static constexpr int kToMultiply = std::min(kMost, (kAtLaunch * (multiplying + 1) - kToCopy) / multiplying / 8 * 8);
+  static constexpr int kToMultiply = std::min(256, (kAtLaunch * (multiplying + 1) - kToCopy) / multiplying / 8 * 8);
 };
 
 /// What a block and a warpgroup compute of C, and what follows from it.

@@ -9,8 +9,9 @@
 namespace harness {
 namespace {
 
-constexpr int kWarp = 32, kSchedulers = 4;  // of an SM
-constexpr int kMaxRegisters = 255;          // of a thread; a kernel needs about kOtherRegisters beside fragments
+constexpr int kWarp = 32, kWarpgroup = 128;
+constexpr int kSchedulers = 4;      // of an SM
+constexpr int kMaxRegisters = 255;  // of a thread; a kernel needs about kOtherRegisters beside fragments
 constexpr int kOtherRegisters = 24;
 constexpr int kRegisterUnit = 256;                  // a warp's registers are given out in such units
 constexpr std::size_t kReservedSharedBytes = 1024;  // the driver's own share of each block, from compute capability 8.0 on
@@ -26,17 +27,19 @@ constexpr double kL2Latency = 800, kPrologueAndEpilogue = 2500;
 constexpr double kWgmmaPrologueAndEpilogue = 4800, kWgmmaWait = 490, kWgmmaShared = 0.8;
 // The same two where warps that only copy run ahead, and blocks stay; and what the wait is longer by where a row of a panel is
 // narrow, for that takes the copy engine as long as a whole one. Panels of an operand that lies in pieces along k have no narrow
-// rows: B's in nt, A's in nn. Fitted to the times of 14's, 17's and 18's tiles on an H100
-// (docs/results/h100-80gb-hbm3/tiles-f16.json): at its 25 sizes, the tile that the model picks takes at most 0.8 % longer than the
-// best, with B as columns (tiles-nt-f16.json) at most 3.8 %, and at the six of an H200 (docs/results/h200/dependent-f16.json) it is
-// the best. The prologue is short, for 14's launches begin early: so it is ahead of 06 where there is little to do, as it was
+// rows: B's in nt, A's in nn. Where only the columns of C end in a narrow panel, storing that costs a little. Fitted to 14's, 17's
+// and 18's tiles on an H100. Power sets its clock, and that is another from tile to tile, so the share of cuBLAS in the same rounds
+// counts: at the 31 sizes of docs/results/h100-80gb-hbm3/tiles-f16.json, the tile that the model picks has at most 0.5 % less than
+// the best, with B as columns (tiles-nt-f16.json) at most 0.6 %, and at the six of an H200 (docs/results/h200/dependent-f16.json)
+// it is the best. The prologue is short, for 14's launches begin early: so it is ahead of 06 where there is little to do, as it was
 // measured.
-constexpr double kStayingPrologueAndEpilogue = 1000, kStayingWait = 70, kNarrowPanelWait = 60;
+constexpr double kStayingPrologueAndEpilogue = 1000, kStayingWait = 70, kNarrowPanelWait = 60, kNarrowStoreWait = 10;
 constexpr int kPanelColumns = 64;
-// Blocks that stay and have a tile less than the busiest leave it their power, and so a higher clock: a part of the time that they
-// are idle comes back. It decides between tiles that are as good as equal: 5120³ on an H100 takes 160 rows, not 144
-// (docs/results/h100-80gb-hbm3/one-call-f16.json).
-constexpr double kIdleGain = 0.2;
+// Where one warpgroup multiplies, nothing is multiplied while it stores: for each tile of a block but its last.
+constexpr double kStoreAlone = 1000;
+// In a long kernel power sets the clock. It is lower there, and a wait takes as many nanoseconds, but fewer clocks. Fitted to 17's
+// and 18's tiles on an H100, from 4608³ on (docs/results/h100-80gb-hbm3/tiles-large-f16.json).
+constexpr double kLongFlops = 1.5e11, kLongWaits = 0.5;
 // Where the blocks of a cluster share a tile, each round has its beginning and its end, and the exchange of sums: so much that 15,
 // 06 or 14 is ahead where an H200 was fastest with it (docs/results/h200/rows-f16.json).
 constexpr double kClusterPrologueAndEpilogue = 3400, kClusterWait = 40;
@@ -150,11 +153,13 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
     }
     if (in_cluster) return busiest * (mma + kClusterWait * real(k_tiles));
     if (t.stays) {  // warps that only copy run ahead
-      const bool narrow_rows =
-          (t.block_n % kPanelColumns != 0 && !spec.transpose_b) || (t.block_m % kPanelColumns != 0 && spec.transpose_a);
-      const double mean = real(blocks) / sms;
-      return (busiest - kIdleGain * (busiest - mean)) *
-             (mma + (kStayingWait + (narrow_rows ? kNarrowPanelWait : 0)) * real(k_tiles));
+      const bool narrow_columns = t.block_n % kPanelColumns != 0, narrow_rows = t.block_m % kPanelColumns != 0;
+      const double narrow = (narrow_columns && !spec.transpose_b) || (narrow_rows && spec.transpose_a) ? kNarrowPanelWait
+                            : narrow_columns                                                           ? kNarrowStoreWait
+                                                                                                       : 0;
+      const double waits = spec.flops() > kLongFlops ? kLongWaits : 1;
+      const double alone = t.threads == 2 * kWarpgroup ? kStoreAlone : 0;
+      return busiest * (mma + waits * (kStayingWait + narrow) * real(k_tiles)) + (busiest - 1) * alone;
     }
     return busiest * std::max(mma, kWgmmaShared * (reading + arriving) + kWgmmaWait * real(k_tiles));
   };
