@@ -114,7 +114,7 @@ def active_refusals(program, build, options, folder):
         return []
     source = program.write(folder)
     command = [w for w in compile_command(build, options, source, "-") if w != "-c"]
-    command[command.index("-o") :] = ["-E", "-o", "-"]
+    command[command.index("-o") :] = ["-E", "-dD", "-o", "-"]  # macros' definitions too
     # A header that is refused may not even be there; an empty one of its name is enough to look at the rest.
     result = run_tool(command)
     if result.returncode:
@@ -133,6 +133,8 @@ def active_refusals(program, build, options, folder):
 
 def is_kept(refusal, kept, program):
     """Whether the compiler sees the line, or, of a line that only includes something, one beside it."""
+    if refusal.macro and refusal.macro not in kept:
+        return False
     if (refusal.path, refusal.line) in kept:
         return True
     file = next(file for file, shown in program.files.values() if shown == refusal.path)

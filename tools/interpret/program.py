@@ -45,8 +45,9 @@ class Program:
 
     def refusals(self):
         found = []
+        ptx_macros = refusals.macros_with_ptx((shown, file) for file, shown in self.files.values())
         for file, shown in self.files.values():
-            found += refusals.in_file(shown, file, launches(file.visible, file.partner))
+            found += refusals.in_file(shown, file, launches(file.visible, file.partner), ptx_macros)
         return found
 
     def hash(self, *more):

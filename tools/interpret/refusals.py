@@ -1,5 +1,6 @@
 """CUDA that stays out of the interpreter: what it is called, and where a program uses it."""
 
+import itertools
 import re
 
 # A name that a file includes, and what it stands for.
@@ -37,23 +38,53 @@ _WORDS = (
 _ONLY_CALLS = re.compile(r"__|cu[A-Z]")  # without parentheses, such a word may be anybody's variable
 _HEADER_PATTERNS = tuple((re.compile(pattern), feature) for pattern, feature in _HEADERS)
 _WORD_PATTERNS = tuple((re.compile(rf"(?:{pattern})\Z"), feature) for pattern, feature in _WORDS)
+_DEFINE = re.compile(r"[ \t]*#[ \t]*define[ \t]+(\w+)")
+_ASM = re.compile(r"\b(?:asm|__asm|__asm__)\b(?:\s|\\\n)*(?:(?:volatile|__volatile__)(?:\s|\\\n)*)?\((?:\s|\\\n)*")
+_STRINGS = re.compile(r'(?:"(?:[^"\\]|\\.)*"(?:\s|\\\n)*)+')
 _INCLUDE = re.compile(r'[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]')
 
 
 class Refusal:
-    def __init__(self, path, line, feature):
-        self.path, self.line, self.feature = path, line, feature
+    """`macro` is (path, line) of the definition that makes the line one, if it is a macro's."""
+
+    def __init__(self, path, line, feature, macro=None):
+        self.path, self.line, self.feature, self.macro = path, line, feature, macro
 
     def __str__(self):
         return f"{self.path}:{self.line}: {self.feature}: the interpreter does not have it."
 
 
-def in_file(path, file, launches):
-    """All uses in one file (rewrite.File) of what stays out, in its order; `launches` are the file's."""
+def macros_with_ptx(files):
+    """Macros that hold inline PTX, themselves or by another one: name -> [(its first instruction, (path, line))].
+
+    `files` are pairs of a path and a rewrite.File. A macro may be defined several times, for other compilers.
+    """
+    found, used = {}, {}
+    for path, file in files:
+        for token in file.tokens:
+            if token.kind != "directive" or not (match := _DEFINE.match(token.text)):
+                continue
+            body = token.text[match.end() :]
+            used.setdefault(match[1], set()).update(re.findall(r"\w+", body))
+            for statement in _ASM.finditer(body):
+                strings = _STRINGS.match(body, statement.end())
+                text = _text_of(strings[0]) if strings else "?"
+                if text:
+                    found.setdefault(match[1], []).append((_instruction(text), (path, file.lines.line(token.start))))
+                    break
+    while True:
+        more = {name: found[w] for name, words in used.items() if name not in found for w in words if w in found}
+        if not more:
+            return found
+        found.update(more)
+
+
+def in_file(path, file, launches, ptx_macros):
+    """All uses in one file (rewrite.File) of what stays out, in its order; `launches` are the file's, `ptx_macros` as above."""
     found = []
 
-    def add(offset, feature):
-        found.append(Refusal(path, file.lines.line(offset), feature))
+    def add(offset, feature, macro=None):
+        found.append(Refusal(path, file.lines.line(offset), feature, macro))
 
     for token in file.tokens:
         if token.kind == "directive" and (match := _INCLUDE.match(token.text)):
@@ -68,9 +99,15 @@ def in_file(path, file, launches):
         before = file.visible[i - 1].text if i else ""
         if token.text in ("asm", "__asm", "__asm__") and following in ("(", "volatile", "__volatile__"):
             # Without an instruction, it only keeps the compiler from moving accesses: g++ has that too.
-            template = next((t.text for t in file.visible[i + 1 :] if t.text not in ("(", "volatile", "__volatile__")), "")
-            if template != '""' and file.is_device_code(token.start) is not False:
-                add(token.start, "inline PTX" + _instruction(file, i))
+            rest = list(itertools.dropwhile(lambda t: t.text in ("(", "volatile", "__volatile__"), file.visible[i + 1 :]))
+            strings = [t.text for t in itertools.takewhile(lambda t: t.kind == "string", rest)]
+            text = "".join(map(_text_of, strings)) if strings else "?"
+            if text and file.is_device_code(token.start) is not False:
+                add(token.start, "inline PTX" + _instruction(text))
+        elif token.text in ptx_macros and token.text not in own:
+            if file.is_device_code(token.start) is not False:
+                for instruction, macro in ptx_macros[token.text]:
+                    add(token.start, "inline PTX" + instruction, macro)
         elif token.text not in own and before not in (".", "->"):
             is_call = following == "("
             for pattern, feature in _WORD_PATTERNS:
@@ -84,11 +121,17 @@ def in_file(path, file, launches):
     return sorted(found, key=lambda refusal: refusal.line)
 
 
-def _instruction(file, i):
-    """The first instruction of an asm statement, in parentheses."""
-    for token in file.visible[i : i + 4]:
-        if token.kind == "string":
-            words = re.findall(r"[a-z][\w.]*|%+\w+", token.text)
-            registers = [w for w in words if w.startswith("%%")]
-            return f" ({' '.join(words[:1] + registers[:1])})" if words else ""
+def _text_of(literals):
+    """What string literals of C say, escapes as they stand."""
+    return "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', literals))
+
+
+def _instruction(text):
+    """The first instruction in the text of an asm statement, in parentheses: without comments, labels, predicates, declarations."""
+    text = re.sub(r"\\.", " ", re.sub(r"//.*?(?:\\n|$)", " ", text)).replace("%%", "%")
+    for statement in re.sub(r"\w+:(?!:)|@!?%?\w+|[{}]", " ", text).split(";"):
+        words = re.findall(r"(?<![\w.%])[.%]?[a-z_](?:[\w.]|::)*", statement)
+        registers = [w for w in words if w.startswith("%")]
+        if words and not words[0].startswith("."):
+            return f" ({' '.join(words[:1] + registers[:1])})"
     return ""

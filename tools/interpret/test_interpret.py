@@ -47,7 +47,9 @@ class Refusals(Folder):
             ("#include <cuda.h>\nint main() { return cuInit(0); }\n", 2, "driver API"),
             ("\n\n__global__ void k(cudaTextureObject_t t) {}\n", 3, "textures"),
             ("__global__ void c();\n__global__ void k() {\n  c<<<1, 1>>>(); }\n", 3, "dynamic parallelism"),
-            ('__global__ void k() { int x;\n asm volatile("mov.u32 %0, %%laneid;" : "=r"(x)); }\n', 2, "inline PTX (mov.u32 %%laneid)"),
+            ('__global__ void k() { int x;\n asm volatile("mov.u32 %0, %%laneid;" : "=r"(x)); }\n', 2, "inline PTX (mov.u32 %laneid)"),
+            ('__global__ void k() {\n asm("{\\n\\t"\n ".reg .pred p;\\n" "mbarrier.try_wait.parity p;}"); }\n', 2, "inline PTX (mbarrier.try_wait"),
+            ('#define WAIT(n) \\\n asm volatile("cp.async.wait_group %0;" ::"n"(n))\n#define ALL WAIT(0)\n__global__ void k() { ALL; }\n', 4, "(cp.async.wait_group)"),
             ("__global__ void k() { float v = __shfl_down(1.0f, 2); }\n", 1, "without _sync"),
             ("int main() { cudaGraph_t g; cudaGraphCreate(&g, 0); }\n", 1, "CUDA graphs"),
             ("int main() { int n; cudaOccupancyMaxActiveClusters(&n, k, &c); }\n", 1, "clusters"),
@@ -67,6 +69,8 @@ class Refusals(Folder):
             "struct S { int wmma() { return 1; } }; int x = S().wmma();\n",
             "__global__ void k();\nint main() { k<<<1, 1>>>(); }\n",
             "#include <cuda_runtime.h>\n#include <cuda_fp16.h>\n#include <cooperative_groups.h>\n",
+            '#define KEEP asm volatile("" ::: "memory")\n__global__ void k() { KEEP; }\n',
+            '#define PAUSE asm volatile("pause")\nvoid host() { PAUSE; }\n__global__ void k() {}\n',
         ):
             with self.subTest(text):
                 self.assertIsNone(self.refusal(text))
@@ -221,6 +225,99 @@ int main() {
         self.assertEqual(wrong.returncode, 1)
         self.assertIn("read before its cp.async was waited for", wrong.stderr)
         self.assertIn("x.cu:9\n", wrong.stderr)
+        wrong = self.interpret(text.replace("wait_prior(0)", "wait_prior(1)").replace("_primitives.h", ".h"))
+        self.assertIn("read before its cp.async was waited for", wrong.stderr)
+        self.assertIn("x.cu:9\n", wrong.stderr)
+
+    def test_a_macro_with_ptx_counts_where_it_is_defined_so(self):
+        text = """#ifdef __CUDA_ARCH__
+#define LOOK(x) asm("ld.relaxed.gpu.u32 %0, [%1];" : "=r"(x) : "l"(&x))
+#else
+#define LOOK(x) x
+#endif
+__global__ void k(int* x) { LOOK(*x); }
+int main() {
+  int* x;
+  cudaMallocManaged(&x, 4);
+  *x = 1;
+  k<<<1, 1>>>(x);
+}
+"""
+        refused = self.interpret(text)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("x.cu:6: inline PTX (ld.relaxed.gpu.u32)", refused.stderr)
+        other = self.interpret(text.replace("#ifdef __CUDA_ARCH__", "#ifdef WITH_PTX"))
+        self.assertEqual(other.returncode, 0, other.stderr)
+
+    def test_what_cooperative_groups_are_made_of(self):
+        text = """#include <cstdio>
+__global__ void __cluster_dims__(2, 1, 1) k(int* out) {
+  __shared__ int s[64];
+  const unsigned rank = __clusterRelativeBlockRank();
+  if (threadIdx.x < 64) {
+    s[63 - threadIdx.x] = threadIdx.x + 100 * rank;
+    __barrier_sync_count(1, 64);
+    if (s[threadIdx.x] != 63 - threadIdx.x + 100 * rank) printf("wrong\\n");
+  }
+  __cluster_barrier_arrive();
+  __cluster_barrier_wait();  // all
+  const int* const others = static_cast<int*>(__cluster_map_shared_rank(s, rank ^ 1));
+  if (threadIdx.x == 0) out[blockIdx.x] = others[5] + 1000 * __cluster_query_shared_rank(others);
+  __cluster_barrier_arrive();
+  __cluster_barrier_wait();
+}
+int main() {
+  int* out;
+  cudaMallocManaged(&out, 8);
+  k<<<2, 96>>>(out);
+  cudaDeviceSynchronize();
+  std::printf("%d %d\\n", out[0], out[1]);
+}
+"""
+        right = self.interpret(text)
+        self.assertEqual((right.returncode, right.stdout), (0, "1158 58\n"), right.stderr)
+        alone = self.interpret(text.replace("    __barrier_sync_count(1, 64);\n", ""))
+        self.assertEqual(alone.returncode, 1)
+        self.assertRegex(alone.stderr, "race on s(.|\n)*x.cu:7\n")
+        early = self.interpret(text.replace("  __cluster_barrier_arrive();\n  __cluster_barrier_wait();  // all\n", ""))
+        self.assertEqual(early.returncode, 1)
+        self.assertIn("a cluster barrier between the two", early.stderr)
+
+    def test_blocks_that_may_meet_are_told_how(self):
+        text = """#include <cooperative_groups.h>
+__global__ void k(int* a, int* b) {
+  a[blockIdx.x] = 1;
+  if (b) cooperative_groups::this_grid().sync();
+  a[gridDim.x + blockIdx.x] = a[(blockIdx.x + 1) % gridDim.x];
+}
+int main() {
+  int *a, *b = nullptr;
+  cudaMalloc(&a, 64);
+  void* arguments[] = {&a, &b};
+  cudaLaunchCooperativeKernel((void*)k, 4, 1, arguments);
+  return cudaDeviceSynchronize();
+}
+"""
+        wrong = self.interpret(text)
+        self.assertEqual(wrong.returncode, 1)
+        self.assertIn("expected this_grid().sync() between the two", wrong.stderr)
+        self.assertEqual(self.interpret(text.replace("*b = nullptr", "*b = (int*)1")).returncode, 0)
+
+    def test_a_local_array_may_have_what_cuda_allows(self):
+        text = """__global__ void k(int* out, int n) {
+  int local[100000];
+  for (int i = 0; i < n; ++i) local[i] = i;
+  *out = local[n / 2];
+}
+int main() {
+  int* out;
+  cudaMallocManaged(&out, 4);
+  k<<<1, 1>>>(out, 100000);
+  return cudaDeviceSynchronize() != cudaSuccess || *out != 50000;
+}
+"""
+        right = self.interpret(text)
+        self.assertEqual(right.returncode, 0, right.stderr)
 
     def test_who_waits_at_a_barrier_of_the_library_in_vain_is_told(self):
         text = """#include <cuda/barrier>

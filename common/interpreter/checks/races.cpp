@@ -7,6 +7,7 @@
 
 #include "common/interpreter/checks/async_proxy.h"
 #include "common/interpreter/checks/volatile_updates.h"
+#include "common/interpreter/launch/grid_barrier.h"
 #include "common/interpreter/report/reporter.h"
 #include "common/interpreter/schedule/cluster.h"
 #include "common/interpreter/schedule/scheduler.h"
@@ -167,11 +168,12 @@ void RaceCheck::report(const Race& race, unsigned w, const WarpAccess& access) {
       : !same_block && work_.cluster->readers.holds(race.earlier.thread)
           ? "a cluster barrier between the two, or an arrival with release.cluster at an mbarrier that the other waits for with "
             "acquire.cluster"
-      : !same_block
-          ? (both_write ? "an atomic, or a place for each block and another launch that puts the parts together"
-                        : "another launch between the two, or a fence and an atomic on both sides: no barrier orders two blocks")
-      : polled ? "a fence and an atomic on both sides where the reader polls, for it comes to no barrier then; else " + between
-               : between + or_else,
+      : !same_block ? (both_write ? "an atomic, or a place for each block and another launch that puts the parts together"
+                       : grid_barrier_word()
+                           ? "this_grid().sync() between the two, or a fence and an atomic on both sides"
+                           : "another launch between the two, or a fence and an atomic on both sides: no barrier orders two blocks")
+      : polled      ? "a fence and an atomic on both sides where the reader polls, for it comes to no barrier then; else " + between
+                    : between + or_else,
       &scheduler_.fibers()[thread], user_location(access.pc), reporter_.variable_at(p));
 }
 

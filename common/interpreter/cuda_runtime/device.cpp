@@ -8,6 +8,7 @@
 
 #include "common/interpreter/count/gpus.h"
 #include "common/interpreter/cuda_runtime/state.h"
+#include "common/interpreter/report/source_map.h"
 
 namespace interpreter::cuda_runtime {
 namespace {
@@ -21,11 +22,17 @@ constexpr std::size_t kUsualDynamicShared = 48 * 1024;
 
 struct Limits {
   std::mutex mutex;
-  std::map<const void*, std::size_t> dynamic_shared;
+  std::map<const void*, std::size_t> dynamic_shared;  // of kernels that asked
+  std::map<cudaLimit, std::size_t> of_device;         // that cudaDeviceSetLimit has set
 };
 Limits& limits() {
   static Limits the_limits;
   return the_limits;
+}
+
+int most_threads(const void* kernel) {
+  const unsigned bound = kernel_bound(kernel).value_or(0);
+  return bound ? static_cast<int>(bound) : 1024;
 }
 
 int attribute(cudaDeviceAttr which) {
@@ -166,10 +173,18 @@ cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* config) {
   *config = cudaFuncCachePreferNone;
   return cudaSuccess;
 }
-// Memory for printf, malloc and stacks is there as needed.
-cudaError_t cudaDeviceSetLimit(cudaLimit, std::size_t) { return cudaSuccess; }
+// Memory for printf and malloc is there as needed. Larger stacks too, where they are asked for: a frame takes more on this CPU.
+cudaError_t cudaDeviceSetLimit(cudaLimit limit, std::size_t value) {
+  std::lock_guard lock(runtime::limits().mutex);
+  runtime::limits().of_device[limit] = value;
+  std::size_t& stack = interpreter::options().stack_bytes;
+  if (limit == cudaLimitStackSize) stack = std::max(stack, 2 * value);
+  return cudaSuccess;
+}
 cudaError_t cudaDeviceGetLimit(std::size_t* value, cudaLimit limit) {
-  *value = limit == cudaLimitStackSize ? interpreter::options().stack_bytes : std::size_t(8) << 20;
+  std::lock_guard lock(runtime::limits().mutex);
+  const auto set = runtime::limits().of_device.find(limit);
+  *value = set != runtime::limits().of_device.end() ? set->second : limit == cudaLimitStackSize ? 1024 : std::size_t(8) << 20;
   return cudaSuccess;
 }
 cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) {
@@ -202,16 +217,16 @@ cudaError_t cudaFuncSetCacheConfig(const void*, cudaFuncCache) { return cudaSucc
 // The interpreter has no registers to count: 32 is what small kernels need.
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel) {
   *attributes = {};
-  attributes->maxThreadsPerBlock = 1024;
+  attributes->maxThreadsPerBlock = runtime::most_threads(kernel);
   attributes->numRegs = 32;
   attributes->ptxVersion = attributes->binaryVersion = runtime::gpu().compute_capability;
   attributes->maxDynamicSharedSizeBytes = static_cast<int>(runtime::dynamic_shared_limit(kernel));
   return cudaSuccess;
 }
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void*, int threads, std::size_t shared_bytes,
-                                                                   unsigned) {
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* kernel, int threads,
+                                                                   std::size_t shared_bytes, unsigned) {
   if (threads <= 0) return runtime::failed("cudaOccupancyMaxActiveBlocksPerMultiprocessor", cudaErrorInvalidValue);
-  *blocks = threads > 1024 || shared_bytes > runtime::gpu().shared_per_block
+  *blocks = threads > runtime::most_threads(kernel) || shared_bytes > runtime::gpu().shared_per_block
                 ? 0
                 : interpreter::resident_blocks_per_sm(runtime::gpu(), threads, shared_bytes);
   return cudaSuccess;

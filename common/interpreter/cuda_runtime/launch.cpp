@@ -40,11 +40,13 @@ dim3 clusters_of(const void* kernel, dim3 otherwise) {
   return found == registry().clusters.end() ? otherwise : found->second;
 }
 
-const char* what_is_wrong(const Launch& launch, bool cooperative, cudaError_t& error) {
+std::string what_is_wrong(const Launch& launch, bool cooperative, cudaError_t& error) {
   const std::size_t threads = std::size_t(launch.block.x) * launch.block.y * launch.block.z;
   error = cudaErrorInvalidValue;
-  if (launch.kernel_is_known && launch.dynamic_shared_bytes > dynamic_shared_limit(launch.kernel))
-    return "more dynamic shared memory than the kernel may have: see cudaFuncSetAttribute";
+  const std::size_t most = dynamic_shared_limit(launch.kernel);
+  if (launch.kernel_is_known && launch.dynamic_shared_bytes > most)
+    return std::to_string(launch.dynamic_shared_bytes) + " bytes of dynamic shared memory, but the kernel may have " +
+           std::to_string(most) + ": see cudaFuncSetAttribute";
   error = cudaErrorInvalidClusterSize;  // as an H200 has it
   if (!clusters_are_possible(launch.grid, launch.cluster))
     return "a cluster has 1 to 8 blocks, and the grid's sizes are multiples of the cluster's";
@@ -52,7 +54,7 @@ const char* what_is_wrong(const Launch& launch, bool cooperative, cudaError_t& e
   if (cooperative &&
       std::size_t(launch.grid.x) * launch.grid.y * launch.grid.z > resident_blocks(threads, launch.dynamic_shared_bytes))
     return "blocks of a cooperative launch must all be resident at a time";
-  return nullptr;
+  return "";
 }
 
 }  // namespace
@@ -74,18 +76,19 @@ cudaError_t start(const Launch& given, bool cooperative) {
   Launch launch = given;
   const bool may_choose = are_equal(given.cluster, {1, 1, 1});
   if (may_choose) launch.cluster = clusters_of(given.kernel, given.cluster);
+  const std::string name = "a launch of " + kernel_name_of(launch);
   try {
     cudaError_t error = cudaSuccess;
-    if (const char* const why = what_is_wrong(launch, cooperative, error)) return failed("a launch", error, why);
+    if (const std::string why = what_is_wrong(launch, cooperative, error); !why.empty()) return failed(name.c_str(), error, why);
     const GridBarrier::ForOneLaunch grid_barrier(cooperative);
     run(launch);
     return cudaSuccess;
   } catch (const KernelError& e) {
     const bool other_clusters = !are_equal(clusters_of(launch.kernel, launch.cluster), launch.cluster);
     if (e.diagnosis.check == Check::kLaunch && other_clusters)
-      return may_choose ? start(given, cooperative) : failed("a launch", cudaErrorInvalidClusterSize, e.diagnosis.what);
+      return may_choose ? start(given, cooperative) : failed(name.c_str(), cudaErrorInvalidClusterSize, e.diagnosis.what);
     if (e.diagnosis.check == Check::kLaunch)
-      return failed("a launch", cudaErrorInvalidConfiguration, e.diagnosis.what + ", but " + e.diagnosis.expected);
+      return failed(name.c_str(), cudaErrorInvalidConfiguration, e.diagnosis.what + ", but " + e.diagnosis.expected);
     std::fflush(stdout);
     std::fprintf(stderr, "%s\n", e.what());
     // What a program may foresee: CUDA stops the grid and tells the host.

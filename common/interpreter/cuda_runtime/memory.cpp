@@ -96,9 +96,9 @@ void copy_within_device(char* to, const char* from, std::size_t bytes) {
 // Bytes, in whichever direction the pointers say. @throws std::out_of_range where they leave an allocation.
 void copy(void* to, const void* from, std::size_t bytes) {
   const auto& memory = GlobalMemory::instance();
+  if (in_global_memory(to)) memory.require_allocated(to, bytes, "the destination");
+  if (in_global_memory(from)) memory.require_allocated(from, bytes, "the source");
   if (in_global_memory(to) && in_global_memory(from)) {
-    memory.require_allocated(to, bytes, "the destination");
-    memory.require_allocated(from, bytes, "the source");
     copy_within_device(static_cast<char*>(to), static_cast<const char*>(from), bytes);
   } else if (in_global_memory(to)) {
     copy_in(to, from, bytes);
@@ -196,6 +196,14 @@ std::string label_of(const std::string& arguments) {
   return text;
 }
 
+bool lie_in_symbol(const char* call, std::size_t bytes, std::size_t offset, std::size_t size) {
+  if (offset <= size && bytes <= size - offset) return true;
+  failed(
+      call, cudaErrorInvalidValue,
+      std::to_string(bytes) + " bytes from byte " + std::to_string(offset) + " on, but the variable has " + std::to_string(size));
+  return false;
+}
+
 }  // namespace interpreter::cuda_runtime
 
 namespace runtime = interpreter::cuda_runtime;
@@ -271,7 +279,7 @@ cudaError_t cudaMemset2DAsync(void* to, std::size_t pitch, int byte, std::size_t
   return runtime::fill_rows("cudaMemset2DAsync", to, pitch, byte, width, height);
 }
 
-// A variable of the device is one of the program's, so its address is the symbol.
+// A variable of the device is one of the program's, so its address is the symbol. The typed functions of program.h know its size.
 cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, std::size_t bytes, std::size_t offset, cudaMemcpyKind kind) {
   return runtime::copy("cudaMemcpyToSymbol", static_cast<char*>(const_cast<void*>(symbol)) + offset, from, bytes, kind);
 }

@@ -202,6 +202,9 @@ bool make_known() {
   return true;
 }
 
+/// Whether `bytes` from `offset` on lie in a variable of `size` bytes. If not, `call` has failed.
+bool lie_in_symbol(const char* call, std::size_t bytes, std::size_t offset, std::size_t size);
+
 /// Text of a call's arguments, as the type of an argument of its own.
 struct Text {
   const char* text;
@@ -232,21 +235,27 @@ cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Parameters...), dim3 grid
 template <class T>
 cudaError_t cudaMemcpyToSymbol(const T& symbol, const void* from, std::size_t bytes, std::size_t offset = 0,
                                cudaMemcpyKind kind = cudaMemcpyHostToDevice) {
+  if (!interpreter::cuda_runtime::lie_in_symbol("cudaMemcpyToSymbol", bytes, offset, sizeof symbol)) return cudaErrorInvalidValue;
   return ::cudaMemcpyToSymbol(static_cast<const void*>(&symbol), from, bytes, offset, kind);
 }
 template <class T>
 cudaError_t cudaMemcpyToSymbolAsync(const T& symbol, const void* from, std::size_t bytes, std::size_t offset, cudaMemcpyKind kind,
                                     cudaStream_t stream = nullptr) {
+  if (!interpreter::cuda_runtime::lie_in_symbol("cudaMemcpyToSymbolAsync", bytes, offset, sizeof symbol))
+    return cudaErrorInvalidValue;
   return ::cudaMemcpyToSymbolAsync(static_cast<const void*>(&symbol), from, bytes, offset, kind, stream);
 }
 template <class T>
 cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, std::size_t bytes, std::size_t offset = 0,
                                  cudaMemcpyKind kind = cudaMemcpyDeviceToHost) {
+  if (!interpreter::cuda_runtime::lie_in_symbol("cudaMemcpyFromSymbol", bytes, offset, sizeof symbol)) return cudaErrorInvalidValue;
   return ::cudaMemcpyFromSymbol(to, static_cast<const void*>(&symbol), bytes, offset, kind);
 }
 template <class T>
 cudaError_t cudaMemcpyFromSymbolAsync(void* to, const T& symbol, std::size_t bytes, std::size_t offset, cudaMemcpyKind kind,
                                       cudaStream_t stream = nullptr) {
+  if (!interpreter::cuda_runtime::lie_in_symbol("cudaMemcpyFromSymbolAsync", bytes, offset, sizeof symbol))
+    return cudaErrorInvalidValue;
   return ::cudaMemcpyFromSymbolAsync(to, static_cast<const void*>(&symbol), bytes, offset, kind, stream);
 }
 template <class T>

@@ -1,6 +1,7 @@
 #include "common/interpreter/language/groups.h"
 
 #include <array>
+#include <atomic>
 
 #include "common/interpreter/launch/grid_barrier.h"
 #include "common/interpreter/schedule/entered.h"
@@ -39,6 +40,18 @@ unsigned converged_lanes(Site site) {
   return lanes;
 }
 
+namespace {
+
+// Until all blocks have arrived. These looks are no atomics: hundreds of blocks would each pass on what all the others know.
+void wait_for_blocks(const unsigned* word, unsigned complete) {
+  const Entered in;
+  const Pc here = to_pc(__builtin_return_address(0));
+  while (static_cast<int>(std::atomic_ref(*const_cast<unsigned*>(word)).load() - complete) < 0)
+    in.block.waiting.poll(in.fiber, word, here);
+}
+
+}  // namespace
+
 // As CUDA's own: the block meets, its first thread tells the grid and waits until all blocks have, and the block meets again.
 void grid_sync(Site site) {
   unsigned* const word = grid_barrier_word();
@@ -51,8 +64,8 @@ void grid_sync(Site site) {
     fence(true);
     const unsigned ticket = atomic_update(word, [](unsigned& value) { return ++value, true; });
     const unsigned complete = (ticket / blocks + 1) * blocks;
-    while (static_cast<int>(atomic_update(word, [](unsigned&) { return false; }) - complete) < 0) {
-    }
+    wait_for_blocks(word, complete);
+    atomic_update(word, [](unsigned&) { return false; });  // what they did before is seen from here on
     fence(true);
   }
   block_barrier(Reduction::kNone, false, site);

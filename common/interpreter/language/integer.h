@@ -59,6 +59,21 @@ unsigned lanes(unsigned a, unsigned b, Function function) {
   }
   return result;
 }
+/// The same of three words, with the lanes as they are.
+template <class Lane, class Function>
+unsigned lanes(unsigned a, unsigned b, unsigned c, Function function) {
+  constexpr int kBits = 8 * sizeof(Lane);
+  unsigned result = 0;
+  for (int shift = 0; shift < 32; shift += kBits) {
+    const Lane value = function(static_cast<Lane>(a >> shift), static_cast<Lane>(b >> shift), static_cast<Lane>(c >> shift));
+    result |= static_cast<unsigned>(static_cast<std::make_unsigned_t<Lane>>(value)) << shift;
+  }
+  return result;
+}
+template <class Lane>
+constexpr Lane wrapped_sum(Lane a, Lane b) {
+  return static_cast<Lane>(static_cast<unsigned>(a) + static_cast<unsigned>(b));
+}
 template <class Lane>
 constexpr int saturated(int value) {
   return std::clamp<int>(value, std::numeric_limits<Lane>::min(), std::numeric_limits<Lane>::max());
@@ -157,6 +172,62 @@ INTERPRETER_SIMD(2, std::int16_t, std::uint16_t)
 INTERPRETER_SIMD(4, std::int8_t, std::uint8_t)
 #undef INTERPRETER_SIMD
 #undef INTERPRETER_SIMD_COMPARE
+
+// DPX, for dynamic programming: maxima and minima of two or three, of sums, and with 0. Sums wrap around.
+#define INTERPRETER_DPX(name, Word, Lane, expression)                                                      \
+  inline Word name(Word a, Word b, Word c) {                                                               \
+    return static_cast<Word>(interpreter::lanes<Lane>(static_cast<unsigned>(a), static_cast<unsigned>(b),  \
+                                                      static_cast<unsigned>(c),                            \
+                                                      [](Lane x, Lane y, Lane z) { return expression; })); \
+  }
+#define INTERPRETER_DPX_OF_TWO(name, Word, Lane, expression)                                                  \
+  inline Word name(Word a, Word b) {                                                                          \
+    return static_cast<Word>(interpreter::lanes<Lane>(static_cast<unsigned>(a), static_cast<unsigned>(b), 0u, \
+                                                      [](Lane x, Lane y, Lane) { return expression; }));      \
+  }
+#define INTERPRETER_DPX_ALL(type, Word, Lane)                                                 \
+  INTERPRETER_DPX(__vimax3_##type, Word, Lane, std::max({x, y, z}))                           \
+  INTERPRETER_DPX(__vimin3_##type, Word, Lane, std::min({x, y, z}))                           \
+  INTERPRETER_DPX(__viaddmax_##type, Word, Lane, std::max(interpreter::wrapped_sum(x, y), z)) \
+  INTERPRETER_DPX(__viaddmin_##type, Word, Lane, std::min(interpreter::wrapped_sum(x, y), z))
+#define INTERPRETER_DPX_SIGNED(type, Word, Lane)                                                               \
+  INTERPRETER_DPX_ALL(type, Word, Lane)                                                                        \
+  INTERPRETER_DPX_OF_TWO(__vimax_##type##_relu, Word, Lane, std::max({x, y, Lane{}}))                          \
+  INTERPRETER_DPX_OF_TWO(__vimin_##type##_relu, Word, Lane, std::max(std::min(x, y), Lane{}))                  \
+  INTERPRETER_DPX(__vimax3_##type##_relu, Word, Lane, std::max({x, y, z, Lane{}}))                             \
+  INTERPRETER_DPX(__vimin3_##type##_relu, Word, Lane, std::max(std::min({x, y, z}), Lane{}))                   \
+  INTERPRETER_DPX(__viaddmax_##type##_relu, Word, Lane, std::max({interpreter::wrapped_sum(x, y), z, Lane{}})) \
+  INTERPRETER_DPX(__viaddmin_##type##_relu, Word, Lane, std::max(std::min(interpreter::wrapped_sum(x, y), z), Lane{}))
+INTERPRETER_DPX_SIGNED(s32, int, int)
+INTERPRETER_DPX_SIGNED(s16x2, unsigned, std::int16_t)
+INTERPRETER_DPX_ALL(u32, unsigned, unsigned)
+INTERPRETER_DPX_ALL(u16x2, unsigned, std::uint16_t)
+#undef INTERPRETER_DPX_SIGNED
+#undef INTERPRETER_DPX_ALL
+#undef INTERPRETER_DPX_OF_TWO
+#undef INTERPRETER_DPX
+// The same, and whether it is the first one.
+#define INTERPRETER_DPX_WHICH(type, Word, function, operation)        \
+  inline Word __vib##function##_##type(Word a, Word b, bool* first) { \
+    *first = a operation b;                                           \
+    return std::function(a, b);                                       \
+  }
+#define INTERPRETER_DPX_WHICH_OF_HALVES(type, Lane, function, operation)                                 \
+  inline unsigned __vib##function##_##type(unsigned a, unsigned b, bool* first_high, bool* first_low) {  \
+    *first_low = static_cast<Lane>(a) operation static_cast<Lane>(b);                                    \
+    *first_high = static_cast<Lane>(a >> 16) operation static_cast<Lane>(b >> 16);                       \
+    return interpreter::lanes<Lane>(a, b, 0u, [](Lane x, Lane y, Lane) { return std::function(x, y); }); \
+  }
+INTERPRETER_DPX_WHICH(s32, int, max, >=)
+INTERPRETER_DPX_WHICH(s32, int, min, <=)
+INTERPRETER_DPX_WHICH(u32, unsigned, max, >=)
+INTERPRETER_DPX_WHICH(u32, unsigned, min, <=)
+INTERPRETER_DPX_WHICH_OF_HALVES(s16x2, std::int16_t, max, >=)
+INTERPRETER_DPX_WHICH_OF_HALVES(s16x2, std::int16_t, min, <=)
+INTERPRETER_DPX_WHICH_OF_HALVES(u16x2, std::uint16_t, max, >=)
+INTERPRETER_DPX_WHICH_OF_HALVES(u16x2, std::uint16_t, min, <=)
+#undef INTERPRETER_DPX_WHICH_OF_HALVES
+#undef INTERPRETER_DPX_WHICH
 
 // Dot products of four bytes, or of two 16-bit integers and two of four bytes.
 inline int __dp4a(int a, int b, int sum) {

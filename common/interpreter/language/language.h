@@ -508,6 +508,7 @@ inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
 inline size_t __cvta_generic_to_shared(const void* pointer) {
   return static_cast<size_t>(static_cast<const char*>(pointer) - static_cast<const char*>(interpreter::dynamic_shared()));
 }
+inline void* __cvta_shared_to_generic(size_t address) { return static_cast<char*>(interpreter::dynamic_shared()) + address; }
 
 // ------------------------------------------------------------------------------------------------------ further rooms
 #include "common/interpreter/instructions/bulk_copies.h"
@@ -518,6 +519,7 @@ inline size_t __cvta_generic_to_shared(const void* pointer) {
 #include "common/interpreter/instructions/named_barriers.h"
 #include "common/interpreter/instructions/tensor.h"
 #include "common/interpreter/instructions/wgmma.h"
+#include "common/interpreter/language/barriers.h"
 #include "common/interpreter/language/half.h"
 #include "common/interpreter/language/integer.h"
 #include "common/interpreter/language/math.h"

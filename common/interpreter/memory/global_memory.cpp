@@ -211,8 +211,12 @@ void GlobalMemory::require_allocated(const void* p, std::size_t bytes, const cha
   if (bytes == 0) return;
   const Allocation a = nearest(p);
   const char* begin = static_cast<const char*>(p);
-  if (!a.begin || a.released || begin < a.begin || bytes > a.bytes || begin + bytes > a.begin + a.bytes)
-    throw std::out_of_range(std::string(who) + ": not inside one allocation of device memory");
+  const bool inside = a.begin && !a.released && begin >= a.begin && begin < a.begin + a.bytes;
+  const std::size_t there = inside ? static_cast<std::size_t>(a.begin + a.bytes - begin) : 0;
+  if (bytes <= there) return;
+  throw std::out_of_range(std::string(who) + ": " + std::to_string(bytes) + " bytes, " +
+                          (inside ? "but there are " + std::to_string(there) + " from there to the end of the allocation"
+                                  : "not inside one allocation of device memory"));
 }
 
 bool GlobalMemory::initialised(std::size_t offset, unsigned size) const {

@@ -111,6 +111,34 @@ TEST_CASE("integers in the lanes of a word") {
   CHECK(__vsads4(0xff000000u, 0x01000000u) == 2);
 }
 
+TEST_CASE("DPX: maxima and minima of sums, of three, with 0") {
+  CHECK(__vimax3_s32(-1, 5, 2) == 5);
+  CHECK(__vimin3_u32(3u, ~0u, 2u) == 2);
+  CHECK(__vimin3_s32_relu(4, -7, 9) == 0);
+  CHECK(__vimax_s32_relu(-4, -7) == 0);
+  CHECK(__viaddmax_s32(3, 4, 5) == 7);
+  CHECK(__viaddmax_s32(std::numeric_limits<int>::max(), 1, -9) == -9);  // the sum wraps around
+  CHECK(__viaddmin_u32(~0u, 2u, 7u) == 1);
+  CHECK(__viaddmin_s32_relu(-3, 1, 5) == 0);
+  CHECK(__vimax3_s16x2(0xffff0001u, 0x00020003u, 0x00008000u) == 0x00020003u);
+  CHECK(__vimax3_u16x2(0xffff0001u, 0x00020003u, 0x00008000u) == 0xffff8000u);
+  CHECK(__viaddmax_s16x2(0x7fff0001u, 0x00010001u, 0x00050005u) == 0x00050005u);
+  CHECK(__viaddmin_u16x2(0xffff0001u, 0x00020001u, 0x00050005u) == 0x00010002u);
+  CHECK(__vimin_s16x2_relu(0xffff0003u, 0x00010002u) == 0x00000002u);
+  CHECK(__viaddmax_s16x2_relu(0xffff0001u, 0xffff0001u, 0xfffe0000u) == 0x00000002u);
+  bool first = false, high = true, low = false;
+  CHECK(__vibmax_s32(2, 1, &first) == 2);
+  CHECK(first);
+  CHECK(__vibmin_u32(2u, 1u, &first) == 1);
+  CHECK_FALSE(first);
+  CHECK(__vibmax_s16x2(0xffff0002u, 0x00010002u, &high, &low) == 0x00010002u);
+  CHECK_FALSE(high);
+  CHECK(low);
+  CHECK(__vibmin_u16x2(0xffff0002u, 0x00010001u, &high, &low) == 0x00010001u);
+  CHECK_FALSE(high);
+  CHECK_FALSE(low);
+}
+
 TEST_CASE("mathematical functions that CUDA alone has") {
   CHECK(sinpif(1) == 0);
   CHECK(sinpif(0.5f) == 1);

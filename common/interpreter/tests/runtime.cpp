@@ -123,6 +123,11 @@ TEST_CASE("variables of the device") {
   CHECK(a[2] == 37);
   int back = 0;
   CHECK(cudaMemcpyFromSymbol(&back, constant_numbers, sizeof back, 3 * sizeof(int)) == cudaSuccess);
+  CHECK(cudaMemcpyFromSymbol(&back, constant_numbers, sizeof back, sizeof constant_numbers) == cudaErrorInvalidValue);
+  CHECK(cudaMemcpyToSymbol(device_number, &seven, sizeof seven, 1) == cudaErrorInvalidValue);
+  CHECK(cudaMemcpyToSymbolAsync(device_number, &seven, sizeof seven, ~std::size_t(3), cudaMemcpyHostToDevice) ==
+        cudaErrorInvalidValue);
+  cudaGetLastError();
   CHECK(back == 40);
   void* address = nullptr;
   CHECK(cudaGetSymbolAddress(&address, device_number) == cudaSuccess);
@@ -206,6 +211,31 @@ TEST_CASE("streams and events") {
   CHECK(cudaEventDestroy(begin) == cudaSuccess);
   CHECK(cudaEventDestroy(end) == cudaSuccess);
   cudaGetLastError();
+}
+
+__global__ void __launch_bounds__(128) at_most_128(int* out) { out[threadIdx.x] = 1; }
+TEST_CASE("__launch_bounds__ count for what fits on an SM") {
+  cudaFuncAttributes attributes;
+  CHECK(cudaFuncGetAttributes(&attributes, at_most_128) == cudaSuccess);
+  CHECK(attributes.maxThreadsPerBlock == 128);
+  int blocks = -1, threads = 0;
+  CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, at_most_128, 256, 0) == cudaSuccess);
+  CHECK(blocks == 0);
+  CHECK(cudaOccupancyMaxPotentialBlockSize(&blocks, &threads, at_most_128, 0, 0) == cudaSuccess);
+  CHECK(threads == 128);
+}
+
+TEST_CASE("the device's limits are what was set") {
+  std::size_t bytes = 0;
+  CHECK(cudaDeviceGetLimit(&bytes, cudaLimitStackSize) == cudaSuccess);
+  CHECK(bytes == 1024);
+  const std::size_t before = interpreter::options().stack_bytes;
+  CHECK(cudaDeviceSetLimit(cudaLimitStackSize, 4 * before) == cudaSuccess);
+  CHECK(cudaDeviceGetLimit(&bytes, cudaLimitStackSize) == cudaSuccess);
+  CHECK(bytes == 4 * before);
+  CHECK(interpreter::options().stack_bytes >= 4 * before);
+  interpreter::options().stack_bytes = before;
+  CHECK(cudaDeviceSetLimit(cudaLimitStackSize, 1024) == cudaSuccess);
 }
 
 TEST_CASE("the device is the modelled GPU") {
