@@ -230,7 +230,7 @@ int main() {
         self.assertIn("x.cu:9\n", wrong.stderr)
 
     def test_a_macro_with_ptx_counts_where_it_is_defined_so(self):
-        text = """#ifdef __CUDA_ARCH__
+        text = """#ifdef __CUDACC__
 #define LOOK(x) asm("ld.relaxed.gpu.u32 %0, [%1];" : "=r"(x) : "l"(&x))
 #else
 #define LOOK(x) x
@@ -246,7 +246,7 @@ int main() {
         refused = self.interpret(text)
         self.assertEqual(refused.returncode, 2)
         self.assertIn("x.cu:6: inline PTX (ld.relaxed.gpu.u32)", refused.stderr)
-        other = self.interpret(text.replace("#ifdef __CUDA_ARCH__", "#ifdef WITH_PTX"))
+        other = self.interpret(text.replace("#ifdef __CUDACC__", "#ifdef WITH_PTX"))
         self.assertEqual(other.returncode, 0, other.stderr)
 
     def test_what_cooperative_groups_are_made_of(self):
