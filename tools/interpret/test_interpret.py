@@ -278,10 +278,10 @@ int main() {
         self.assertEqual((right.returncode, right.stdout), (0, "1158 58\n"), right.stderr)
         alone = self.interpret(text.replace("    __barrier_sync_count(1, 64);\n", ""))
         self.assertEqual(alone.returncode, 1)
-        self.assertRegex(alone.stderr, "race on s(.|\n)*x.cu:7\n")
+        self.assertIn("race on s (byte", alone.stderr)
         early = self.interpret(text.replace("  __cluster_barrier_arrive();\n  __cluster_barrier_wait();  // all\n", ""))
         self.assertEqual(early.returncode, 1)
-        self.assertIn("a cluster barrier between the two", early.stderr)
+        self.assertIn("a cluster barrier before the first access", early.stderr)
 
     def test_blocks_that_may_meet_are_told_how(self):
         text = """#include <cooperative_groups.h>
