@@ -1,5 +1,5 @@
 /// @file
-/// Step 18: A and B change places, so that narrow panels are whole ones; stmatrix turns C back on its way to memory.
+/// Step 18: A and B change places, so that each row of a panel is a whole one; stmatrix turns C back on its way to memory.
 ///
 /// Changes since 14:
 /// - 64 columns of B are the rows of a wgmma, as in 15, and the tile's rows its columns: any multiple of 8. In nn, where A lies
@@ -38,14 +38,14 @@ struct Tile {
   static_assert(kBlockN % kPanel == 0, "wgmma's rows");
 };
 
-/// Stores a warpgroup's 64 columns of C from (row, col) on, kRows rows of them, of the sums of C's transpose: one panel, at once.
+/// Stores a warpgroup's part of C: kRows rows and 64 columns, from (row, col) on, one panel. `d` has the sums of its transpose.
 template <int kRows, class Out>
 __device__ __forceinline__ void store_transposed(const float (&d)[kRows / 2], Out* s, const TensorMap* map_c, int row, int col) {
   const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32, barrier = 1 + threadIdx.x / kWarpgroup;
   if (warp == 0 && device::elect_sync()) device::cp_async_bulk_wait_group_read<0>();
   device::barrier_sync(barrier, kWarpgroup);  // the engine has read the tile before, so all may overwrite it
 #pragma unroll
-  for (int r = 0; r < kRows; r += 8) {  // a lane has a pair of rows in one column, and in that 8 further right
+  for (int r = 0; r < kRows; r += 8) {  // a lane has two rows of a column, and of that 8 further right
     const uint32_t pairs[] = {device::pack<Out>(d[r / 2], d[r / 2 + 1]), device::pack<Out>(d[r / 2 + 2], d[r / 2 + 3])};
     device::stmatrix_x2_trans(s + swizzled<kPanel>(r + lane % 8, 2 * warp + lane / 8 % 2), pairs);
   }
@@ -67,7 +67,7 @@ __global__ __launch_bounds__(Tile::kThreads,
   constexpr Major kMajorA = a_contiguous == Contiguous::kK ? Major::kK : Major::kMN;
   constexpr Major kMajorB = b_contiguous == Contiguous::kK ? Major::kK : Major::kMN;
   constexpr int kWholeM = Tile::kBlockM - Tile::kLastM, kTileA = (kWholeM + kPanel) * Tile::kBlockK;  // whole panels, and the last
-  In* const sAB = device::dynamic_smem<In>();  // kNumStages times (kBlockM, kBlockK) of A and (kBlockN, kBlockK) of B
+  In* const sAB = device::dynamic_smem<In>();  // kNumStages times A in whole panels, and (kBlockN, kBlockK) of B
   char* const sC = reinterpret_cast<char*>(sAB + Tile::kNumStages * Tile::kStageElements);          // a panel for each warpgroup
   Mbarrier* const full = reinterpret_cast<Mbarrier*>(sC + Tile::kStoreBytes * Tile::kMultiplying);  // (kNumStages)
   Mbarrier* const empty = full + Tile::kNumStages;                                                  // (kNumStages)

@@ -25,20 +25,20 @@ constexpr double kL2Latency = 800, kPrologueAndEpilogue = 2500;
 // The same of a block with wgmma; its wait for each tile along k; and how much of shared memory's traffic takes time of its own.
 // Fitted to the times of 10's tiles on an H200 (docs/results/h200/wgmma-f16.json).
 constexpr double kWgmmaPrologueAndEpilogue = 4800, kWgmmaWait = 490, kWgmmaShared = 0.8;
-// The same two where warps that only copy run ahead, and blocks stay; and what the wait is longer by where a row of a panel is
-// narrow, for that takes the copy engine as long as a whole one. Panels of an operand that lies in pieces along k have no narrow
-// rows: B's in nt, A's in nn. Where only the columns of C end in a narrow panel, storing that costs a little. Fitted to 14's, 17's
-// and 18's tiles on an H100. Power sets its clock, and that is another from tile to tile, so the share of cuBLAS in the same rounds
-// counts: at the 31 sizes of docs/results/h100-80gb-hbm3/tiles-f16.json, the tile that the model picks has at most 0.5 % less than
-// the best, with B as columns (tiles-nt-f16.json) at most 0.6 %, and at the six of an H200 (docs/results/h200/dependent-f16.json)
-// it is the best. The prologue is short, for 14's launches begin early: so it is ahead of 06 where there is little to do, as it was
-// measured.
+// The same two where warps that only copy run ahead, and blocks stay; and how much longer the wait is where a panel's rows are
+// narrow, for such a row takes the copy engine about as long as a whole one. (17 copies whole panels instead, which costs as much.)
+// Panels of an operand that is contiguous along k have no narrow rows: B's in nt, A's in nn. Where only the columns of C end in a
+// narrow panel, storing that costs a little. Fitted to 14's, 17's and 18's tiles on an H100. Power sets its clock, and that is
+// another from tile to tile, so the share of cuBLAS in the same rounds counts: at the 31 sizes of
+// docs/results/h100-80gb-hbm3/tiles-f16.json, the share of the tile that the model picks is at most 0.5 % below the best, with B as
+// columns (tiles-nt-f16.json) at most 0.6 %, and at the six of an H200 (docs/results/h200/dependent-f16.json) it is the best. The
+// prologue is short, for 14's launches begin early: so it is ahead of 06 where there is little to do, as it was measured.
 constexpr double kStayingPrologueAndEpilogue = 1000, kStayingWait = 70, kNarrowPanelWait = 60, kNarrowStoreWait = 10;
 constexpr int kPanelColumns = 64;
 // Where one warpgroup multiplies, nothing is multiplied while it stores: for each tile of a block but its last.
 constexpr double kStoreAlone = 1000;
-// In a long kernel power sets the clock. It is lower there, and a wait takes as many nanoseconds, but fewer clocks. Fitted to 17's
-// and 18's tiles on an H100, from 4608³ on (docs/results/h100-80gb-hbm3/tiles-large-f16.json).
+// In long kernels waits count half. Fitted to 17's and 18's tiles on an H100, from 4608³ on
+// (docs/results/h100-80gb-hbm3/tiles-large-f16.json); why is not known. A lower clock, in which waits take fewer clocks, is a part.
 constexpr double kLongFlops = 1.5e11, kLongWaits = 0.5;
 // Where the blocks of a cluster share a tile, each round has its beginning and its end, and the exchange of sums: so much that 15,
 // 06 or 14 is ahead where an H200 was fastest with it (docs/results/h200/rows-f16.json).

@@ -71,7 +71,8 @@ struct Prediction {
 /// longer than k is filled with zeros.
 ///
 /// With wgmma, products and the reads of shared memory that belong to them overlap: the slower of the two counts, and for each step
-/// along k a wait. Where blocks stay, the wait is short, and only the first tile's beginning and the last one's end are waited for.
+/// along k a wait. Where blocks stay, the wait is short, and only the first tile's beginning and the last one's end are waited for;
+/// every tile's end where one warpgroup multiplies. In long kernels waits count half.
 /// With multiply-adds nothing overlaps: products, and the reads that they wait for, are added.
 Prediction predict(const TileNumbers& tile, const Spec& spec, const GpuLimits& gpu);
 

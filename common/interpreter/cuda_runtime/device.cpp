@@ -174,11 +174,12 @@ cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* config) {
   return cudaSuccess;
 }
 // Memory for printf and malloc is there as needed. Larger stacks too, where they are asked for: a frame takes more on this CPU.
+constexpr std::size_t kMostLocalMemory = 512 * 1024;  // of a thread
 cudaError_t cudaDeviceSetLimit(cudaLimit limit, std::size_t value) {
   std::lock_guard lock(runtime::limits().mutex);
   runtime::limits().of_device[limit] = value;
   std::size_t& stack = interpreter::options().stack_bytes;
-  if (limit == cudaLimitStackSize) stack = std::max(stack, 2 * value);
+  if (limit == cudaLimitStackSize) stack = std::max(stack, 2 * std::min(value, kMostLocalMemory));
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetLimit(std::size_t* value, cudaLimit limit) {
