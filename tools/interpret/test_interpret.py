@@ -293,6 +293,7 @@ __global__ void k(int* a, int* b) {
 int main() {
   int *a, *b = nullptr;
   cudaMalloc(&a, 64);
+  cudaMemset(a, 0, 64);
   void* arguments[] = {&a, &b};
   cudaLaunchCooperativeKernel((void*)k, 4, 1, arguments);
   return cudaDeviceSynchronize();
