@@ -229,11 +229,13 @@ TEST_CASE("the device's limits are what was set") {
   std::size_t bytes = 0;
   CHECK(cudaDeviceGetLimit(&bytes, cudaLimitStackSize) == cudaSuccess);
   CHECK(bytes == 1024);
-  const std::size_t before = interpreter::options().stack_bytes;
-  CHECK(cudaDeviceSetLimit(cudaLimitStackSize, 4 * before) == cudaSuccess);
+  const std::size_t before = interpreter::options().stack_bytes, most = 512 * 1024;
+  CHECK(cudaDeviceSetLimit(cudaLimitStackSize, most) == cudaSuccess);
   CHECK(cudaDeviceGetLimit(&bytes, cudaLimitStackSize) == cudaSuccess);
-  CHECK(bytes == 4 * before);
-  CHECK(interpreter::options().stack_bytes >= 4 * before);
+  CHECK(bytes == most);
+  CHECK(interpreter::options().stack_bytes >= 2 * most);
+  CHECK(cudaDeviceSetLimit(cudaLimitStackSize, ~std::size_t(0)) == cudaSuccess);
+  CHECK(interpreter::options().stack_bytes == 2 * most);
   interpreter::options().stack_bytes = before;
   CHECK(cudaDeviceSetLimit(cudaLimitStackSize, 1024) == cudaSuccess);
 }
