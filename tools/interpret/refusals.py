@@ -3,6 +3,8 @@
 import itertools
 import re
 
+from tokens import tokens
+
 # A name that a file includes, and what it stands for.
 _HEADERS = (
     (r"mma\.h", "wmma (nvcuda::wmma): the course's mma_m16n8k16 in common/device/ptx.cuh is an instruction like it"),
@@ -39,8 +41,7 @@ _ONLY_CALLS = re.compile(r"__|cu[A-Z]")  # without parentheses, such a word may 
 _HEADER_PATTERNS = tuple((re.compile(pattern), feature) for pattern, feature in _HEADERS)
 _WORD_PATTERNS = tuple((re.compile(rf"(?:{pattern})\Z"), feature) for pattern, feature in _WORDS)
 _DEFINE = re.compile(r"[ \t]*#[ \t]*define[ \t]+(\w+)")
-_ASM = re.compile(r"\b(?:asm|__asm|__asm__)\b(?:\s|\\\n)*(?:(?:volatile|__volatile__)(?:\s|\\\n)*)?\((?:\s|\\\n)*")
-_STRINGS = re.compile(r'(?:"(?:[^"\\]|\\.)*"(?:\s|\\\n)*)+')
+_ASM, _BEFORE_TEXT = ("asm", "__asm", "__asm__"), ("(", "volatile", "__volatile__")
 _INCLUDE = re.compile(r'[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]')
 
 
@@ -55,7 +56,7 @@ class Refusal:
 
 
 def macros_with_ptx(files):
-    """Macros that hold inline PTX, themselves or by another one: name -> [(its first instruction, (path, line))].
+    """Macros that hold inline PTX, themselves or by another one: name -> [(what to say, (path, line))].
 
     `files` are pairs of a path and a rewrite.File. A macro may be defined several times, for other compilers.
     """
@@ -64,14 +65,11 @@ def macros_with_ptx(files):
         for token in file.tokens:
             if token.kind != "directive" or not (match := _DEFINE.match(token.text)):
                 continue
-            body = token.text[match.end() :]
-            used.setdefault(match[1], set()).update(re.findall(r"\w+", body))
-            for statement in _ASM.finditer(body):
-                strings = _STRINGS.match(body, statement.end())
-                text = _text_of(strings[0]) if strings else "?"
-                if text:
-                    found.setdefault(match[1], []).append((_instruction(text), (path, file.lines.line(token.start))))
-                    break
+            body = [t for t in tokens(token.text[match.end() :], directives=False) if t.is_seen]
+            used.setdefault(match[1], set()).update(t.text for t in body)
+            instruction = next(filter(None, (_ptx_at(body, i) for i in range(len(body)))), None)
+            if instruction:
+                found.setdefault(match[1], []).append((instruction, (path, file.lines.line(token.start))))
     while True:
         more = {name: found[w] for name, words in used.items() if name not in found for w in words if w in found}
         if not more:
@@ -97,17 +95,13 @@ def in_file(path, file, launches, ptx_macros):
             continue
         following = file.visible[i + 1].text if i + 1 < len(file.visible) else ""
         before = file.visible[i - 1].text if i else ""
-        if token.text in ("asm", "__asm", "__asm__") and following in ("(", "volatile", "__volatile__"):
-            # Without an instruction, it only keeps the compiler from moving accesses: g++ has that too.
-            rest = list(itertools.dropwhile(lambda t: t.text in ("(", "volatile", "__volatile__"), file.visible[i + 1 :]))
-            strings = [t.text for t in itertools.takewhile(lambda t: t.kind == "string", rest)]
-            text = "".join(map(_text_of, strings)) if strings else "?"
-            if text and file.is_device_code(token.start) is not False:
-                add(token.start, "inline PTX" + _instruction(text))
+        if ptx := _ptx_at(file.visible, i):
+            if file.is_device_code(token.start) is not False:
+                add(token.start, ptx)
         elif token.text in ptx_macros and token.text not in own:
             if file.is_device_code(token.start) is not False:
                 for instruction, macro in ptx_macros[token.text]:
-                    add(token.start, "inline PTX" + instruction, macro)
+                    add(token.start, instruction, macro)
         elif token.text not in own and before not in (".", "->"):
             is_call = following == "("
             for pattern, feature in _WORD_PATTERNS:
@@ -121,9 +115,17 @@ def in_file(path, file, launches, ptx_macros):
     return sorted(found, key=lambda refusal: refusal.line)
 
 
-def _text_of(literals):
-    """What string literals of C say, escapes as they stand."""
-    return "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', literals))
+def _ptx_at(visible, i):
+    """What to say of the asm statement that begins with token `i`; None if none does, or one without an instruction.
+
+    Without an instruction, it only keeps the compiler from moving accesses: g++ has that too.
+    """
+    if visible[i].text not in _ASM or i + 1 == len(visible) or visible[i + 1].text not in _BEFORE_TEXT:
+        return None
+    rest = itertools.dropwhile(lambda t: t.text in _BEFORE_TEXT, itertools.islice(visible, i + 1, None))
+    strings = [t.text for t in itertools.takewhile(lambda t: t.kind == "string", rest)]
+    text = "".join(s.strip('"') for s in strings)
+    return None if strings and not text else "inline PTX" + _instruction(text)
 
 
 def _instruction(text):

@@ -43,10 +43,9 @@ dim3 clusters_of(const void* kernel, dim3 otherwise) {
 std::string what_is_wrong(const Launch& launch, bool cooperative, cudaError_t& error) {
   const std::size_t threads = std::size_t(launch.block.x) * launch.block.y * launch.block.z;
   error = cudaErrorInvalidValue;
-  const std::size_t most = dynamic_shared_limit(launch.kernel);
-  if (launch.kernel_is_known && launch.dynamic_shared_bytes > most)
+  if (launch.kernel_is_known && launch.dynamic_shared_bytes > dynamic_shared_limit(launch.kernel))
     return std::to_string(launch.dynamic_shared_bytes) + " bytes of dynamic shared memory, but the kernel may have " +
-           std::to_string(most) + ": see cudaFuncSetAttribute";
+           std::to_string(dynamic_shared_limit(launch.kernel)) + ": see cudaFuncSetAttribute";
   error = cudaErrorInvalidClusterSize;  // as an H200 has it
   if (!clusters_are_possible(launch.grid, launch.cluster))
     return "a cluster has 1 to 8 blocks, and the grid's sizes are multiples of the cluster's";
@@ -76,19 +75,21 @@ cudaError_t start(const Launch& given, bool cooperative) {
   Launch launch = given;
   const bool may_choose = are_equal(given.cluster, {1, 1, 1});
   if (may_choose) launch.cluster = clusters_of(given.kernel, given.cluster);
-  const std::string name = "a launch of " + kernel_name_of(launch);
+  const auto refused = [&](cudaError_t error, const std::string& why) {
+    return failed(("a launch of " + kernel_name_of(launch)).c_str(), error, why);
+  };
   try {
     cudaError_t error = cudaSuccess;
-    if (const std::string why = what_is_wrong(launch, cooperative, error); !why.empty()) return failed(name.c_str(), error, why);
+    if (const std::string why = what_is_wrong(launch, cooperative, error); !why.empty()) return refused(error, why);
     const GridBarrier::ForOneLaunch grid_barrier(cooperative);
     run(launch);
     return cudaSuccess;
   } catch (const KernelError& e) {
     const bool other_clusters = !are_equal(clusters_of(launch.kernel, launch.cluster), launch.cluster);
     if (e.diagnosis.check == Check::kLaunch && other_clusters)
-      return may_choose ? start(given, cooperative) : failed(name.c_str(), cudaErrorInvalidClusterSize, e.diagnosis.what);
+      return may_choose ? start(given, cooperative) : refused(cudaErrorInvalidClusterSize, e.diagnosis.what);
     if (e.diagnosis.check == Check::kLaunch)
-      return failed(name.c_str(), cudaErrorInvalidConfiguration, e.diagnosis.what + ", but " + e.diagnosis.expected);
+      return refused(cudaErrorInvalidConfiguration, e.diagnosis.what + ", but " + e.diagnosis.expected);
     std::fflush(stdout);
     std::fprintf(stderr, "%s\n", e.what());
     // What a program may foresee: CUDA stops the grid and tells the host.

@@ -269,10 +269,7 @@ class cluster_group {
     const dim3 blocks = dim_blocks(), threads = interpreter::block_dimensions();
     return {blocks.x * threads.x, blocks.y * threads.y, blocks.z * threads.z};
   }
-  static dim3 block_index() {
-    const dim3 blocks = dim_blocks();
-    return {blockIdx.x % blocks.x, blockIdx.y % blocks.y, blockIdx.z % blocks.z};
-  }
+  static dim3 block_index() { return __clusterRelativeBlockIdx(); }
   static dim3 thread_index() {
     const dim3 block = block_index(), threads = interpreter::block_dimensions();
     return {block.x * threads.x + threadIdx.x, block.y * threads.y + threadIdx.y, block.z * threads.z + threadIdx.z};

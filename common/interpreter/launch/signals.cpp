@@ -51,10 +51,7 @@ void on_signal(int signal, siginfo_t* info, void* context) {
       case SIGFPE: block->fail_from_signal(Check::kException, "integer division by zero", "divisors are not zero", pc);
       default:
         if (block->in_guard_page(info->si_addr))
-          block->fail_from_signal(Check::kStackOverflow, "stack overflow",
-                                  "a thread needs at most Options::stack_bytes of stack, or what cudaDeviceSetLimit sets; large "
-                                  "arrays belong elsewhere",
-                                  pc);
+          block->fail_from_signal(Check::kStackOverflow, "stack overflow", kStackExpected, pc);
         block->fail_from_signal(Check::kMemcheck,
                                 "an access that the interpreter could not see before it happened hit unmapped memory",
                                 "kernels use device memory only", pc);

@@ -125,9 +125,7 @@ bool Reporter::confirm() {
 }
 
 void Reporter::fail_stack_overflow(const Fiber& fiber, Pc pc) {
-  fail(Check::kStackOverflow, "stack overflow",
-       "a thread needs at most Options::stack_bytes of stack, or what cudaDeviceSetLimit sets; large arrays belong elsewhere",
-       &fiber, user_location(pc));
+  fail(Check::kStackOverflow, "stack overflow", kStackExpected, &fiber, user_location(pc));
 }
 
 }  // namespace interpreter

@@ -15,6 +15,10 @@ namespace interpreter {
 class Block;
 class SharedMemory;
 
+/// What a stack that is too small should have been.
+inline constexpr char kStackExpected[] =
+    "a thread needs at most Options::stack_bytes of stack, or what cudaDeviceSetLimit sets; large arrays belong elsewhere";
+
 /// Makes reports of what the running block's threads do wrong, and gives the block up.
 class Reporter {
  public:

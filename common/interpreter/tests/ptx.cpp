@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/device/ptx.cuh"
+#include "common/interpreter/tests/matrices.h"
 #include "common/interpreter/tests/orders.h"
 
 using device::Buffer;
@@ -276,18 +277,7 @@ __global__ void load_matrices(std::uint32_t* out) {
   __syncthreads();
   const void* const row = lane < 8 * kCount ? rows[place(lane)] : nullptr;
   std::uint32_t r[kCount];
-  if constexpr (kCount == 4 && kTransposed)
-    device::ldmatrix_x4_trans(r, row);
-  else if constexpr (kCount == 4)
-    device::ldmatrix_x4(r, row);
-  else if constexpr (kCount == 2 && kTransposed)
-    device::ldmatrix_x2_trans(r, row);
-  else if constexpr (kCount == 2)
-    device::ldmatrix_x2(r, row);
-  else if constexpr (kTransposed)
-    device::ldmatrix_x1_trans(r, row);
-  else
-    device::ldmatrix_x1(r, row);
+  matrices::load<kCount, kTransposed>(r, row);
   for (int i = 0; i < kCount; ++i) out[threadIdx.x * kCount + i] = r[i];
 }
 template <int kCount, bool kTransposed>
