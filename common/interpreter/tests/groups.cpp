@@ -213,6 +213,40 @@ TEST_CASE("clusters") {
     check_around(out.download());
   });
 }
+// Who is who by CUDA's own functions, of which groups are made. A named barrier is passed on the way.
+__global__ void own_functions(unsigned* out) {
+  __shared__ unsigned block;
+  if (threadIdx.x == 0) block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+  __barrier_sync(3);
+  if (threadIdx.x == 64) {
+    const unsigned here = *static_cast<unsigned*>(__cvta_shared_to_generic(__cvta_generic_to_shared(&block)));
+    const dim3 found[] = {__clusterRelativeBlockIdx(),
+                          cg::this_cluster().block_index(),
+                          __clusterIdx(),
+                          __clusterDim(),
+                          __clusterGridDimInClusters(),
+                          {__clusterSizeInBlocks(), __clusterRelativeBlockRank(), __clusterDimIsSpecified()}};
+    for (unsigned i = 0; i < 6; ++i) {
+      unsigned* const three = out + (here * 6 + i) * 3;
+      three[0] = found[i].x, three[1] = found[i].y, three[2] = found[i].z;
+    }
+  }
+}
+TEST_CASE("who is who, by CUDA's own functions") {
+  in_all_orders([] {
+    const Buffer<unsigned> out(4 * 6 * 2 * 18, "out");
+    device::launch_clusters(own_functions, dim3(4, 6, 2), 96, dim3(2, 3, 1), 0, out.data());
+    std::vector<unsigned> expected;
+    for (unsigned z = 0; z < 2; ++z)
+      for (unsigned y = 0; y < 6; ++y)
+        for (unsigned x = 0; x < 4; ++x)
+          for (const unsigned number :
+               {x % 2, y % 3, 0u, x % 2, y % 3, 0u, x / 2, y / 3, z, 2u, 3u, 1u, 2u, 2u, 2u, 6u, x % 2 + y % 3 * 2, 1u})
+            expected.push_back(number);
+    CHECK(out.download() == expected);
+  });
+}
+
 TEST_CASE("a launch in clusters by the CUDA runtime, and those that it refuses") {
   const Buffer<int> out(24, "out");
   const auto start = [&](dim3 grid, dim3 cluster) {
