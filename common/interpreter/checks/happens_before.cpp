@@ -64,26 +64,19 @@ StoresBeneath stores_beneath;
 
 using Times = FlatMap<unsigned, std::uint32_t>;
 
-// The later time of each thread.
+// The later time of each thread. Mostly all of them have one already.
 void add(Times& to, const Times& from) {
-  if (to.empty()) {
-    to = from;
-    return;
+  if (from.empty()) return;
+  bool all = true;
+  auto ours = to.lower_bound(from.begin()->first);
+  for (const auto& [thread, time] : from) {
+    while (ours != to.end() && ours->first < thread) ++ours;
+    if (ours != to.end() && ours->first == thread)
+      ours->second = std::max(ours->second, time);
+    else
+      all = false;
   }
-  Times::sequence_type merged;
-  merged.reserve(to.size() + from.size());
-  auto ours = to.begin();
-  for (const auto& their : from) {
-    for (; ours != to.end() && ours->first < their.first; ++ours) merged.push_back(*ours);
-    if (ours == to.end() || ours->first != their.first) {
-      merged.push_back(their);
-    } else {
-      merged.emplace_back(their.first, std::max(ours->second, their.second));
-      ++ours;
-    }
-  }
-  merged.insert(merged.end(), ours, to.end());
-  to.adopt_sequence(boost::container::ordered_unique_range, std::move(merged));
+  if (!all) to.insert(boost::container::ordered_unique_range, from.begin(), from.end());  // leaves what is there
 }
 
 void add(Knowledge& to, const Knowledge& from) {
@@ -191,7 +184,7 @@ void BlockClock::begin(std::uint64_t launch, std::uint64_t block, unsigned threa
   epoch_ = 0;
   reader_sets_ = &reader_sets;
   first_warp_ = reader_sets.warp_of(first_);
-  answers_.assign(reader_sets.warps(), {});
+  last_answer_ = {}, answers_.assign(reader_sets.warps(), {});
   learnt_ = 1;
 }
 
@@ -277,10 +270,16 @@ void BlockClock::add_own(unsigned thread, Knowledge& known) const {
   add(own.threads, of_warp);
 }
 
+const KnowledgePtr& BlockClock::acquired_by(unsigned thread) const {
+  static const KnowledgePtr nothing;
+  if (threads_.empty()) return nothing;
+  const auto clock = threads_.find(thread);
+  return clock == threads_.end() ? nothing : clock->second.acquired;
+}
+
 // What the thread knows of others by what it or its block has acquired.
 KnowledgePtr BlockClock::learnt_by(unsigned thread) const {
-  const auto clock = threads_.find(thread);
-  const KnowledgePtr acquired = clock == threads_.end() ? nullptr : clock->second.acquired;
+  const KnowledgePtr& acquired = acquired_by(thread);
   if (learnt_by_last_.a != acquired_ || learnt_by_last_.b != acquired)
     learnt_by_last_ = {acquired_, acquired, merge(acquired_, acquired)};
   return learnt_by_last_.result;
@@ -395,22 +394,19 @@ bool BlockClock::knows_of(unsigned thread, const BlockClock& other) const {
     return knowledge && (knowledge->contains(block) || knowledge->contains(block | kReadsOnly) ||
                          knowledge->contains(block_of(other.first_ | kEngine)));
   };
-  const auto clock = threads_.find(thread);
-  return has(acquired_) || (clock != threads_.end() && has(clock->second.acquired));
+  return has(acquired_) || has(acquired_by(thread));
 }
 
 bool BlockClock::knows(unsigned thread, const Stamp& stamp) const {
-  if (knows_without_others(thread, stamp) || covers(acquired_, stamp)) return true;
-  if (threads_.empty()) return false;
-  const auto clock = threads_.find(thread);
-  return clock != threads_.end() && covers(clock->second.acquired, stamp);
+  if (knows_without_others(thread, stamp)) return true;
+  if (last_answer_.learnt != learnt_ || last_answer_.thread != thread || last_answer_.of != stamp.thread ||
+      last_answer_.time != stamp.time)
+    last_answer_ = {learnt_, thread, stamp.thread, stamp.time, covers(acquired_, stamp) || covers(acquired_by(thread), stamp)};
+  return last_answer_.known;
 }
 
 bool BlockClock::knows_read(unsigned thread, const Stamp& stamp) const {
-  if (knows_without_others(thread, stamp) || covers_read(acquired_, stamp)) return true;
-  if (threads_.empty()) return false;
-  const auto clock = threads_.find(thread);
-  return clock != threads_.end() && covers_read(clock->second.acquired, stamp);
+  return knows_without_others(thread, stamp) || covers_read(acquired_, stamp) || covers_read(acquired_by(thread), stamp);
 }
 
 bool BlockClock::knows_of_warp(unsigned thread, unsigned warp, std::uint32_t time) const {
@@ -425,15 +421,13 @@ bool BlockClock::knows_of_warp(unsigned thread, unsigned warp, std::uint32_t tim
       if (time < i->second) return true;
     return false;
   };
-  if (in(acquired_)) return true;
-  const auto clock = threads_.find(thread);
-  return clock != threads_.end() && in(clock->second.acquired);
+  return in(acquired_) || in(acquired_by(thread));
 }
 
 bool BlockClock::knows_of_lanes(unsigned thread, unsigned warp, std::uint32_t lanes, std::uint32_t time) const {
   if (time < barrier_time_ && block_of(reader_sets_->thread(warp, 0)) == block()) return true;
   Answer& answer = answers_[warp];
-  if (answer.learnt == learnt_ && answer.thread == thread && answer.lanes == lanes && answer.time == time) return answer.known;
+  if (answer.learnt == learnt_ && answer.thread == thread && answer.of == lanes && answer.time == time) return answer.known;
   bool known = true;
   for (std::uint32_t rest = lanes; rest && known; rest &= rest - 1)
     known = knows_read(thread, {reader_sets_->thread(warp, static_cast<unsigned>(std::countr_zero(rest))), time, 0});

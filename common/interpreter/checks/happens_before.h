@@ -175,14 +175,16 @@ class BlockClock {
   ThreadId end_of_launches() const { return make_thread_id(launch(), block_of(kEngine) - 1, 0); }
   ThreadClock& clock_of(unsigned thread);
   void add_own(unsigned thread, Knowledge& known) const;
+  const KnowledgePtr& acquired_by(unsigned thread) const;
   KnowledgePtr learnt_by(unsigned thread) const;
   KnowledgePtr own_of(unsigned thread) const;
   bool knows_without_others(unsigned thread, const Stamp& stamp) const;
-  // An answer of knows_of_lanes(): of a tile, all words have the same readers.
+  // An answer of knows(), or of knows_of_lanes(): of a tile, all words have the same writer and the same readers.
   struct Answer {
     std::uint64_t learnt = 0;  // learnt_ then
     unsigned thread = 0;
-    std::uint32_t lanes = 0, time = 0;
+    std::uint64_t of = 0;  // a thread, or lanes
+    std::uint32_t time = 0;
     bool known = false;
   };
 
@@ -202,7 +204,8 @@ class BlockClock {
   ReaderSets* reader_sets_ = nullptr;
   unsigned first_warp_ = 0;              // in the cluster
   std::uint64_t learnt_ = 0;             // changes when a thread may have learnt something
-  mutable std::vector<Answer> answers_;  // by warp of the cluster, the last one
+  mutable Answer last_answer_;           // of knows()
+  mutable std::vector<Answer> answers_;  // of knows_of_lanes(), by warp of the cluster, the last one
 };
 
 /// How many readers the read stamp of a cell stands for. Exact sets of readers would cost memory without end. At kWarps the warps

@@ -19,6 +19,7 @@ void RaceCheck::begin() {
 }
 
 void RaceCheck::check(unsigned w, const Request& request, std::uint32_t comparing) {
+  if (comparing) add_look_before_cas(request.pc);  // others may find there that they need not ask
   if (request.op == Op::kLoad && is_look_before_cas(request.pc)) comparing = request.lanes;
   WarpAccess access{w, request.pc, request.size, writes(request.op), request.strong, is_block_scope(request.op)};
   access.shared = request.shared;

@@ -222,6 +222,36 @@ TEST_CASE("a plain look before atomicCAS is noted, however it falls") {
   });
 }
 
+// A maximum: who finds a larger one asks no atomicCAS, by an instruction that others ask it behind.
+__device__ void raise(float* address, float value) {
+  int* const word = reinterpret_cast<int*>(address);
+  int old = *word, assumed;
+  do {
+    assumed = old;
+    if (__int_as_float(assumed) >= value) break;
+    old = atomicCAS(word, assumed, __float_as_int(value));
+  } while (assumed != old);
+}
+__global__ void maximum(float* largest, const float* in) {
+  __shared__ float mine;
+  if (threadIdx.x == 0) mine = 0;
+  __syncthreads();
+  raise(&mine, in[blockIdx.x * blockDim.x + threadIdx.x]);
+  __syncthreads();
+  if (threadIdx.x == 0) raise(largest, mine);
+}
+TEST_CASE("a plain look that finds enough is noted too") {
+  in_all_orders([] {
+    std::vector<float> host(16 * 64);
+    for (std::size_t i = 0; i < host.size(); ++i) host[i] = static_cast<float>(i * 37 % 1001);
+    auto largest = Buffer<float>(std::vector<float>{0}, "largest");
+    const Buffer<float> in(host, "in");
+    launch(maximum, 16, 64, 0, largest.data(), in.data());
+    CHECK(largest.download()[0] == 1000);
+    CHECK(noted("atomicCAS"));
+  });
+}
+
 // A fence between the look and atomicCAS, for what the exchange publishes.
 struct Node {
   int value;
