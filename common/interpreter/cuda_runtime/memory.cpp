@@ -242,8 +242,12 @@ cudaError_t cudaHostGetFlags(unsigned* flags, void* host) {
   return runtime::is_shared_with_host(host) ? cudaSuccess : runtime::failed("cudaHostGetFlags", cudaErrorInvalidValue);
 }
 // Any memory will do as the source of a copy. Kernels do not reach what was not allocated as pinned: memcheck says so where one
-// tries.
-cudaError_t cudaHostRegister(void*, std::size_t, unsigned) { return cudaSuccess; }
+// tries, and this where it is asked for.
+cudaError_t cudaHostRegister(void*, std::size_t, unsigned flags) {
+  if (!(flags & cudaHostRegisterMapped)) return cudaSuccess;
+  return runtime::failed("cudaHostRegister", cudaErrorNotSupported,
+                         "no cudaHostRegisterMapped here: kernels reach what cudaHostAlloc or cudaMallocManaged has allocated");
+}
 cudaError_t cudaHostUnregister(void*) { return cudaSuccess; }
 
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {

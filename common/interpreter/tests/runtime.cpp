@@ -101,6 +101,10 @@ TEST_CASE("memory that the host uses, too") {
   CHECK(cudaDeviceSynchronize() == cudaSuccess);
   CHECK(managed[3] == 4);
   CHECK(pinned[2] == 3);
+  int own[4];
+  CHECK(cudaHostRegister(own, sizeof own, cudaHostRegisterDefault) == cudaSuccess);
+  CHECK(cudaHostRegister(own, sizeof own, cudaHostRegisterMapped) == cudaErrorNotSupported);
+  CHECK(cudaGetLastError() == cudaErrorNotSupported);
   cudaPointerAttributes attributes;
   CHECK(cudaPointerGetAttributes(&attributes, managed) == cudaSuccess);
   CHECK(attributes.type == cudaMemoryTypeManaged);
