@@ -437,7 +437,8 @@ TEST_CASE("the choice: what the model picks beside what was measured") {
                            {"h100", "docs/results/h100-80gb-hbm3/tiles-large-f16.json", 8, 1.01},
                            {"h100", "docs/results/h100-80gb-hbm3/tiles-nt-f16.json", 25, 1.01, true},
                            {"h200", "docs/results/h200/tiles-f16.json", 31, 1.025},
-                           {"h200", "docs/results/h200/tiles-large-f16.json", 8, 1.01}}) {
+                           {"h200", "docs/results/h200/tiles-large-f16.json", 8, 1.01},
+                           {"h200", "docs/results/h200/dependent-f16.json", 6, 1.01}}) {
     std::ifstream stream(file.path);
     REQUIRE(stream.good());
     const auto measured = nlohmann::json::parse(stream);

@@ -31,7 +31,7 @@ constexpr double kWgmmaPrologueAndEpilogue = 4800, kWgmmaWait = 490, kWgmmaShare
 // narrow panel, storing that costs a little. Fitted to 14's, 17's and 18's tiles on an H100. Power sets its clock, and that is
 // another from tile to tile, so the share of cuBLAS in the same rounds counts: at the 31 sizes of
 // docs/results/h100-80gb-hbm3/tiles-f16.json, the share of the tile that the model picks is at most 0.2 % below the best, with B as
-// columns (tiles-nt-f16.json) at most 0.6 %, and at the six of an H200 (docs/results/h200/dependent-f16.json) it is the best. The
+// columns (tiles-nt-f16.json) at most 0.6 %, and of an H200's sizes (docs/results/h200/tiles-f16.json) at most 2.3 %. The
 // prologue is short, for 14's launches begin early: so it is ahead of 06 where there is little to do, as it was measured.
 constexpr double kStayingPrologueAndEpilogue = 1000, kStayingWait = 70, kNarrowPanelWait = 60, kNarrowStoreWait = 10;
 constexpr int kPanelColumns = 64;

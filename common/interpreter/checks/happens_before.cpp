@@ -399,9 +399,8 @@ bool BlockClock::knows_of(unsigned thread, const BlockClock& other) const {
 
 bool BlockClock::knows(unsigned thread, const Stamp& stamp) const {
   if (knows_without_others(thread, stamp)) return true;
-  if (last_answer_.learnt != learnt_ || last_answer_.thread != thread || last_answer_.of != stamp.thread ||
-      last_answer_.time != stamp.time)
-    last_answer_ = {learnt_, thread, stamp.thread, stamp.time, covers(acquired_, stamp) || covers(acquired_by(thread), stamp)};
+  const Question question = {learnt_, thread, stamp.thread, stamp.time};
+  if (last_answer_.question != question) last_answer_ = {question, covers(acquired_, stamp) || covers(acquired_by(thread), stamp)};
   return last_answer_.known;
 }
 
@@ -427,11 +426,12 @@ bool BlockClock::knows_of_warp(unsigned thread, unsigned warp, std::uint32_t tim
 bool BlockClock::knows_of_lanes(unsigned thread, unsigned warp, std::uint32_t lanes, std::uint32_t time) const {
   if (time < barrier_time_ && block_of(reader_sets_->thread(warp, 0)) == block()) return true;
   Answer& answer = answers_[warp];
-  if (answer.learnt == learnt_ && answer.thread == thread && answer.of == lanes && answer.time == time) return answer.known;
+  const Question question = {learnt_, thread, lanes, time};
+  if (answer.question == question) return answer.known;
   bool known = true;
   for (std::uint32_t rest = lanes; rest && known; rest &= rest - 1)
     known = knows_read(thread, {reader_sets_->thread(warp, static_cast<unsigned>(std::countr_zero(rest))), time, 0});
-  answer = {learnt_, thread, lanes, time, known};
+  answer = {question, known};
   return known;
 }
 
@@ -715,6 +715,7 @@ bool record_in_cell(Cell& cell, const BlockClock& clock, const WarpAccess& acces
 }  // namespace
 
 void add_look_before_cas(std::uint32_t pc) {
+  if (is_look_before_cas(pc)) return;  // mostly, and without a lock
   std::lock_guard lock(looks_mutex);
   if (is_look_before_cas(pc) || look_count == looks_before_cas.size()) return;
   looks_before_cas[look_count] = pc;

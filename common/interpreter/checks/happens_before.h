@@ -179,12 +179,16 @@ class BlockClock {
   KnowledgePtr learnt_by(unsigned thread) const;
   KnowledgePtr own_of(unsigned thread) const;
   bool knows_without_others(unsigned thread, const Stamp& stamp) const;
-  // An answer of knows(), or of knows_of_lanes(): of a tile, all words have the same writer and the same readers.
-  struct Answer {
+  // What knows() or knows_of_lanes() was asked last: of a tile, all words have the same writer and the same readers.
+  struct Question {
     std::uint64_t learnt = 0;  // learnt_ then
     unsigned thread = 0;
     std::uint64_t of = 0;  // a thread, or lanes
     std::uint32_t time = 0;
+    bool operator==(const Question&) const = default;
+  };
+  struct Answer {
+    Question question;
     bool known = false;
   };
 
