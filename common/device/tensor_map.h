@@ -23,6 +23,9 @@ using TensorMap = interpreter::TensorMap;
 /// they were as wide as the pattern; the copy engine leaves alone what is between them.
 enum class Swizzle { kNone = 0, k32 = 32, k64 = 64, k128 = 128 };
 
+/// What L2 fetches at once of what it does not have, in bytes. More is less to ask for, if the same block wants the neighbours too.
+enum class L2Promotion { k128 = 128, k256 = 256 };
+
 /// A matrix in global memory, of which the copy engine copies boxes.
 struct TensorLayout {
   const void* data;             ///< aligned to 16 bytes
@@ -31,6 +34,7 @@ struct TensorLayout {
   unsigned box_rows,
       box_columns;  ///< up to 256 each; a row of a box is a multiple of 16 bytes, and no wider than the swizzle
   Swizzle swizzle = Swizzle::kNone;
+  L2Promotion promotion = L2Promotion::k256;
 };
 
 namespace detail {
@@ -88,9 +92,11 @@ TensorMap make_tensor_map(const TensorLayout& layout) {
                                      : layout.swizzle == Swizzle::k64 ? CU_TENSOR_MAP_SWIZZLE_64B
                                      : layout.swizzle == Swizzle::k32 ? CU_TENSOR_MAP_SWIZZLE_32B
                                                                       : CU_TENSOR_MAP_SWIZZLE_NONE;
+  const CUtensorMapL2promotion promotion =
+      layout.promotion == L2Promotion::k256 ? CU_TENSOR_MAP_L2_PROMOTION_L2_256B : CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
   const auto encode = [&] {
     return detail::tensor_map_encoder()(&map, detail::kTensorMapType<T>, 2, const_cast<void*>(layout.data), sizes, strides, box,
-                                        element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                                        element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, promotion,
                                         CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   };
   CUresult result = encode();

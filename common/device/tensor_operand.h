@@ -35,12 +35,14 @@ TensorLayout tensor_layout(const gemm::Matrix<T>& g, Contiguous contiguous) {
 /// The map of the operand's boxes of `mn` rows or columns and `k` of k, whose rows lie 128 bytes apart, swizzled; k along its
 /// columns.
 template <class T>
-TensorMap box_map(const gemm::Matrix<T>& g, Contiguous contiguous, unsigned mn, unsigned k) {
+TensorMap box_map(const gemm::Matrix<T>& g, Contiguous contiguous, unsigned mn, unsigned k,
+                  L2Promotion promotion = L2Promotion::k256) {
   const bool along_k = contiguous == Contiguous::kK;
   TensorLayout layout = tensor_layout(g, contiguous);
   layout.box_rows = along_k ? mn : k;
   layout.box_columns = along_k ? k : mn;
   layout.swizzle = Swizzle::k128;
+  layout.promotion = promotion;
   return make_tensor_map<std::remove_const_t<T>>(layout);
 }
 

@@ -5,6 +5,7 @@
 /// - A and B change places: 64 columns of B are the rows of a wgmma, and A's few rows its columns. None is multiplied in vain.
 /// - Each block of a cluster has a share of k, and some rows of the tile. It sends each row's sums to the block that has the row,
 ///   into its shared memory: mapa(). It adds all blocks' sums of its own rows.
+/// - A step along k is two panels long. L2 fetches no more of B than a panel is wide: what lies beside it, another block fetches.
 /// - The next launch begins early, as in 14.
 #pragma once
 
@@ -18,26 +19,30 @@
 
 namespace step_15_few_rows {
 
-using device::Contiguous, device::Major, device::Mbarrier, device::TensorMap, gemm::ceil_div, gemm::Matrix;
-using learnt::copy_panels, learnt::kPanel, learnt::kWarpgroup, learnt::kWgmmaK, learnt::panel_map, learnt::RingPlace,
-    learnt::slice_descriptor;
+using device::Contiguous, device::L2Promotion, device::Major, device::Mbarrier, device::TensorMap, gemm::ceil_div, gemm::Matrix;
+using learnt::copy_panels, learnt::kPanel, learnt::kWarpgroup, learnt::kWgmmaK, learnt::RingPlace, learnt::slice_descriptor;
 
 /// What a block and a warpgroup compute of C, and what follows from it.
 template <int block_m, int num_stages, int split_k>
 struct Tile {
-  static constexpr int kBlockM = block_m, kBlockN = kPanel, kBlockK = kPanel;  // the cluster's tile of C, and steps along k
-  static constexpr int kNumStages = num_stages;                                // tiles of A and B in shared memory
-  static constexpr int kSplitK = split_k;                                      // blocks of a cluster: shares of k
-  static constexpr int kRows = std::min(kBlockM, kPanel);                      // that a warpgroup multiplies: wgmma's columns
-  static constexpr int kMultiplying = kBlockM / kRows;                         // warpgroups
-  static constexpr int kThreads = kMultiplying * kWarpgroup + 32;              // the last warp copies
-  static constexpr int kStageElements = (kBlockN + kMultiplying * kPanel) * kBlockK;  // a tile of B, then A's, in whole panels
-  static constexpr int kCopiedBytes = (kBlockN + kBlockM) * kBlockK * 2;              // into a stage
-  static constexpr int kMyRows = kBlockM / kSplitK;  // of the tile of C: a block adds and stores them
-  static constexpr int kPitch = kBlockN + 4;         // from one row of sums to the next: fragments in all banks
-  static constexpr int kSharedBytes = kNumStages * (kStageElements * 2 + 2 * int{sizeof(Mbarrier)}) + kBlockM * kPitch * 4;
+  static constexpr int kBlockM = block_m, kBlockN = kPanel, kBlockK = 2 * kPanel;  // the cluster's tile of C, and steps along k
+  static constexpr int kNumStages = num_stages, kSplitK = split_k;  // tiles in shared memory; blocks of a cluster: shares of k
+  static constexpr int kRows = std::min(kBlockM, kPanel);           // that a warpgroup multiplies: wgmma's columns
+  static constexpr int kMultiplying = kBlockM / kRows;              // warpgroups
+  static constexpr int kThreads = kMultiplying * kWarpgroup + 32;   // the last warp copies
+  static constexpr int kCopiedBytes = (kBlockN + kBlockM) * kBlockK * 2;  // into a stage
+  static constexpr int kMyRows = kBlockM / kSplitK;                       // of the tile of C: a block adds and stores them
+  static constexpr int kPitch = kBlockN + 4;  // from one row of sums to the next: fragments in all banks
 
-  static_assert(kNumStages > 1 && kSharedBytes <= 227 * 1024, "stages to fill and to multiply; no GPU has more for a block");
+  template <Contiguous a>
+  struct Stage {  // of the ring, a tile of B, then A's. Where m runs along A's rows, few of them lie as far apart as a panel's
+    static constexpr int kRowsA = a == Contiguous::kK ? kBlockM : kMultiplying * kPanel;
+    static constexpr int kElements = (kBlockN + kRowsA) * kBlockK;
+    static constexpr int kSharedBytes = kNumStages * (kElements * 2 + 2 * int{sizeof(Mbarrier)}) + kBlockM * kPitch * 4;
+  };
+  static constexpr int kSharedBytes = Stage<Contiguous::kK>::kSharedBytes;
+
+  static_assert(kNumStages > 1 && Stage<Contiguous::kMN>::kSharedBytes <= 227 * 1024, "stages to fill and to multiply, in an SM");
   static_assert(kBlockM % kSplitK == 0, "all blocks have equally many rows");
 };
 
@@ -48,10 +53,12 @@ __global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(const __grid_const
                                                               int all_tiles_k, bool c_chunks, Epilogue epilogue) {
   constexpr Major kMajorA = a_contiguous == Contiguous::kK ? Major::kK : Major::kMN;
   constexpr Major kMajorB = b_contiguous == Contiguous::kK ? Major::kK : Major::kMN;
-  constexpr int kTileB = Tile::kBlockN * Tile::kBlockK;  // elements, before A's begin
-  In* const sBA = device::dynamic_smem<In>();            // kNumStages times (kBlockN, kBlockK) of B and (kBlockM, kBlockK) of A
-  Mbarrier* const full = reinterpret_cast<Mbarrier*>(sBA + Tile::kNumStages * Tile::kStageElements);  // (kNumStages)
-  Mbarrier* const empty = full + Tile::kNumStages;                                                    // (kNumStages)
+  using Stage = typename Tile::template Stage<a_contiguous>;
+  constexpr int kPanels = Tile::kBlockK / kPanel, kPanelB = Tile::kBlockN * kPanel, kPanelA = Stage::kRowsA * kPanel;  // along k
+  constexpr int kTileB = kPanels * kPanelB, kSlices = kPanel / kWgmmaK;  // elements before A's begin; of a panel, along k
+  In* const sBA = device::dynamic_smem<In>();  // kNumStages times (kBlockN, kBlockK) of B and (kBlockM, kBlockK) of A
+  Mbarrier* const full = reinterpret_cast<Mbarrier*>(sBA + Tile::kNumStages * Stage::kElements);  // (kNumStages)
+  Mbarrier* const empty = full + Tile::kNumStages;                                                // (kNumStages)
   float* const sC = reinterpret_cast<float*>(empty + Tile::kNumStages);  // (kSplitK, kMyRows, kBlockN): all blocks' sums of my rows
 
   // 1. Which tile is mine, and which share of it?
@@ -77,11 +84,14 @@ __global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(const __grid_const
     if (device::elect_sync()) {
       for (int tile_k = 0; tile_k < tiles_k; ++tile_k) {
         const RingPlace<Tile::kNumStages> place(tile_k);
-        In* const s = sBA + place.stage * Tile::kStageElements;
+        In* const s = sBA + place.stage * Stage::kElements;
         device::mbarrier_wait_parity(&empty[place.stage], place.phase ^ 1);  // what was there has been read; at first nothing was
         device::mbarrier_arrive_expect_tx(&full[place.stage], Tile::kCopiedBytes);
-        copy_panels<b_contiguous, Tile::kBlockN>(s, &map_b, col_0, C.cols, first_k + tile_k, &full[place.stage]);
-        copy_panels<a_contiguous, Tile::kBlockM>(s + kTileB, &map_a, row_0, C.rows, first_k + tile_k, &full[place.stage]);
+        for (int i = 0; i < kPanels; ++i) {
+          const int k = (first_k + tile_k) * kPanels + i;
+          copy_panels<b_contiguous, Tile::kBlockN>(s + i * kPanelB, &map_b, col_0, C.cols, k, &full[place.stage]);
+          copy_panels<a_contiguous, Tile::kBlockM>(s + kTileB + i * kPanelA, &map_a, row_0, C.rows, k, &full[place.stage]);
+        }
       }
       device::griddepcontrol_launch_dependents();
     }
@@ -94,13 +104,14 @@ __global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(const __grid_const
   do {  // each share has a tile: the launcher sees to that
     const RingPlace<Tile::kNumStages> place(tile_k);
     device::mbarrier_wait_parity(&full[place.stage], place.phase);
-    const In* const sB = sBA + place.stage * Tile::kStageElements;
-    const In* const sA = sB + kTileB + warpgroup * kPanel * Tile::kBlockK;
+    const In* const sB = sBA + place.stage * Stage::kElements;
+    const In* const sA = sB + kTileB + warpgroup * kPanel * kPanel;
     device::wgmma_fence();
 #pragma unroll
-    for (int slice = 0; slice < Tile::kBlockK / kWgmmaK; ++slice) {
-      device::wgmma_m64k16<In, Tile::kRows, kMajorB, kMajorA>(rC, slice_descriptor<b_contiguous>(sB, slice),
-                                                              slice_descriptor<a_contiguous>(sA, slice), true);
+    for (int i = 0; i < kPanels * kSlices; ++i) {
+      const uint64_t b = slice_descriptor<b_contiguous>(sB + i / kSlices * kPanelB, i % kSlices);
+      const uint64_t a = slice_descriptor<a_contiguous>(sA + i / kSlices * kPanelA, i % kSlices);
+      device::wgmma_m64k16<In, Tile::kRows, kMajorB, kMajorA>(rC, b, a, true);
     }
     device::wgmma_commit_group();
     device::wgmma_wait_group<1>();  // the tile before has been multiplied: its stage is empty
@@ -108,12 +119,8 @@ __global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(const __grid_const
   } while (++tile_k < tiles_k);
   device::wgmma_wait_group<0>();
   device::barrier_sync(1, Tile::kMultiplying * kWarpgroup);  // nobody waits at an mbarrier any more
-  if (threadIdx.x == 0) {  // as in 10: without this, ptxas 13.0 has the products wait for each other (C7514)
-    for (int i = 0; i < Tile::kNumStages; ++i) {
-      device::mbarrier_inval(&full[i]);
-      device::mbarrier_inval(&empty[i]);
-    }
-  }
+  // As in 10: without this, ptxas 13.0 has the products wait for each other (C7514). The empty ones lie behind the full ones.
+  if (threadIdx.x < 2 * Tile::kNumStages) device::mbarrier_inval(&full[threadIdx.x]);
 
   // 3. Sums go to the block that adds and stores their row
   const int first_row = warpgroup * Tile::kRows + lane % 4 * 2, my_col = warp % 4 * 16 + lane / 4;
@@ -138,13 +145,9 @@ __global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(const __grid_const
 #pragma unroll
       for (int other = 0; other < Tile::kSplitK; ++other) {  // in this order: the same bits in every run
         const float4 x = *reinterpret_cast<const float4*>(sC + (other * Tile::kMyRows + row) * Tile::kPitch + col);
-        sum[0] += x.x;
-        sum[1] += x.y;
-        sum[2] += x.z;
-        sum[3] += x.w;
+        sum[0] += x.x, sum[1] += x.y, sum[2] += x.z, sum[3] += x.w;
       }
       Out out[4];
-#pragma unroll
       for (int j = 0; j < 4; ++j) out[j] = device::from_float<Out>(gemm::in_column(epilogue, col_0 + col + j)(sum[j]));
       device::store_quad(C.at(my_row_0 + row, col_0 + col), C.col_stride, C.cols - col_0 - col, c_chunks, out);
     }
@@ -163,14 +166,15 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
   device::with_contiguous(A, B, [&](auto a, auto b) {
     device::launch_dependent_clusters(
         gemm_kernel<Tile, a(), b(), In, Out, Epilogue>, gemm::grid_size(tiles_m * tiles_n * Tile::kSplitK), Tile::kThreads,
-        dim3(Tile::kSplitK), Tile::kSharedBytes, device::box_map(A, a(), Tile::kRows, kPanel), panel_map(B.transposed(), b()), C,
-        static_cast<int>(tiles_m), static_cast<int>(tiles_k), device::chunks_aligned(C.data, C.col_stride, C.row_stride), epilogue);
+        dim3(Tile::kSplitK), Tile::template Stage<a()>::kSharedBytes, device::box_map(A, a(), Tile::kRows, kPanel),
+        device::box_map(B.transposed(), b(), kPanel, kPanel, L2Promotion::k128), C, static_cast<int>(tiles_m),
+        static_cast<int>(tiles_k), device::chunks_aligned(C.data, C.col_stride, C.row_stride), epilogue);
   });
 }
 
 using Inputs = gemm::TypeList<__half, __nv_bfloat16>;
-using Tiles = gemm::TypeList<Tile<8, 8, 2>>;
-using MoreTiles = gemm::TypeList<Tile<8, 8, 4>, Tile<16, 8, 2>, Tile<16, 8, 4>, Tile<32, 8, 2>, Tile<32, 8, 4>, Tile<64, 8, 2>,
-                                 Tile<64, 8, 4>, Tile<128, 8, 2>>;
+using Tiles = gemm::TypeList<Tile<8, 5, 2>>;
+using MoreTiles = gemm::TypeList<Tile<8, 4, 1>, Tile<8, 5, 4>, Tile<16, 4, 1>, Tile<16, 5, 2>, Tile<16, 6, 2>, Tile<16, 5, 4>,
+                                 Tile<32, 4, 1>, Tile<32, 4, 2>, Tile<32, 5, 4>, Tile<64, 5, 2>, Tile<64, 5, 4>, Tile<128, 4, 2>>;
 
 }  // namespace step_15_few_rows
