@@ -42,8 +42,9 @@ struct TileNumbers {
   std::size_t shared_bytes = 0;               ///< of a block, dynamic
   bool every_layout = true;                   ///< else another tile runs what is not nn
   Unit unit = Unit::kMma;
-  int splits = 1;      ///< blocks that share a tile of C, each with a part of k
-  bool stays = false;  ///< a block computes one tile of C after the other, and stores one while the next is multiplied
+  int splits = 1;         ///< blocks that share a tile of C, each with a part of k
+  bool clusters = false;  ///< they are a cluster: they hand over their sums in shared memory
+  bool stays = false;     ///< a block computes one tile of C after the other, and stores one while the next is multiplied
 };
 
 /// One tile of a step, for one pair of element types.

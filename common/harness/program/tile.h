@@ -52,6 +52,7 @@ constexpr TileNumbers numbers_of() {
   } else {
     constexpr bool kColumns = Tile::kBlockM % 64 != 0;
     n.unit = Unit::kWgmma, n.warp_m = kColumns ? Tile::kBlockM : 64, n.warp_n = kColumns ? 64 : Tile::kBlockN;
+    n.clusters = requires { Tile::kSplitK; };
     n.stays = requires { Tile::kStoreBytes; };  // memory for C besides that of the tiles
   }
   return n;

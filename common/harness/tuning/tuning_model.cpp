@@ -40,9 +40,9 @@ constexpr double kStoreAlone = 1000;
 // In long kernels waits count half. Fitted to 17's and 18's tiles on an H100, from 4608³ on
 // (docs/results/h100-80gb-hbm3/tiles-large-f16.json); why is not known. A lower clock, in which waits take fewer clocks, is a part.
 constexpr double kLongFlops = 1.5e11, kLongWaits = 0.5;
-// Where the blocks of a cluster share a tile, each round has its beginning and its end, and the exchange of sums: so much that 15,
-// 06 or 14 is ahead where an H200 was fastest with it (docs/results/h200/rows-f16.json).
-constexpr double kClusterPrologueAndEpilogue = 3400, kClusterWait = 40;
+// Where the blocks of a cluster share a tile, each round has its beginning and its end, and the exchange of sums if there are
+// several blocks: so much that 15, 06 or 14 is ahead where an H200 was fastest with it (docs/results/h200/rows-f16.json).
+constexpr double kClusterPrologueAndEpilogue = 1800, kExchange = 1600, kClusterWait = 40;
 // A cluster lies within one part of the GPU, a GPC, and the SMs of some are no multiple of four: of an H200's 132 SMs, 120 hold
 // clusters of four or eight (cudaOccupancyMaxActiveClusters). Pairs lose nothing.
 constexpr int kPair = 2, kSmsOfLargeClusters = 10, kOfSms = 11;
@@ -118,8 +118,7 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
   const std::int64_t tiles = gemm::ceil_div<std::int64_t>(spec.m, t.block_m) * gemm::ceil_div<std::int64_t>(spec.n, t.block_n),
                      blocks = tiles * t.splits,
                      k_tiles = gemm::ceil_div<std::int64_t>(gemm::ceil_div<std::int64_t>(spec.k, t.block_k), t.splits);
-  const bool in_cluster = t.unit == Unit::kWgmma && t.splits > 1;
-  const int sms = in_cluster && t.splits > kPair ? gpu.multiprocessors * kSmsOfLargeClusters / kOfSms : gpu.multiprocessors;
+  const int sms = t.clusters && t.splits > kPair ? gpu.multiprocessors * kSmsOfLargeClusters / kOfSms : gpu.multiprocessors;
   const std::int64_t on_busiest = gemm::ceil_div<std::int64_t>(blocks, sms);  // SM
   const int warps = t.threads / kWarp, held = std::max(1, occupancy(t, {}, gpu).blocks);
   const std::int64_t parts = std::int64_t{t.block_m / t.warp_m} * (t.block_n / t.warp_n);  // each reads what it multiplies
@@ -151,7 +150,7 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
       case Unit::kMma: return schedulers * mma + busiest * (reading + arriving) / 2;
       case Unit::kWgmma: break;
     }
-    if (in_cluster) return busiest * (mma + kClusterWait * real(k_tiles));
+    if (t.clusters) return busiest * (mma + kClusterWait * real(k_tiles));
     if (t.stays) {  // warps that only copy run ahead
       const bool narrow_columns = t.block_n % kPanelColumns != 0, narrow_rows = t.block_m % kPanelColumns != 0;
       const double narrow = (narrow_columns && !spec.transpose_b) || (narrow_rows && spec.transpose_a) ? kNarrowPanelWait
@@ -164,7 +163,7 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
     return busiest * std::max(mma, kWgmmaShared * (reading + arriving) + kWgmmaWait * real(k_tiles));
   };
   const double around = t.stays                  ? kStayingPrologueAndEpilogue
-                        : in_cluster             ? rounds * kClusterPrologueAndEpilogue
+                        : t.clusters             ? rounds * (kClusterPrologueAndEpilogue + (t.splits > 1 ? kExchange : 0))
                         : t.unit == Unit::kWgmma ? rounds * kWgmmaPrologueAndEpilogue
                                                  : rounds * kPrologueAndEpilogue;
   p.seconds = std::max((std::max(multiplying(), copying) + busiest * zeros + around) / gpu.clock_hz, p.bound);
