@@ -41,8 +41,9 @@ constexpr double kStoreAlone = 1000;
 // (docs/results/h100-80gb-hbm3/tiles-large-f16.json); why is not known. A lower clock, in which waits take fewer clocks, is a part.
 constexpr double kLongFlops = 1.5e11, kLongWaits = 0.5;
 // Where the blocks of a cluster share a tile, each round has its beginning and its end, and the exchange of sums if there are
-// several blocks: so much that 15, 06 or 14 is ahead where an H200 was fastest with it (docs/results/h200/rows-f16.json).
-constexpr double kClusterPrologueAndEpilogue = 1800, kExchange = 1600, kClusterWait = 40;
+// several blocks: so much that 15, 06, 14 or 18 is ahead where an H200 was fastest with it (docs/results/h200/rows-f16.json,
+// tiles-small-f16.json).
+constexpr double kClusterPrologueAndEpilogue = 1100, kExchange = 2200, kClusterWait = 20;
 // A cluster lies within one part of the GPU, a GPC, and the SMs of some are no multiple of four: of an H200's 132 SMs, 120 hold
 // clusters of four or eight (cudaOccupancyMaxActiveClusters). Pairs lose nothing.
 constexpr int kPair = 2, kSmsOfLargeClusters = 10, kOfSms = 11;
