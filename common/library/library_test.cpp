@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
@@ -429,29 +430,36 @@ TEST_CASE("the choice: which kernel the model picks") {
 TEST_CASE("the choice: what the model picks beside what was measured") {
   struct File {
     const char *gpu, *path;
-    std::size_t sizes;
+    std::size_t shapes;
     double at_most;  // of the best one's time, both in that of cuBLAS in the same rounds: power sets the clock, from tile to tile
-    bool transpose_b = false;
   };
   for (const File& file : {File{"h100", "docs/results/h100-80gb-hbm3/tiles-f16.json", 31, 1.01},
                            {"h100", "docs/results/h100-80gb-hbm3/tiles-large-f16.json", 8, 1.01},
-                           {"h100", "docs/results/h100-80gb-hbm3/tiles-nt-f16.json", 25, 1.01, true},
+                           {"h100", "docs/results/h100-80gb-hbm3/tiles-nt-f16.json", 25, 1.01},
                            {"h200", "docs/results/h200/tiles-f16.json", 31, 1.025},
                            {"h200", "docs/results/h200/tiles-small-f16.json", 7, 1.05},
                            {"h200", "docs/results/h200/tiles-large-f16.json", 8, 1.01},
-                           {"h200", "docs/results/h200/dependent-f16.json", 6, 1.01}}) {
+                           {"h200", "docs/results/h200/dependent-f16.json", 6, 1.01},
+                           {"h200", "docs/results/h200/rows-f16.json", 8, 1.01},
+                           {"h200", "docs/results/h200/few-rows-f16-cold.json", 5, 1.01},
+                           {"h200", "docs/results/h200/more-rows-f16-cold.json", 4, 1.01},
+                           {"h200", "docs/results/h200/long-rows-f16-cold.json", 4, 1.055},
+                           {"h200", "docs/results/h200/long-rows-nt-f16-cold.json", 9, 1.055}}) {
     std::ifstream stream(file.path);
     REQUIRE(stream.good());
     const auto measured = nlohmann::json::parse(stream);
     const GpuLimits gpu = harness::limits_of(interpreter::find_gpu(file.gpu));
-    std::map<std::int64_t, std::map<std::string, double>> times;  // by size and tile
-    for (const auto& result : measured["results"])
-      times[result["m"]][result["step"].get<std::string>() + " " + result["tile"].get<std::string>()] =
+    std::map<std::array<std::int64_t, 3>, std::map<std::string, double>> times;  // by shape and tile
+    bool transpose_b = false;
+    for (const auto& result : measured["results"]) {
+      transpose_b = result["layout"] == "nt";
+      times[{result["m"], result["n"], result["k"]}][result["step"].get<std::string>() + " " + result["tile"].get<std::string>()] =
           1 / result["ratio"]["cublasGemmEx"]["median"].get<double>();
-    CHECK(times.size() == file.sizes);
-    for (const auto& [size, of_tile] : times) {
-      harness::Spec spec = task(size, size, size, DType::kF16).spec;
-      spec.transpose_b = file.transpose_b;
+    }
+    CHECK(times.size() == file.shapes);
+    for (const auto& [shape, of_tile] : times) {
+      harness::Spec spec = task(shape[0], shape[1], shape[2], DType::kF16).spec;
+      spec.transpose_b = transpose_b;
       double best = HUGE_VAL, predicted = HUGE_VAL, picked = HUGE_VAL;
       for (const Kernel& kernel : kernels()) {
         const auto time = of_tile.find(kernel.variant.tile);
@@ -460,7 +468,7 @@ TEST_CASE("the choice: what the model picks beside what was measured") {
         const double prediction = harness::predict(kernel.variant.numbers, spec, gpu).seconds;
         if (prediction < predicted) predicted = prediction, picked = time->second;
       }
-      INFO(file.path << " " << size);
+      INFO(file.path << " " << spec.shape() << ", best " << best << ", picked " << picked);
       CHECK(picked <= file.at_most * best);
     }
   }
