@@ -2,10 +2,10 @@
 /// Step 15: few rows. The blocks of a cluster share the k of a tile, and leave their sums in each other's shared memory.
 ///
 /// Changes since 11:
-/// - A and B change places: 64 columns of B are the rows of a wgmma, and A's few rows its columns. None is multiplied in vain.
+/// - A and B change places: 64 columns of B are the rows of a wgmma, and A's few rows its columns.
 /// - Each block of a cluster has a share of k, and some rows of the tile. It sends each row's sums to the block that has the row,
 ///   into its shared memory: mapa(). It adds all blocks' sums of its own rows.
-/// - A step along k is two panels long. L2 fetches no more of B than a panel is wide: what lies beside it, another block fetches.
+/// - A step along k is two panels long. L2 fetches no more of B than a panel is wide: in nn, another block wants the rest.
 /// - The next launch begins early, as in 14.
 #pragma once
 
@@ -32,10 +32,10 @@ struct Tile {
   static constexpr int kThreads = kMultiplying * kWarpgroup + 32;   // the last warp copies
   static constexpr int kCopiedBytes = (kBlockN + kBlockM) * kBlockK * 2;  // into a stage
   static constexpr int kMyRows = kBlockM / kSplitK;                       // of the tile of C: a block adds and stores them
-  static constexpr int kPitch = kBlockN + 4;  // from one row of sums to the next: fragments in all banks
+  static constexpr int kPitch = kBlockN + 4;  // from one row of sums to the next: a store's 32 floats in all banks
 
   template <Contiguous a>
-  struct Stage {  // of the ring, a tile of B, then A's. Where m runs along A's rows, few of them lie as far apart as a panel's
+  struct Stage {  // of the ring: a tile of B, then A's. If A lies along m, a row of its box takes a whole panel's row
     static constexpr int kRowsA = a == Contiguous::kK ? kBlockM : kMultiplying * kPanel;
     static constexpr int kElements = (kBlockN + kRowsA) * kBlockK;
     static constexpr int kSharedBytes = kNumStages * (kElements * 2 + 2 * int{sizeof(Mbarrier)}) + kBlockM * kPitch * 4;
@@ -54,12 +54,12 @@ __global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(const __grid_const
   constexpr Major kMajorA = a_contiguous == Contiguous::kK ? Major::kK : Major::kMN;
   constexpr Major kMajorB = b_contiguous == Contiguous::kK ? Major::kK : Major::kMN;
   using Stage = typename Tile::template Stage<a_contiguous>;
-  constexpr int kPanels = Tile::kBlockK / kPanel, kPanelB = Tile::kBlockN * kPanel, kPanelA = Stage::kRowsA * kPanel;  // along k
-  constexpr int kTileB = kPanels * kPanelB, kSlices = kPanel / kWgmmaK;  // elements before A's begin; of a panel, along k
-  In* const sBA = device::dynamic_smem<In>();  // kNumStages times (kBlockN, kBlockK) of B and (kBlockM, kBlockK) of A
+  constexpr int kPanels = Tile::kBlockK / kPanel, kPanelB = Tile::kBlockN * kPanel, kPanelA = Stage::kRowsA * kPanel;
+  constexpr int kTileB = kPanels * kPanelB, kSlices = kPanel / kWgmmaK;  // elements before A's begin; wgmmas along a panel's k
+  In* const sBA = device::dynamic_smem<In>();  // kNumStages times (kBlockN, kBlockK) of B and (kRowsA, kBlockK) of A
   Mbarrier* const full = reinterpret_cast<Mbarrier*>(sBA + Tile::kNumStages * Stage::kElements);  // (kNumStages)
   Mbarrier* const empty = full + Tile::kNumStages;                                                // (kNumStages)
-  float* const sC = reinterpret_cast<float*>(empty + Tile::kNumStages);  // (kSplitK, kMyRows, kBlockN): all blocks' sums of my rows
+  float* const sC = reinterpret_cast<float*>(empty + Tile::kNumStages);  // (kSplitK, kMyRows, kPitch): all blocks' sums of my rows
 
   // 1. Which tile is mine, and which share of it?
   const int share = static_cast<int>(blockIdx.x % Tile::kSplitK), tile = static_cast<int>(blockIdx.x / Tile::kSplitK);
@@ -125,7 +125,7 @@ __global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(const __grid_const
   // 3. Sums go to the block that adds and stores their row
   const int first_row = warpgroup * Tile::kRows + lane % 4 * 2, my_col = warp % 4 * 16 + lane / 4;
 #pragma unroll
-  for (int i = 0; i < Tile::kRows / 2; ++i) {  // eight rows of C in each four sums: two of them, in two columns
+  for (int i = 0; i < Tile::kRows / 2; ++i) {  // four sums are of eight rows of C: two of them, in two columns
     const int row = first_row + i / 4 * 8 + i % 2;
     float* const to = sC + (share * Tile::kMyRows + row % Tile::kMyRows) * Tile::kPitch + my_col + i % 4 / 2 * 8;
     *device::mapa(to, row / Tile::kMyRows) = rC[i];
