@@ -33,7 +33,7 @@ TensorLayout tensor_layout(const gemm::Matrix<T>& g, Contiguous contiguous) {
 }
 
 /// The map of the operand's boxes of `mn` rows or columns and `k` of k, whose rows lie 128 bytes apart, swizzled; k along its
-/// columns.
+/// columns. @param promotion what L2 fetches at once
 template <class T>
 TensorMap box_map(const gemm::Matrix<T>& g, Contiguous contiguous, unsigned mn, unsigned k,
                   L2Promotion promotion = L2Promotion::k256) {
