@@ -176,8 +176,8 @@ std::string run(const Variant& v, const Case& c, const Inputs& a, const Inputs& 
 // With other types a tile's threads go the same way.
 bool has_first_type(const Step& step, const Variant& v) { return v.in == step.variants.front().in && v.out == v.in; }
 
-// Calls `body` once per order in which the backend can run; in the last of them alone for other types than the first, and for a
-// tile that is compiled for one layout, whose code is that of the tiles for all layouts.
+// Calls `body` once per order in which the backend can run for a step's first tile. The others are the same template:
+// each has one of the orders, in turn.
 template <class Body>
 void in_all_orders([[maybe_unused]] const Step& step, [[maybe_unused]] const Variant& v, Body&& body) {
 #if defined(COURSE_ON_INTERPRETER)
@@ -187,8 +187,9 @@ void in_all_orders([[maybe_unused]] const Step& step, [[maybe_unused]] const Var
     std::uint64_t seed;
     const char* name;
   } const orders[] = {{Order::kForward, 1, "forward"}, {Order::kReverse, 1, "reverse"}, {Order::kRandom, 42, "random:42"}};
+  const auto number = static_cast<std::size_t>(&v - step.variants.data());
   for (const auto& o : orders) {
-    if (!(v.numbers.every_layout && has_first_type(step, v)) && &o != std::end(orders) - 1) continue;
+    if (number > 0 && &o != &orders[number % std::size(orders)]) continue;
     interpreter::options().order = o.order;
     interpreter::options().seed = o.seed;
     body(std::string(", order ") + o.name);
