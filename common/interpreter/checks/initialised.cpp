@@ -18,6 +18,9 @@ SharedMemory& InitCheck::home_of(std::uintptr_t address) {
   return shared_.contains(address) ? shared_ : work_.cluster->home_of(address)->shared;
 }
 
+// Not a __device__ variable, which the language initialises.
+bool InitCheck::is_global(std::uintptr_t address) const { return address - global_begin_ < GlobalMemory::kBytes; }
+
 namespace {
 
 // Whether every member of what is copied may have been written: padding has no value, and nobody writes it. It comes behind a
@@ -34,43 +37,54 @@ bool lacks_only_padding(Pc pc, unsigned size, Written&& written) {
 
 }  // namespace
 
+// Whether each byte has been written that is read, but for padding.
+bool InitCheck::was_written(std::uintptr_t address, unsigned size, Pc pc, bool shared) {
+  if (!shared) {
+    const std::uintptr_t offset = address - global_begin_;
+    return global_.granule_initialised(offset) || global_.initialised(offset, size) ||
+           lacks_only_padding(pc, size, [&](unsigned byte) { return global_.initialised(offset + byte, 1); });
+  }
+  SharedMemory::Part& part = home_of(address).part_of(address);
+  const std::uintptr_t offset = address - part.begin;
+  return part.initialised.all(offset, size) ||
+         lacks_only_padding(pc, size, [&](unsigned byte) { return part.initialised.all(offset + byte, 1); });
+}
+
+void InitCheck::suspect(const Fiber& fiber, std::uintptr_t address, unsigned size, Pc pc) {
+  const void* p = reinterpret_cast<const void*>(address);
+  Diagnosis d = reporter_.diagnose(
+      Check::kInitcheck, "read of " + std::to_string(size) + " uninitialised bytes of " + reporter_.describe(p, pc, false, size),
+      "memory is written before it is read", &fiber, user_location(pc));
+  d.variable = reporter_.variable_at(p);
+  reporter_.suspect(std::move(d));
+}
+
 void InitCheck::check(unsigned w, const Request& request) {
   const bool overwrites = interpreter::overwrites(request.op);  // other atomics read what they change
   unsigned i = 0;
   for (std::uint32_t rest = request.lanes; rest; rest &= rest - 1, ++i) {
     const std::uintptr_t address = request.addresses[i];
-    bool initialised = true;
-    if (!request.shared) {
-      const std::uintptr_t offset = address - global_begin_;
-      if (offset >= GlobalMemory::kBytes) return;  // a __device__ variable: initialised by the language
-      if (overwrites)
-        global_.mark_initialised(offset, request.size);
-      else
-        initialised =
-            global_.granule_initialised(offset) || global_.initialised(offset, request.size) ||
-            lacks_only_padding(request.pc, request.size, [&](unsigned byte) { return global_.initialised(offset + byte, 1); });
-    } else {
+    if (!request.shared && !is_global(address)) return;
+    if (!overwrites) {
+      if (!was_written(address, request.size, request.pc, request.shared) && !reporter_.suspects())
+        suspect(scheduler_.fiber(w, static_cast<unsigned>(std::countr_zero(rest))), address, request.size, request.pc);
+    } else if (request.shared) {
       SharedMemory::Part& part = home_of(address).part_of(address);
-      const std::uintptr_t offset = address - part.begin;
-      if (overwrites)
-        part.initialised.set(offset, request.size);
-      else
-        initialised =
-            part.initialised.all(offset, request.size) ||
-            lacks_only_padding(request.pc, request.size, [&](unsigned byte) { return part.initialised.all(offset + byte, 1); });
-    }
-    if (!initialised && !reporter_.suspects()) {
-      const Fiber& fiber = scheduler_.fiber(w, static_cast<unsigned>(std::countr_zero(rest)));
-      const void* p = reinterpret_cast<const void*>(address);
-      Diagnosis d = reporter_.diagnose(Check::kInitcheck,
-                                       "read of " + std::to_string(request.size) + " uninitialised bytes of " +
-                                           reporter_.describe(p, request.pc, false, request.size),
-                                       "memory is written before it is read", &fiber, user_location(request.pc));
-      d.variable = reporter_.variable_at(p);
-      reporter_.suspect(std::move(d));
+      part.initialised.set(address - part.begin, request.size);
+    } else {
+      global_.mark_initialised(address - global_begin_, request.size);
     }
     if (request.uniform) return;
   }
+}
+
+// An address or an index that nobody has written leads anywhere. The read of it still waits in the log.
+void InitCheck::look_back(const Fiber& fiber) {
+  if (!work_.options().initcheck || reporter_.suspects()) return;
+  log_.visit_last_plain_loads(fiber.lane, AccessLog::kDepth, [&](std::uintptr_t address, unsigned size, bool shared, Pc pc) {
+    if ((shared || is_global(address)) && !was_written(address, size, pc, shared) && !log_.stores_to(address))
+      suspect(fiber, address, size, pc);
+  });
 }
 
 // A read of bytes that no hook has told of a write to. Compilers make some stores that no hook tells of: of a struct that a call

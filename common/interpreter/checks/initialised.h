@@ -12,6 +12,7 @@ namespace interpreter {
 
 class Reporter;
 class Scheduler;
+struct Fiber;
 
 /// Looks at the reads of the running block.
 class InitCheck {
@@ -23,11 +24,16 @@ class InitCheck {
 
   /// One instruction of a warp. A first wrong read becomes what Reporter::suspect() takes.
   void check(unsigned warp, const Request& request);
+  /// A thread of the warp that runs has failed: what it read before may be why.
+  void look_back(const Fiber& fiber);
   /// A read of bytes that no hook has told of a write to.
   void find_unseen_writes(std::uintptr_t address, unsigned size);
 
  private:
   SharedMemory& home_of(std::uintptr_t address);
+  bool is_global(std::uintptr_t address) const;
+  bool was_written(std::uintptr_t address, unsigned size, Pc pc, bool shared);
+  void suspect(const Fiber& fiber, std::uintptr_t address, unsigned size, Pc pc);
 
   const Assignment& work_;
   SharedMemory& shared_;

@@ -162,6 +162,14 @@ void RaceCheck::report(const Race& race, unsigned w, const WarpAccess& access) {
   if (one_is_atomic && it_writes && !both_write) or_else += ", or a fence and an atomic on both sides where one of the two polls";
   std::string between = "__syncthreads() between the two";
   if (other / 32 == thread / 32) between += ", or __syncwarp() where one warp alone uses the memory";
+  if (same_block) {
+    const Location barrier = current_block->meetings.barrier_between(
+        scheduler_.fibers()[other], user_location(race.earlier.pc & ~kPcFlags), user_location(access.pc));
+    if (barrier.line)
+      between = "the __syncthreads() at " + at(barrier) +
+                " reached by all threads of the block: " + reporter_.name_of(race.earlier, clock_) +
+                " waits there, this thread has gone past it";
+  }
   reporter_.fail(
       Check::kRacecheck, what,
       both_atomic ? "an atomic for the whole GPU: one whose name ends in _block is atomic for the threads of its block alone"

@@ -46,7 +46,7 @@ void Atomics::remember_loads(const Fiber& fiber) {
   constexpr unsigned kMost = 8;
   std::vector<std::pair<std::uint64_t, Pc>>& loads = threads_[fiber.linear].last_loads;
   bool first = true;
-  block_.recorder.log.visit_last_plain_loads(fiber.lane, kMost, [&](std::uint64_t address, Pc pc) {
+  block_.recorder.log.visit_last_plain_loads(fiber.lane, kMost, [&](std::uintptr_t address, unsigned, bool, Pc pc) {
     if (std::exchange(first, false)) loads.clear();
     loads.emplace_back(address, pc);
   });

@@ -106,11 +106,12 @@ class AccessLog {
     const unsigned n = count_[lane];
     return n && (is_plain_load(entries_[n - 1][lane]) || op_of(entries_[n - 1][lane]) == Op::kStore);
   }
-  /// Calls `visit(address, pc)` for the lane's last plain loads, at most `most` of them.
+  /// Calls `visit(address, size, shared, pc)` for the lane's last plain loads, the last one first, at most `most` of them.
   template <class Visit>
   void visit_last_plain_loads(unsigned lane, unsigned most, Visit visit) const {
     for (unsigned n = count_[lane]; n-- > 0 && most;)
-      if (is_plain_load(entries_[n][lane])) visit(entries_[n][lane] & kAddressMask, pcs_[n][lane]), --most;
+      if (is_plain_load(entries_[n][lane]))
+        visit(entries_[n][lane] & kAddressMask, size_of(entries_[n][lane]), is_shared(entries_[n][lane]), pcs_[n][lane]), --most;
   }
   /// Whether a store to the byte at `address` waits in a lane's log.
   bool stores_to(std::uintptr_t address) const;

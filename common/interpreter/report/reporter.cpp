@@ -99,6 +99,7 @@ Diagnosis Reporter::diagnose(Check check, std::string what, std::string expected
 void Reporter::fail(Check check, std::string what, std::string expected, const Fiber* fiber, const Location& where,
                     std::string variable) {
   if (current_block->worlds.in_other()) current_block->worlds.end_other_in_error();
+  if (fiber && check == Check::kMemcheck) current_block->initialised.look_back(*fiber);
   {
     Diagnosis d = diagnose(check, std::move(what), std::move(expected), fiber, where);
     d.variable = std::move(variable);

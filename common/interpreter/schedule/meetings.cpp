@@ -11,7 +11,7 @@ namespace interpreter {
 void Meetings::begin() {
   warps_.resize(block_.scheduler.warps());
   for (Warp& warp : warps_) warp.collectives.clear();
-  at_barrier_ = 0;
+  at_barrier_ = 0, last_barrier_ = 0;
   rounds_[&block_.recorder.flow()].forget_pairs();
 }
 
@@ -175,6 +175,7 @@ void Meetings::release_barrier() {
                     : barrier_reduction_ == Reduction::kOr ? count > 0
                                                            : count;
   block_.pass_barrier();
+  last_barrier_ = first->barrier_pc;
   for (Fiber& fiber : block_.scheduler.fibers()) {
     if (fiber.state != Fiber::State::kAtBarrier) continue;
     fiber.state = Fiber::State::kRunning;
@@ -185,6 +186,14 @@ void Meetings::release_barrier() {
 }
 
 // ------------------------------------------------------------------------------------------------------------- reports
+Location Meetings::barrier_between(const Fiber& fiber, const Location& from, const Location& to) const {
+  if (fiber.state != Fiber::State::kAtBarrier || fiber.barrier_pc == last_barrier_) return {};
+  Location barrier = place_of(fiber);
+  const bool is_between =
+      barrier.file == from.file && barrier.file == to.file && barrier.line >= from.line && barrier.line <= to.line;
+  return is_between ? barrier : Location();
+}
+
 Location Meetings::place_of(const Fiber& fiber) {
   return fiber.waits_at_pc ? user_location(fiber.waits_at_pc) : Location{fiber.waits_at.file, fiber.waits_at.line};
 }

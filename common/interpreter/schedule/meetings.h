@@ -41,6 +41,10 @@ class Meetings {
   /// All threads have exited: what is known of the kernel's loops now may show barriers in different rounds.
   void look_back();
 
+  /// Where `fiber` waits at a __syncthreads() that stands between the two lines: who came from one to the other without it has
+  /// gone past it. In a loop the barrier may be that of another round, which everybody has reached. @return line 0: at none
+  Location barrier_between(const Fiber& fiber, const Location& from, const Location& to) const;
+
   /// Where the thread waits.
   static Location place_of(const Fiber& waiting);
   /// One sentence on all threads of the block.
@@ -71,6 +75,7 @@ class Meetings {
   std::vector<Warp> warps_;
   unsigned at_barrier_ = 0;
   int barrier_result_ = 0;
+  Pc last_barrier_ = 0;  // the call; 0: there was none yet
   Reduction barrier_reduction_ = Reduction::kNone;
   std::set<std::pair<Pc, Pc>> same_calls_;              // of barriers
   std::map<const ControlFlow*, BarrierRounds> rounds_;  // by kernel

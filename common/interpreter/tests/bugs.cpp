@@ -261,6 +261,37 @@ __global__ void barrier_in_divergent_branch(float* out) {
   __syncthreads();  // BUG: where the second warp waits meanwhile
   out[threadIdx.x] += total[63 - threadIdx.x];
 }
+__global__ void barrier_for_some_warps(float* out) {
+  __shared__ float tile[64];
+  tile[threadIdx.x] = 1;  // BUG: of the first warp
+  if (threadIdx.x < 32) __syncthreads();
+  out[threadIdx.x] = tile[63 - threadIdx.x];  // BUG: the second warp has gone past the barrier
+}
+__global__ void barrier_of_another_round(float* out) {
+  __shared__ float tile[64];
+  float sum = 0;
+  for (int i = 0; i < 3; ++i) {
+    tile[threadIdx.x] = 1;  // BUG: nobody waits for those who still read
+    __syncthreads();
+    sum += tile[63 - threadIdx.x];  // BUG
+  }
+  out[threadIdx.x] = sum;
+}
+TEST_CASE("of a race, whether one of the two has gone past a barrier") {
+  const WithOptions in_order([](auto& o) { o.order = interpreter::Order::kForward; });
+  for (const bool skips : {true, false}) {
+    auto out = floats(64, "out");
+    CAPTURE(skips);
+    try {
+      launch(skips ? barrier_for_some_warps : barrier_of_another_round, 1, 64, 0, out.data());
+      FAIL("nothing was reported");
+    } catch (const interpreter::KernelError& error) {
+      CHECK(error.diagnosis.check == Check::kRacecheck);
+      CHECK(planted::contains(error.diagnosis.expected, "waits there, this thread has gone past it") == skips);
+    }
+  }
+}
+
 TEST_CASE("a barrier in a divergent branch") {
   must_be_caught(
       {.kernel = "barrier_in_divergent_branch", .check = Check::kSynccheck, .says = {"divergent barrier", "(0,0,0)", "(32,0,0)"}},
@@ -710,6 +741,36 @@ TEST_CASE("an atomic on uninitialised memory") {
     Buffer<int> count(1, "count");
     launch(atomic_on_uninitialised, 1, 32, 0, count.data());
   });
+}
+
+// Where what nobody wrote leads to is no mistake of its own.
+__global__ void unwritten_index(const int* order, const float* in, float* out) {
+  out[threadIdx.x] = in[order[threadIdx.x]];  // BUG: nobody has written the order
+}
+struct Link {
+  Link* next;
+};
+__global__ void unwritten_pointer(const Link* first, Link** out) {
+  const Link* const second = first->next;  // BUG: nobody has written the links
+  *out = second->next;
+}
+__global__ void unwritten_index_in_shared(const float* in, float* out, int) {
+  __shared__ int order[32];
+  if (threadIdx.x > 0) order[threadIdx.x] = threadIdx.x;
+  __syncwarp();
+  out[threadIdx.x] = in[order[threadIdx.x]];  // BUG: all were written but one
+}
+TEST_CASE("an address or an index that nobody has written is told as that") {
+  auto out = floats(32, "out"), in = floats(32, "in");
+  Buffer<int> order(32, "order");
+  Buffer<Link> links(1, "links");
+  Buffer<Link*> found(1, "found");
+  must_be_caught({.kernel = "unwritten_index", .check = Check::kInitcheck, .variable = "order", .says = {"uninitialised"}},
+                 [&] { launch(unwritten_index, 1, 32, 0, order.data(), in.data(), out.data()); });
+  must_be_caught({.kernel = "unwritten_pointer", .check = Check::kInitcheck, .variable = "links", .says = {"8 uninitialised"}},
+                 [&] { launch(unwritten_pointer, 1, 1, 0, links.data(), found.data()); });
+  must_be_caught({.kernel = "unwritten_index_in_shared", .check = Check::kInitcheck, .variable = "order"},
+                 [&] { launch(unwritten_index_in_shared, 1, 32, 0, in.data(), out.data(), 0); });
 }
 
 // ------------------------------------------------------------------------------------------------------ between blocks
