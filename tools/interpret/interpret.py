@@ -22,7 +22,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import own_names  # noqa: E402
 from program import Program  # noqa: E402
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
 KEPT_PROGRAMS = 40  # compiled programs in the cache; the ones that were not used for longest go
 REFUSED = 2
 
@@ -43,15 +44,15 @@ def parse(arguments):
 
 
 def fingerprint(build):
-    """Of the interpreter: what the program is compiled with and linked to."""
     parts = [*build["options"], *build["link"]]
     for path in build["libraries"] + [build["compiler"]]:
         if os.path.isfile(path):
             status = os.stat(path)
             parts.append(f"{path} {status.st_size} {status.st_mtime_ns}")
-    for folder, _, names in sorted(os.walk(os.path.join(ROOT, "common"))):
+    """Of the interpreter: what the program is rewritten with, compiled with and linked to."""
+    for folder, _, names in sorted([*os.walk(os.path.join(ROOT, "common")), *os.walk(HERE)]):
         for name in sorted(names):
-            if name.endswith((".h", ".cuh")) or "include" in folder:
+            if name.endswith((".h", ".cuh", ".py")) or "include" in folder:
                 status = os.stat(os.path.join(folder, name))
                 parts.append(f"{folder}/{name} {status.st_size} {status.st_mtime_ns}")
     return "\n".join(parts)

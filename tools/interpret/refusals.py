@@ -1,8 +1,9 @@
 """CUDA that stays out of the interpreter: what it is called, and where a program uses it."""
 
-import itertools
 import re
 
+import inline_ptx
+from structure import matching
 from tokens import tokens
 
 # A name that a file includes, and what it stands for.
@@ -28,7 +29,7 @@ _WORDS = (
     (r"cudaGraphics\w+", "graphics"),
     (r"__shfl|__shfl_up|__shfl_down|__shfl_xor|__any|__all|__ballot", "warp functions without _sync, which sm_70 and later do not have"),
     (
-        r"cu(Init|DriverGet|Get(Proc|Error)|Device|(Device)?PrimaryCtx|Ctx|Module|Library|Kernel|Link|Func|Launch|Mem|Pointer|Stream|Event"
+        r"(?!cuTensorMapEncodeTiled\Z)cu(Init|DriverGet|Get(Proc|Error)|Device|(Device)?PrimaryCtx|Ctx|Module|Library|Kernel|Link|Func|Launch|Mem|Pointer|Stream|Event"
         r"|Array|Tex|Surf|TensorMap|Occupancy|Graph|Multicast|Green)\w*",
         "the driver API",
     ),
@@ -41,7 +42,6 @@ _ONLY_CALLS = re.compile(r"__|cu[A-Z]")  # without parentheses, such a word may 
 _HEADER_PATTERNS = tuple((re.compile(pattern), feature) for pattern, feature in _HEADERS)
 _WORD_PATTERNS = tuple((re.compile(rf"(?:{pattern})\Z"), feature) for pattern, feature in _WORDS)
 _DEFINE = re.compile(r"[ \t]*#[ \t]*define[ \t]+(\w+)")
-_ASM, _BEFORE_TEXT = ("asm", "__asm", "__asm__"), ("(", "volatile", "__volatile__")
 _INCLUDE = re.compile(r'[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]')
 
 
@@ -56,7 +56,7 @@ class Refusal:
 
 
 def macros_with_ptx(files):
-    """Macros that hold inline PTX, themselves or by another one: name -> [(what to say, (path, line))].
+    """Macros that hold inline PTX that stays out, themselves or by another one: name -> [(what to say, (path, line))].
 
     `files` are pairs of a path and a rewrite.File. A macro may be defined several times, for other compilers.
     """
@@ -66,8 +66,9 @@ def macros_with_ptx(files):
             if token.kind != "directive" or not (match := _DEFINE.match(token.text)):
                 continue
             body = [t for t in tokens(token.text[match.end() :], directives=False) if t.is_seen]
+            partner = matching(body)
             used.setdefault(match[1], set()).update(t.text for t in body)
-            instruction = next(filter(None, (_ptx_at(body, i) for i in range(len(body)))), None)
+            instruction = next(filter(None, (_ptx_at(body, partner, i) for i in range(len(body)))), None)
             if instruction:
                 found.setdefault(match[1], []).append((instruction, (path, file.lines.line(token.start))))
     while True:
@@ -95,7 +96,7 @@ def in_file(path, file, launches, ptx_macros):
             continue
         following = file.visible[i + 1].text if i + 1 < len(file.visible) else ""
         before = file.visible[i - 1].text if i else ""
-        if ptx := _ptx_at(file.visible, i):
+        if ptx := _ptx_at(file.visible, file.partner, i):
             if file.is_device_code(token.start) is not False:
                 add(token.start, ptx)
         elif token.text in ptx_macros and token.text not in own:
@@ -115,25 +116,12 @@ def in_file(path, file, launches, ptx_macros):
     return sorted(found, key=lambda refusal: refusal.line)
 
 
-def _ptx_at(visible, i):
-    """What to say of the asm statement that begins with token `i`; None if none does, or one without an instruction.
-
-    Without an instruction, it only keeps the compiler from moving accesses: g++ has that too.
-    """
-    if visible[i].text not in _ASM or i + 1 == len(visible) or visible[i + 1].text not in _BEFORE_TEXT:
+def _ptx_at(visible, partner, i):
+    """What to say of the asm statement that begins with token `i`; None if none does, or one that the interpreter has."""
+    if inline_ptx.find(visible, partner, i) is None:
         return None
-    rest = itertools.dropwhile(lambda t: t.text in _BEFORE_TEXT, itertools.islice(visible, i + 1, None))
-    strings = [t.text for t in itertools.takewhile(lambda t: t.kind == "string", rest)]
-    text = "".join(s.strip('"') for s in strings)
-    return None if strings and not text else "inline PTX" + _instruction(text)
-
-
-def _instruction(text):
-    """The first instruction in the text of an asm statement, in parentheses: without comments, labels, predicates, declarations."""
-    text = re.sub(r"\\.", " ", re.sub(r"//.*?(?:\\n|$)", " ", text)).replace("%%", "%")
-    for statement in re.sub(r"\w+:(?!:)|@!?%?\w+|[{}]", " ", text).split(";"):
-        words = re.findall(r"(?<![\w.%])[.%]?[a-z_](?:[\w.]|::)*", statement)
-        registers = [w for w in words if w.startswith("%")]
-        if words and not words[0].startswith("."):
-            return f" ({' '.join(words[:1] + registers[:1])})"
-    return ""
+    try:
+        inline_ptx.translate(visible, partner, i, lambda first, last: " ".join(t.text for t in visible[first : last + 1]))
+    except inline_ptx.NotHere as instruction:
+        return f"inline PTX {instruction}"
+    return None

@@ -7,6 +7,7 @@ can be no '#line': there the rest of the line moves to the right.
 
 import re
 
+import inline_ptx
 from own_names import rename_own
 from structure import DEVICE_WORDS, functions, matching, skip_template
 from tokens import Lines, tokens
@@ -146,6 +147,14 @@ def _text(text, visible, first, last):
     return replace_words("".join(parts))
 
 
+def _asm(text, visible, partner, i):
+    """C++ for the asm statement that begins with token `i`; None for what the interpreter does not have, which refusals.py names."""
+    try:
+        return inline_ptx.translate(visible, partner, i, lambda first, last: _text(text, visible, first, last))
+    except inline_ptx.NotHere:
+        return None
+
+
 def rewrite_macro(text):
     """The text of a '#define': launches on the line where they are."""
     visible = [t for t in tokens(text, directives=False) if t.is_seen]
@@ -168,6 +177,10 @@ def rewrite_macro(text):
     if closing is not None:
         edits.append((visible[body].start, visible[body].end, f"^{_RUNTIME}Deferred({_RUNTIME}Configuration("))
         edits.append((visible[closing].start, visible[closing + 2].end, "))"))
+    for i in range(body, len(visible)):
+        if (end := inline_ptx.find(visible, partner, i)) is not None:
+            new, begin, end = _asm(text, visible, partner, i), visible[i].start, visible[end].end
+            edits += [(begin, end, new + " \\\n" * text.count("\n", begin, end))] if new else []
     for begin, end, new in sorted(edits, reverse=True):
         text = text[:begin] + new + text[end:]
     return replace_words(text).replace(_ARCH, _ARCH_OF_DEVICE)
@@ -245,6 +258,7 @@ class File:
         self._rewrite_constants()
         self._rewrite_clusters()
         self._rewrite_launch_functions()
+        self._rewrite_asm()
 
     def _rewrite_words(self):
         for i, token in enumerate(self.visible):
@@ -447,6 +461,18 @@ class File:
                 if words in (["void", "*"], ["const", "void", "*"], ["void", "const", "*"]):
                     begin, end = v[j].start, v[self.partner[j]].end
                     self._replace(begin, end, " " * (end - begin))
+
+    def _rewrite_asm(self):
+        """Inline PTX of device code becomes C++ on one line. As many lines follow as it had."""
+        for i, token in enumerate(self.visible):
+            end = inline_ptx.find(self.visible, self.partner, i)
+            if end is None or self.is_device_code(token.start) is False:
+                continue
+            new = _asm(self.text, self.visible, self.partner, i)
+            if new:
+                begin, end = token.start, self.visible[end].end
+                self._edits = [e for e in self._edits if not begin <= e[0] < end]
+                self._replace(begin, end, new + "\n" * self.text.count("\n", begin, end))
 
     def known_kernels(self):
         """Text for the end of the file that makes its kernels known by address; empty if nothing asks for it."""

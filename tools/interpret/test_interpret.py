@@ -47,9 +47,9 @@ class Refusals(Folder):
             ("#include <cuda.h>\nint main() { return cuInit(0); }\n", 2, "driver API"),
             ("\n\n__global__ void k(cudaTextureObject_t t) {}\n", 3, "textures"),
             ("__global__ void c();\n__global__ void k() {\n  c<<<1, 1>>>(); }\n", 3, "dynamic parallelism"),
-            ('__global__ void k() { int x;\n asm volatile("mov.u32 %0, %%laneid;" : "=r"(x)); }\n', 2, "inline PTX (mov.u32 %laneid)"),
-            ('__global__ void k() {\n asm("{\\n\\t"\n ".reg .pred p;\\n" "mbarrier.try_wait.parity p;}"); }\n', 2, "inline PTX (mbarrier.try_wait"),
-            ('#define WAIT(n) \\\n asm volatile("cp.async.wait_group %0;" ::"n"(n))\n#define ALL WAIT(0)\n__global__ void k() { ALL; }\n', 4, "(cp.async.wait_group)"),
+            ('__global__ void k() { int x;\n asm volatile("mov.u32 %0, %%pm0;" : "=r"(x)); }\n', 2, "inline PTX (%pm0)"),
+            ('__global__ void k() {\n asm("{\\n\\t"\n ".reg .pred p;\\n" "mbarrier.complete_tx.b64 p;}"); }\n', 2, "inline PTX (mbarrier.complete_tx.b64)"),
+            ('#define WAIT(n) \\\n asm volatile("barrier.red %0;" ::"n"(n))\n#define ALL WAIT(0)\n__global__ void k() { ALL; }\n', 4, "(barrier.red)"),
             ("__global__ void k() { float v = __shfl_down(1.0f, 2); }\n", 1, "without _sync"),
             ("int main() { cudaGraph_t g; cudaGraphCreate(&g, 0); }\n", 1, "CUDA graphs"),
             ("int main() { int n; cudaOccupancyMaxActiveClusters(&n, k, &c); }\n", 1, "clusters"),
@@ -231,7 +231,7 @@ int main() {
 
     def test_a_macro_with_ptx_counts_where_it_is_defined_so(self):
         text = """#ifdef __CUDACC__
-#define LOOK(x) asm("ld.relaxed.gpu.u32 %0, [%1];" : "=r"(x) : "l"(&x))
+#define LOOK(x) asm("ld.mmio.relaxed.sys.u32 %0, [%1];" : "=r"(x) : "l"(&x))
 #else
 #define LOOK(x) x
 #endif
@@ -245,7 +245,7 @@ int main() {
 """
         refused = self.interpret(text)
         self.assertEqual(refused.returncode, 2)
-        self.assertIn("x.cu:6: inline PTX (ld.relaxed.gpu.u32)", refused.stderr)
+        self.assertIn("x.cu:6: inline PTX (ld.relaxed.sys.mmio.u32)", refused.stderr)
         other = self.interpret(text.replace("#ifdef __CUDACC__", "#ifdef WITH_PTX"))
         self.assertEqual(other.returncode, 0, other.stderr)
 
@@ -350,7 +350,7 @@ int main() {
     def test_an_asm_without_an_instruction_is_the_compilers_business(self):
         text = '__global__ void k(int* p) { *p = 1; asm volatile("%s" ::: "memory"); *p = 2; }\nint main() { k<<<0, 1>>>(nullptr); }\n'
         self.assertEqual(self.interpret(text % "").returncode, 0)
-        self.assertIn("inline PTX", self.interpret(text % "membar.gl;").stderr)
+        self.assertIn("inline PTX", self.interpret(text % "membar.all;").stderr)
 
     def test_padding_of_the_programs_own_structs_may_be_copied(self):
         text = """struct Behind { double value; int place; };

@@ -15,6 +15,7 @@
 #include <utility>
 
 // Not common/device/device.cuh, which includes these: a program may have a namespace 'device' of its own.
+#include "common/interpreter/cuda_runtime/inline_ptx.h"
 #include "common/interpreter/cuda_runtime/labels.h"
 #include "common/interpreter/interpreter.h"
 #include "common/interpreter/language/language.h"

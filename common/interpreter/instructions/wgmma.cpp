@@ -419,5 +419,9 @@ std::uint32_t shared_address(const void* p) {
   const Entered in(Worlds::kBoth);
   return in.block.shared.instruction_address(reinterpret_cast<std::uintptr_t>(p));
 }
+void* shared_at(std::uint32_t address) {
+  const Entered in(Worlds::kBoth);
+  return reinterpret_cast<void*>(in.block.shared.address_at(address));
+}
 
 }  // namespace interpreter

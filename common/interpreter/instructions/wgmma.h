@@ -16,5 +16,6 @@ void setmaxnreg(unsigned registers, bool more);
 
 /// Where instructions that have 18 bits for an address in shared memory find it.
 std::uint32_t shared_address(const void* p);
+void* shared_at(std::uint32_t address);  ///< the way back
 
 }  // namespace interpreter

@@ -18,6 +18,8 @@
 }
 
 [[gnu::always_inline]] inline void __cluster_barrier_arrive() { interpreter::cluster_barrier_arrive(); }
+/// With a fence before it, which is how it is used, it publishes as the other one does.
+[[gnu::always_inline]] inline void __cluster_barrier_arrive_relaxed() { interpreter::cluster_barrier_arrive(); }
 [[gnu::always_inline]] inline void __cluster_barrier_wait() { interpreter::cluster_barrier_wait(); }
 [[gnu::always_inline]] inline unsigned __cluster_query_shared_rank(const void* shared) {
   return interpreter::cluster_rank_of(shared);

@@ -60,9 +60,10 @@
 #undef __shared__
 // used: g++ would drop a variable that is only written.
 #define __shared__ __attribute__((aligned(4096), used)) thread_local
-// A section of its own tells constants (never counted, never writable) from __device__ variables.
+// A section of its own tells constants (never counted, never writable) from __device__ variables. Compilers leave templates out of
+// it: by their alignment they are at least no variables of the host.
 #undef __constant__
-#define __constant__ __attribute__((section("gpu_constant")))
+#define __constant__ __attribute__((section("gpu_constant"), aligned(INTERPRETER_DEVICE_ALIGNMENT)))
 #undef __grid_constant__
 #define __grid_constant__
 // For the same reason functions that ask not to be inlined are. The word is an attribute too, which becomes one that does nothing.
@@ -437,6 +438,7 @@ inline void __nanosleep(unsigned) { interpreter::sleep_hint(); }
 inline long long clock64() { return interpreter::clock_ticks(); }
 [[noreturn]] inline void __trap(interpreter::Site site = interpreter::Site::here()) { interpreter::trap("__trap()", site); }
 inline void __brkpt() {}
+inline void __prof_trigger(int) {}
 #include "common/interpreter/include/assert.h"
 
 // ------------------------------------------------------------------------------------------- arithmetic intrinsics
@@ -505,11 +507,6 @@ inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
   }
   return result;
 }
-inline size_t __cvta_generic_to_shared(const void* pointer) {
-  return static_cast<size_t>(static_cast<const char*>(pointer) - static_cast<const char*>(interpreter::dynamic_shared()));
-}
-inline void* __cvta_shared_to_generic(size_t address) { return static_cast<char*>(interpreter::dynamic_shared()) + address; }
-
 // ------------------------------------------------------------------------------------------------------ further rooms
 #include "common/interpreter/instructions/bulk_copies.h"
 #include "common/interpreter/instructions/cluster.h"
@@ -525,3 +522,6 @@ inline void* __cvta_shared_to_generic(size_t address) { return static_cast<char*
 #include "common/interpreter/language/math.h"
 #include "common/interpreter/language/memory.h"
 #include "common/interpreter/language/rounding.h"
+
+inline size_t __cvta_generic_to_shared(const void* pointer) { return interpreter::shared_address(pointer); }
+inline void* __cvta_shared_to_generic(size_t address) { return interpreter::shared_at(static_cast<std::uint32_t>(address)); }

@@ -1,0 +1,158 @@
+"""Tests of inline PTX: what it becomes, what is refused, on which line a report finds it, and programs that check each instruction.
+
+nvcc compiles the programs too; tools/gpu-checks runs them.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import inline_ptx  # noqa: E402
+from rewrite import File  # noqa: E402
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.environ.get("COURSE_BUILD")
+PROGRAMS = os.path.join(HERE, "programs")
+
+
+def translated(statement):
+    """What the statement becomes in a kernel."""
+    file = File("__global__ void k() {\n" + statement + "\n}\n")
+    file.rewrite()
+    return file.result("x.cu")
+
+
+def refusal(statement):
+    file = File(statement)
+    try:
+        inline_ptx.translate(file.visible, file.partner, 0, lambda first, last: " ".join(t.text for t in file.visible[first : last + 1]))
+    except inline_ptx.NotHere as why:
+        return str(why)
+    return None
+
+
+class Translation(unittest.TestCase):
+    def test_an_instruction_is_a_call(self):
+        result = translated('asm volatile("cp.async.wait_group %0;\\n" ::"n"(N - 1) : "memory");')
+        self.assertIn("constexpr auto ptx_0 = N - 1;", result)
+        self.assertRegex(result, r"::interpreter::cp_async_wait_group\(.*ptx_0.*\);")
+
+    def test_lines_stay_where_they_are(self):
+        text = 'asm volatile(\n  "{ .reg .pred p;\\n"  // why\n  "}\\n"\n  ::: "memory");\nint after;'
+        self.assertEqual(translated(text).split("\n").index("int after;"), ("\n\n" + text).split("\n").index("int after;"))
+        macro = '#define M(x) \\\n  asm("mov.u32 %0, 7;" \\\n      : "=r"(x))\nint after;'
+        self.assertEqual(translated(macro).split("\n").index("int after;"), ("\n\n" + macro).split("\n").index("int after;"))
+
+    def test_what_g_plus_plus_has_itself_stays(self):
+        for text in ('asm volatile("" ::: "memory");', 'asm("" : "+r"(x));'):
+            self.assertIn(text, translated(text))
+        host = 'void host() { asm volatile("pause"); }\n'
+        file = File(host)
+        file.rewrite()
+        self.assertIn(host, file.result("x.cu"))
+
+    def test_accumulators_of_wgmma_are_not_touched(self):
+        sums = ", ".join(f"%{i}" for i in range(4))
+        outputs = ", ".join(f'"+f"(d[{i}])' for i in range(4))
+        result = translated(
+            f'asm("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{{sums}}}, %4, %5, 1, 1, 1, 0, 0;" : {outputs} : "l"(a), "l"(b));'
+        )
+        self.assertNotRegex(result, r"put\(ptx_to\d")
+        self.assertNotRegex(result, r"value<float>\(ptx_to")
+
+    def test_labels_and_registers_belong_to_their_braces(self):
+        result = translated('asm("{ .reg .pred p; L: setp.eq.u32 p, %0, 0; { .reg .u32 p; mov.u32 p, 1; } @p bra L; }" ::"r"(x));')
+        names = re.findall(r"(?:bool|uint32_t) (ptx_p_\d);", result)
+        self.assertEqual(len(set(names)), 2)
+        self.assertIn(f"if ({names[0]}) {{ goto ptx_L; }}", result)
+        self.assertIn("__label__ ptx_L;", result)
+
+    def test_what_is_not_here_is_named(self):
+        for statement, name in (
+            ('asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0}, {%1}, {%2}, {%3};" : "=d"(d) : "d"(a), "d"(b), "d"(c));', "mma.sync.aligned.m8n8k4"),
+            ('asm("add.cc.u32 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));', "add.cc.u32"),
+            ('asm("mov.u32 %0, %%envreg3;" : "=r"(d));', "%envreg3"),
+            ('asm("add.u32 %0, %1, %2;" : "=r"(d) : "r"(a));', "%2"),
+            ('asm("add.u32 %0, q, 1;" : "=r"(d));', "register q"),
+            ('asm(TEXT : "=r"(d));', "a macro makes"),
+            ('asm("add.u32 %0, %1, 1;" : "=x"(d) : "r"(a));', '"=x"'),
+            ('asm(".global .u32 x;");', ".global"),
+            ('asm("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0}, {%1}, %2, 1, 1, 1, 0;" : "+f"(d) : "r"(a), "l"(b));', "A in registers"),
+        ):
+            with self.subTest(statement):
+                self.assertIn(name, refusal(statement) or "")
+
+
+@unittest.skipUnless(BUILD, "needs COURSE_BUILD, a built interpreter")
+class Runs(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="interpret test.")
+        self.addCleanup(scratch.cleanup)
+        self.folder = scratch.name
+
+    def interpret(self, path, *options):
+        command = [sys.executable, "-B", os.path.join(HERE, "interpret.py"), "--build", BUILD, "--cache", os.path.join(self.folder, "cache")]
+        return subprocess.run([*command, *options, "--", path], capture_output=True, text=True, cwd=self.folder)
+
+    def test_each_instruction_does_what_it_says(self):
+        for order in ("forward", "reverse", "random:7"):
+            result = self.interpret(os.path.join(PROGRAMS, "inline_ptx.cu"), "--order", order)
+            self.assertEqual((result.returncode, result.stdout), (0, "right\n"), result.stderr)
+
+    def test_errors_in_the_way_of_hopper_are_found(self):
+        path = os.path.join(PROGRAMS, "hopper.cu")
+        right = self.interpret(path)
+        self.assertEqual((right.returncode, right.stdout), (0, "right\n"), right.stderr)
+        wrong = self.interpret(path, "-D", "BUG=1")  # reads the wrong rows, all of which are there
+        self.assertEqual((wrong.returncode, wrong.stdout), (1, "WRONG\n"))
+        for bug, what, line in (
+            (2, "written by the bulk copy issued at", "cp.async.bulk.tensor.2d"),
+            (3, "which has not waited at full", "asm volatile("),
+            (4, "of which not all 16 bytes have been written", "asm volatile("),
+            (5, "what wgmma reads was written while that was under way", "asm volatile("),
+        ):
+            with self.subTest(bug):
+                result = self.interpret(path, "-D", f"BUG={bug}")
+                self.assertEqual(result.returncode, 1)
+                self.assertIn(what, result.stderr)
+                self.assertIn(line, result.stderr)
+
+    def test_a_report_names_the_statements_line(self):
+        path = os.path.join(self.folder, "x.cu")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(
+                "#define STORE(p, x)                \\\n"
+                '  asm volatile("st.global.u32 [%0], %1;" \\\n'
+                '               ::"l"(p), "r"(x))\n'
+                "__global__ void k(int* x) {\n"
+                "  STORE(x + threadIdx.x, 1);\n"
+                "}\n"
+                "int main() {\n  int* numbers;\n  cudaMalloc(&numbers, 124);\n  k<<<1, 32>>>(numbers);\n}\n"
+            )
+        result = self.interpret(path)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("memcheck: write of 4 bytes out of bounds: numbers", result.stderr)
+        self.assertIn("x.cu:5\n", result.stderr)
+
+    def test_a_tensor_map_that_cannot_be_is_refused_as_by_the_driver(self):
+        path = os.path.join(self.folder, "x.cu")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(
+                "#include <cstdio>\n#include <cuda.h>\nint main() {\n  float* x;\n  cudaMalloc(&x, 4096);\n  CUtensorMap map;\n"
+                "  const cuuint64_t sizes[] = {30, 10}, strides[] = {120};\n  const cuuint32_t box[] = {8, 8}, steps[] = {1, 1};\n"
+                '  printf("%d\\n", cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, x, sizes, strides, box, steps,\n'
+                "    CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));\n"
+                "  void* f;\n"
+                '  printf("%d\\n", cudaGetDriverEntryPointByVersion("cuInit", &f, 12000, cudaEnableDefault) != cudaSuccess);\n}\n'
+            )
+        result = self.interpret(path)
+        self.assertEqual((result.returncode, result.stdout), (0, "1\n1\n"), result.stderr)
+        self.assertIn("dimension 1: its stride is no multiple of 16 bytes below 2^40", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
