@@ -332,9 +332,8 @@ def _in_order(name):
 
 
 def _code(name, operands, block):
-    name = _in_order(name)
     for pattern, function in _INSTRUCTIONS:
-        if match := pattern.fullmatch(name):
+        if match := pattern.fullmatch(_in_order(name)):
             try:
                 return function(match, operands, block)
             except (IndexError, ValueError):

@@ -138,6 +138,31 @@ class Runs(unittest.TestCase):
         self.assertIn("memcheck: write of 4 bytes out of bounds: numbers", result.stderr)
         self.assertIn("x.cu:5\n", result.stderr)
 
+    def test_a_plain_load_is_no_atomic_one_and_a_report_names_the_wrappers_call(self):
+        path = os.path.join(self.folder, "x.cu")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(
+                "__device__ int load(const int* p) {\n"
+                "  int value;\n"
+                '  asm volatile("ld.shared.s32 %0, [%1];" : "=r"(value) : "r"((unsigned)__cvta_generic_to_shared(p)) : "memory");\n'
+                "  return value;\n"
+                "}\n"
+                "__global__ void histogram(int* out) {\n"
+                "  __shared__ int counts[64];\n"
+                "  counts[threadIdx.x] = 0;\n"
+                "  __syncthreads();\n"
+                "  atomicAdd(&counts[(threadIdx.x * 7 + 3) % 64], 1);\n"
+                "  out[threadIdx.x] = load(counts + threadIdx.x);\n"
+                "}\n"
+                "int main() {\n  int* out;\n  cudaMalloc(&out, 256);\n  histogram<<<1, 64>>>(out);\n}\n"
+            )
+        for order in ("forward", "reverse", "random:7"):
+            result = self.interpret(path, "--order", order)
+            self.assertEqual(result.returncode, 1)
+            self.assertRegex(result.stderr, "race on counts .*read by ")
+            self.assertRegex(result.stderr, r"x\.cu:(3|10)\n")
+            self.assertTrue("x.cu:3\n" not in result.stderr or "  called   at" in result.stderr, result.stderr)
+
     def test_a_tensor_map_that_cannot_be_is_refused_as_by_the_driver(self):
         path = os.path.join(self.folder, "x.cu")
         with open(path, "w", encoding="utf-8") as file:

@@ -245,7 +245,7 @@ int main() {
 """
         refused = self.interpret(text)
         self.assertEqual(refused.returncode, 2)
-        self.assertIn("x.cu:6: inline PTX (ld.relaxed.sys.mmio.u32)", refused.stderr)
+        self.assertIn("x.cu:6: inline PTX (ld.mmio.relaxed.sys.u32)", refused.stderr)
         other = self.interpret(text.replace("#ifdef __CUDACC__", "#ifdef WITH_PTX"))
         self.assertEqual(other.returncode, 0, other.stderr)
 

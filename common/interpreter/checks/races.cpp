@@ -7,6 +7,7 @@
 
 #include "common/interpreter/checks/async_proxy.h"
 #include "common/interpreter/checks/volatile_updates.h"
+#include "common/interpreter/instructions/mbarrier_family.h"
 #include "common/interpreter/launch/grid_barrier.h"
 #include "common/interpreter/report/reporter.h"
 #include "common/interpreter/schedule/cluster.h"
@@ -150,6 +151,8 @@ void RaceCheck::report(const Race& race, unsigned w, const WarpAccess& access) {
           " by this thread" + (here.name.empty() ? "" : ", through " + here.name) + ", with no order between them";
   // Within one statement, a barrier is not always what helps; nor between two arrays, one of which begins at a wrong place.
   std::string or_else = at(user_location(access.pc)) == there ? ", or an atomic where both change one element" : "";
+  if (!or_else.empty() && same_block && current_block->atomics.has_any())
+    or_else += "; of what a lock guards, a fence behind taking the lock and one before giving it back";
   if (!here.name.empty() && !earlier.empty() && here.name != earlier)
     or_else += "; if " + earlier + " and " + here.name +
                " are two arrays, they overlap here: one begins too early in dynamic shared memory";
@@ -161,6 +164,8 @@ void RaceCheck::report(const Race& race, unsigned w, const WarpAccess& access) {
   // So may who reads plainly what was stored atomically.
   if (one_is_atomic && it_writes && !both_write) or_else += ", or a fence and an atomic on both sides where one of the two polls";
   std::string between = "__syncthreads() between the two";
+  if (same_block && current_block->family<Mbarriers>().has_barriers())
+    between += ", or, where warps have roles, an arrival at an mbarrier (a cuda::barrier is one) that the other waits for";
   if (other / 32 == thread / 32) between += ", or __syncwarp() where one warp alone uses the memory";
   if (same_block) {
     const Location barrier = current_block->meetings.barrier_between(

@@ -99,9 +99,11 @@ template <class T, int kCount, Access kAccess>
   static_assert(sizeof(T) * kCount <= 16);
   using Whole = Word<sizeof(T) * kCount>;
   if constexpr (kAccess == Access::kReadOnly) read_only_load(address, sizeof(Whole));
-  const Whole whole =
-      kAccess == Access::kRelaxed ? *reinterpret_cast<const volatile Whole*>(address) : *reinterpret_cast<const Whole*>(address);
-  return same_bits<Values<T, kCount>>(whole);
+  // A conditional expression would be volatile for both.
+  if constexpr (kAccess == Access::kRelaxed)
+    return same_bits<Values<T, kCount>>(static_cast<Whole>(*reinterpret_cast<const volatile Whole*>(address)));
+  else
+    return same_bits<Values<T, kCount>>(*reinterpret_cast<const Whole*>(address));
 }
 template <class T, int kCount, Access kAccess>
 [[gnu::always_inline]] inline void store(char* address, Values<T, kCount> values) {

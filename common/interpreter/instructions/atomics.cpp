@@ -14,7 +14,7 @@ void Atomics::begin(unsigned threads) {
     thread.compares_at = nullptr;
     thread.volatile_reads.clear();
   }
-  comparing_ = 0;
+  comparing_ = 0, any_ = false;
 }
 
 void Atomics::pass_barrier() {
@@ -108,6 +108,7 @@ void Atomics::atomic(Fiber& fiber, void* address, unsigned size, void* old_value
   const bool replaces = kind == AtomicKind::kReplace;
   const Op op =
       scope == Scope::kGpu ? (replaces ? Op::kExchange : Op::kAtomic) : (replaces ? Op::kBlockExchange : Op::kBlockAtomic);
+  any_ = true;
   block_.updates.believe(fiber);
   if (kind == AtomicKind::kCompare) {
     threads_[fiber.linear].compares_at = address, ++comparing_;

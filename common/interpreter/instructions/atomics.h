@@ -32,6 +32,8 @@ class Atomics {
   void volatile_load(Fiber& fiber, const void* p, Pc pc);
   void volatile_store(Fiber& fiber, const void* p);
 
+  /// Whether the block has done any: one may be a lock.
+  bool has_any() const { return any_; }
   /// Lanes for which the plain load `request` is the look before an atomicCAS, in which they are now.
   std::uint32_t comparing_lanes(unsigned warp, const Request& request) const;
 
@@ -48,6 +50,7 @@ class Atomics {
   Block& block_;
   std::vector<Thread> threads_;
   unsigned comparing_ = 0;  // threads with compares_at
+  bool any_ = false;
 };
 
 }  // namespace interpreter

@@ -29,6 +29,7 @@ class Mbarriers final : public Family {
   bool wake_somebody() override;
   std::string what_is_awaited(const Fiber& fiber) const override;
   Missing what_is_missing(const Fiber& fiber) const override;
+  bool has_barriers() const { return !barriers_.empty(); }
 
   /// @param over_another whether an mbarrier that nobody uses may be there
   void init(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned arrivals, bool over_another = false);

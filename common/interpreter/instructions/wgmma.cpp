@@ -313,6 +313,11 @@ class RegisterPool final : public Family {
                std::to_string(free_) + " are free for a warp's threads";
     return "";
   }
+  Missing what_is_missing(const Fiber& fiber) const override {
+    if (what_is_awaited(fiber).empty()) return {};
+    return {"", true,
+            "other warpgroups give back enough registers by setmaxnreg.dec: a block has those of its launch, and no more"};
+  }
 
   void set(Fiber& fiber, unsigned registers, bool more, Pc pc) {
     unsigned& held = held_[fiber.warp];

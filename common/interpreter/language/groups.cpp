@@ -55,7 +55,12 @@ void wait_for_blocks(const unsigned* word, unsigned complete) {
 // As CUDA's own: the block meets, its first thread tells the grid and waits until all blocks have, and the block meets again.
 void grid_sync(Site site) {
   unsigned* const word = grid_barrier_word();
-  if (!word) trap("this_grid().sync() in a launch that is not cooperative (see cudaLaunchCooperativeKernel)", site);
+  if (!word) {
+    const Entered in(Worlds::kBoth);
+    in.block.reporter.fail(Check::kSynccheck, "this_grid().sync() in a launch that is not cooperative",
+                           "cudaLaunchCooperativeKernel starts the kernel: all its blocks are resident at the same time", &in.fiber,
+                           {site.file, site.line});
+  }
   block_barrier(Reduction::kNone, false, site);
   const uint3 thread = thread_index();
   if (thread.x == 0 && thread.y == 0 && thread.z == 0) {

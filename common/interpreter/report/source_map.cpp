@@ -247,7 +247,10 @@ const std::uintptr_t image_bias = [] {
 
 Location user_location(Pc pc) {
   const std::vector<Location> all = user_frames(pc);
-  return all.empty() ? Location{} : all.front();
+  if (all.empty()) return {};
+  Location innermost = all.front();
+  if (all.size() > 1 && all[1].file == innermost.file) innermost.called_at = all[1].line;
+  return innermost;
 }
 
 bool same_expression(Pc a, Pc b) {

@@ -147,7 +147,7 @@ TEST_CASE("a counter that one block sets before a barrier of all blocks") {
 TEST_CASE("a grid meets in a cooperative launch alone") {
   const Buffer<int> data(2, "data"), out(2, "out");
   const interpreter::Diagnosis d = diagnosis_of(every_block_reads_all, 2, 1, data.data(), out.data());
-  CHECK(d.check == interpreter::Check::kException);
+  CHECK(d.check == interpreter::Check::kSynccheck);
   CHECK(d.what.find("not cooperative") != std::string::npos);
   CHECK(d.line > 0);
 }
