@@ -121,11 +121,12 @@ class _Block:
         self.registers = [{}]  # of each scope: PTX name -> C++ name
         self.predicates = set()  # C++ names
         self.count = 0
+        self.has_carry = False
         self.late = set()  # operands that an instruction writes after the statement
 
     def text(self):
         body = self._scope(_Cursor(self._statements()), top=True)
-        before, behind = [], []
+        before, behind = ["uint32_t ptx_carry = 0;"] if self.has_carry else [], []
         for n, (constraint, expression) in enumerate(self.operands):
             register = _REGISTERS[constraint.lstrip("=+&")]
             if n in self.late:
@@ -137,7 +138,7 @@ class _Block:
                 before.append(f"[[maybe_unused]] {register} ptx_{n} = {_PTX}value<{register}>({expression});")
             else:
                 before.append(f"[[maybe_unused]] constexpr auto ptx_{n} = {expression};")
-        return " ".join(["do {", *before, body, *behind, "} while (0)"])
+        return " ".join(["do {", *before, "{", body, "}", *behind, "} while (0)"])
 
     # --- the text's structure ---
 
@@ -397,10 +398,34 @@ def _wide(m, o, b):
     return b.write(o[0], f"{wide}({product}" + (f" + {b.read(o[3], wide)})" if m[1] == "mad" else ")"))
 
 
-@_instruction(r"mul\.hi\.([us])32")
+@_instruction(r"mul\.hi\.([us])(32|64)")
 def _mul_hi(m, o, b):
-    wide = _TYPES[f"{m[1]}64"]
-    return b.write(o[0], f"{_TYPES[m[1] + '32']}({wide}({b.read(o[1], _TYPES[m[1] + '32'])}) * {wide}({b.read(o[2], _TYPES[m[1] + '32'])}) >> 32)")
+    narrow, wide = _TYPES[m[1] + m[2]], {"s": "__int128", "u": "unsigned __int128"}[m[1]]
+    product = " * ".join(f"static_cast<{wide}>({b.read(x, narrow)})" for x in o[1:3])
+    return b.write(o[0], f"static_cast<{narrow}>({product} >> {m[2]})")
+
+
+@_instruction(r"(add|sub)(c)?(\.cc)?\.[us]32")
+def _with_carry(m, o, b):
+    if m[2] and not b.has_carry:
+        raise NotHere(f"({m[0]} with the carry of another statement)")
+    b.has_carry |= bool(m[3])
+    x, y = (b.read(operand, "uint32_t") for operand in o[1:3])
+    sign = {"add": "+", "sub": "-"}[m[1]]
+    keep = " ptx_carry = ptx_wide >> 32 & 1;" if m[3] else ""
+    carry = f" {sign} ptx_carry" if m[2] else ""
+    return f"{{ const uint64_t ptx_wide = uint64_t({x}) {sign} {y}{carry}; {b.write(o[0], 'static_cast<uint32_t>(ptx_wide)')}{keep} }}"
+
+
+@_instruction(r"(sad|dp4a|copysign|set)\.(\S+)")
+def _by_function(m, o, b):
+    if m[1] == "copysign" and m[2] == "f32":
+        return b.write(o[0], f"::copysignf({b.read(o[2], 'float')}, {b.read(o[1], 'float')})")
+    if m[1] == "sad" and m[2] in ("u32", "s32"):
+        return b.write(o[0], f"{_PTX}sad({', '.join(b.read(x, _TYPES[m[2]]) for x in o[1:3])}) + {b.read(o[3], 'uint32_t')}")
+    if m[1] == "dp4a" and m[2] in ("u32.u32", "s32.s32"):
+        return b.write(o[0], f"{_PTX}dp4a<{_TYPES[m[2][0] + '8']}>({', '.join(b.read(x, 'uint32_t') for x in o[1:4])})")
+    return _unknown()
 
 
 @_instruction(rf"(mad\.lo|fma\.rn|mad\.rn|fma\.rn\.ftz)\.({_NUMBER})")
@@ -469,9 +494,10 @@ def _shf(m, o, b):
     return b.write(o[0], f"::__funnelshift_{m[1]}({', '.join(b.read(x, 'uint32_t') for x in o[1:4])})")
 
 
-@_instruction(r"(bfe|bfi)\.(?:u|b)32")
+@_instruction(r"bfe\.u32|bfe\.s32|bfi\.b32")
 def _bit_field(m, o, b):
-    return b.write(o[0], f"{_PTX}{m[1]}({', '.join(b.read(x, 'uint32_t') for x in o[1:])})")
+    function = {"bfe.u32": "bfe", "bfe.s32": "bfe_signed", "bfi.b32": "bfi"}[m[0]]
+    return b.write(o[0], f"{_PTX}{function}({', '.join(b.read(x, 'uint32_t') for x in o[1:])})")
 
 
 @_instruction(r"(ex2|lg2|rcp|rsqrt|sqrt|sin|cos|tanh)(?:\.approx|\.rn)(?:\.ftz)?\.f32")
@@ -555,12 +581,17 @@ def _fence_proxy(_, o, b):
     return "::interpreter::fence_proxy_async();"
 
 
+@_instruction(r"fence\.proxy\.alias")
+def _fence_alias(_, o, b):
+    return "::__threadfence();"
+
+
 @_instruction(r"fence\.mbarrier_init\.release\.cluster")
 def _fence_init(_, o, b):
     return "::interpreter::fence_mbarrier_init();"
 
 
-@_instruction(r"prefetch(?:u)?(?:\.global|\.local)?\.(?:L1|L2)(?:::\w+)?|prefetch\.tensormap|createpolicy\.\S+|discard\S*|applypriority\S*")
+@_instruction(r"prefetch(?:u)?(?:\.global|\.local)?\.(?:L1|L2)(?:::\w+)?|prefetch\.tensormap|cp\.async\.bulk\.prefetch\.\S+|createpolicy\.\S+|discard\S*|applypriority\S*")
 def _prefetch(m, o, b):
     return b.write(o[0], "uint64_t(0)") if m[0].startswith("createpolicy") else _unknown() if m[0].startswith("discard") else ";"
 

@@ -10,6 +10,7 @@
 #include "common/interpreter/instructions/mbarrier_family.h"
 #include "common/interpreter/launch/grid_barrier.h"
 #include "common/interpreter/report/reporter.h"
+#include "common/interpreter/schedule/block.h"
 #include "common/interpreter/schedule/cluster.h"
 #include "common/interpreter/schedule/scheduler.h"
 

@@ -177,11 +177,28 @@ template <class T>
   first &= 0xff, count &= 0xff;
   return first > 31 ? 0 : a >> first & (count > 31 ? ~0u : (1u << count) - 1);
 }
+[[gnu::always_inline]] inline std::uint32_t bfe_signed(std::uint32_t a, std::uint32_t first, std::uint32_t count) {
+  first &= 0xff, count &= 0xff;
+  std::uint32_t result = 0;
+  const std::uint32_t last = first + count > 32 ? 31 : first + count - 1, sign = count ? a >> last & 1 : 0;
+  for (std::uint32_t i = 0; i < 32; ++i) result |= (i < count && first + i < 32 ? a >> (first + i) & 1 : sign) << i;
+  return result;
+}
 [[gnu::always_inline]] inline std::uint32_t bfi(std::uint32_t a, std::uint32_t b, std::uint32_t first, std::uint32_t count) {
   first &= 0xff, count &= 0xff;
   if (first > 31) return b;
   const std::uint32_t field = (count > 31 ? ~0u : (1u << count) - 1) << first;
   return (a << first & field) | (b & ~field);
+}
+template <class T>
+[[gnu::always_inline]] inline std::uint32_t sad(T a, T b) {
+  return a < b ? static_cast<std::uint32_t>(b) - static_cast<std::uint32_t>(a)
+               : static_cast<std::uint32_t>(a) - static_cast<std::uint32_t>(b);
+}
+template <class Byte>
+[[gnu::always_inline]] inline std::uint32_t dp4a(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+  for (int i = 0; i < 32; i += 8) c += static_cast<std::uint32_t>(static_cast<Byte>(a >> i) * static_cast<Byte>(b >> i));
+  return c;
 }
 /// To the 10 bits of a tf32's fraction; halfway, away from zero.
 [[gnu::always_inline]] inline std::uint32_t to_tf32(float a) {
