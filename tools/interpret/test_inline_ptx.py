@@ -74,7 +74,7 @@ class Translation(unittest.TestCase):
     def test_what_is_not_here_is_named(self):
         for statement, name in (
             ('asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0}, {%1}, {%2}, {%3};" : "=d"(d) : "d"(a), "d"(b), "d"(c));', "mma.sync.aligned.m8n8k4"),
-            ('asm("add.cc.u32 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));', "add.cc.u32"),
+            ('asm("addc.u32 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));', "carry of another"),
             ('asm("mov.u32 %0, %%envreg3;" : "=r"(d));', "%envreg3"),
             ('asm("add.u32 %0, %1, %2;" : "=r"(d) : "r"(a));', "%2"),
             ('asm("add.u32 %0, q, 1;" : "=r"(d));', "register q"),
