@@ -157,7 +157,7 @@ bool Block::name_what_is_missing(Diagnosis& d, bool& found) const {
       if (!family) continue;
       const Family::Missing missing = family->what_is_missing(f);
       if (missing.expected.empty() || (found && !missing.is_the_reason)) continue;
-      name_who_waits(d, f);
+      if (Meetings::place_of(f).line || !d.line) name_who_waits(d, f);  // compilers leave some calls without a line
       d.variable = missing.variable, d.expected = missing.expected;
       if (missing.is_the_reason) return true;
       found = true;

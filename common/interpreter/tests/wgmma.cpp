@@ -361,7 +361,7 @@ TEST_CASE("what goes wrong in a ring of copies and wgmma is reported") {
   caught(kTooManyRegisters, {.kernel = "ring",
                              .check = kSynccheck,
                              .says = {"for 240 registers a thread: it has 168", "by setmaxnreg.dec"},
-                             .at = {"more"}});
+                             .at = {"more", "wait"}});
   caught(kIncBelow, {.kernel = "ring",
                      .check = kSynccheck,
                      .says = {"setmaxnreg.inc to 128 registers, where the thread has 168"},
