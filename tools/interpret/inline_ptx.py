@@ -28,6 +28,9 @@ _SPECIAL = {
     "clock_hi": "::clock64() >> 32",
     "clock64": "::clock64()",
     "globaltimer": "::clock64()",
+    "globaltimer_lo": "::clock64()",
+    "nsmid": "::interpreter::find_gpu(::interpreter::options().gpu).multiprocessors",
+    "WARP_SZ": "32",
     "lanemask_eq": "1u << ::interpreter::lane_index()",
     "lanemask_lt": "(1u << ::interpreter::lane_index()) - 1",
     "lanemask_le": "2u * (1u << ::interpreter::lane_index()) - 1",
@@ -652,9 +655,10 @@ def _activemask(_, o, b):
 @_instruction(r"elect\.sync")
 def _elect(_, o, b):
     lane, predicate = o[0].split("|")
+    elected = "const bool ptx_elected = ::interpreter::elect_sync(); " + b.write(predicate, "ptx_elected")
     if lane.strip() != "_":
-        raise NotHere("(elect.sync that asks for the lane's number)")
-    return b.write(predicate, "::interpreter::elect_sync()")
+        elected += " " + b.write(lane, f"::__ffs(static_cast<int>(::__ballot_sync({b.read(o[1], 'uint32_t')}, ptx_elected))) - 1")
+    return f"{{ {elected} }}"
 
 
 # --- copies in the background ---

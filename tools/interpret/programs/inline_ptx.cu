@@ -186,6 +186,18 @@ __global__ void warps() {
   EXPECT(r == 31);
   asm volatile("{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 %0, 1, 0, p; }" : "=r"(r));
   EXPECT(__popc(__ballot_sync(0xffffffff, r)) == 1);
+  unsigned leader = 99, is_leader = 0;
+  asm volatile(
+      "{\n"
+      ".reg .b32 %%rx;\n"
+      ".reg .pred %%px;\n"
+      "elect.sync %%rx|%%px, %2;\n"
+      "@%%px mov.s32 %1, 1;\n"
+      "mov.s32 %0, %%rx;\n"
+      "}"
+      : "+r"(leader), "+r"(is_leader)
+      : "r"(0xffffffff));
+  EXPECT(leader < 32 && is_leader == (leader == lane));
   asm volatile("bar.warp.sync 0xffffffff;");
 }
 
