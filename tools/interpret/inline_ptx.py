@@ -6,11 +6,9 @@ has the rest. Who asks for an instruction that is not here is told its name.
 
 import re
 
-from tokens import tokens
-
-_PTX = "::interpreter::ptx::"
+_INTERPRETER, _PTX = "::interpreter::", "::interpreter::ptx::"
 _REGISTERS = {"h": "uint16_t", "r": "uint32_t", "l": "uint64_t", "f": "float", "d": "double", "n": None, "C": None}
-_ASM, _BEFORE_TEXT = ("asm", "__asm", "__asm__"), ("(", "volatile", "__volatile__")
+_ASM, _QUALIFIERS = ("asm", "__asm", "__asm__"), ("volatile", "__volatile__")
 _TYPES = {
     **{f"{kind}{bits}": f"{name}{bits}_t" for bits in (8, 16, 32, 64) for kind, name in (("u", "uint"), ("s", "int"), ("b", "uint"))},
     "f32": "float",
@@ -21,6 +19,8 @@ _TYPES = {
     "bf16x2": "__nv_bfloat162",
     "pred": "bool",
 }
+# What holds a register of these types: instructions read its bits as what they are about.
+_HELD_AS = {"__half": "uint16_t", "__half2": "uint32_t", "__nv_bfloat16": "uint16_t", "__nv_bfloat162": "uint32_t"}
 _SPECIAL = {
     "laneid": "::interpreter::lane_index()",
     "warpid": f"{_PTX}thread_number() / 32",
@@ -50,11 +50,12 @@ class NotHere(Exception):
     """What the interpreter does not have, as the reader knows it."""
 
 
-class Statement:
-    """One asm statement: the tokens of its text, outputs and inputs as pairs (constraint, expression)."""
-
-    def __init__(self, text, outputs, inputs):
-        self.text, self.outputs, self.inputs = text, outputs, inputs
+def _opening(visible, i):
+    """Index of what follows the word at `i` and its qualifiers."""
+    i += 1
+    while i < len(visible) and visible[i].text in _QUALIFIERS:
+        i += 1
+    return i
 
 
 def find(visible, partner, i):
@@ -62,21 +63,16 @@ def find(visible, partner, i):
     only keeps the compiler from moving accesses: g++ has that too."""
     if visible[i].text not in _ASM:
         return None
-    j = i + 1
-    while j < len(visible) and visible[j].text in _BEFORE_TEXT[1:]:
-        j += 1
-    if j not in partner or visible[j].text != "(":
+    opening = _opening(visible, i)
+    if opening not in partner or visible[opening].text != "(" or visible[opening + 1].text == '""':
         return None
-    return None if all(t.text == '""' for t in visible[j + 1 : j + 2]) else partner[j]
+    return partner[opening]
 
 
 def _parse(visible, partner, i, source):
-    """The statement that begins at token `i`; `source(first, last)` is the text of some tokens."""
-    j = i
-    while visible[j].text != "(":
-        j += 1
-    end = partner[j]
-    sections, begin, k = [], j + 1, j + 1
+    """The text of the statement that begins at token `i`, its outputs and its inputs, which are pairs of constraint and expression."""
+    k = begin = _opening(visible, i) + 1
+    end, sections = partner[begin - 1], []
     while k <= end:
         mark = visible[k].text
         if k == end or mark in (":", "::"):
@@ -88,8 +84,8 @@ def _parse(visible, partner, i, source):
     text = visible[sections[0][0] : sections[0][1]]
     if any(t.kind != "string" for t in text):
         raise NotHere("with a text that a macro makes")
-    operands = [_operands(visible, partner, *s, source) if s[0] < s[1] else [] for s in (sections[1:3] + [(0, 0), (0, 0)])[:2]]
-    return Statement("".join(_unquoted(t.text) for t in text), *operands)
+    outputs, inputs = (_operands(visible, partner, *s, source) for s in (sections[1:3] + [(0, 0), (0, 0)])[:2])
+    return "".join(_unquoted(t.text) for t in text), outputs, inputs
 
 
 def _unquoted(literal):
@@ -112,15 +108,16 @@ def _operands(visible, partner, begin, end, source):
 
 
 def translate(visible, partner, i, source):
-    """C++ for the asm statement that begins with token `i`, on one line. Raises NotHere."""
-    return _Block(_parse(visible, partner, i, source)).text()
+    """C++ for the asm statement that begins with token `i`, on one line; `source(first, last)` is the text of some tokens. Raises
+    NotHere."""
+    return _Block(*_parse(visible, partner, i, source)).text()
 
 
 class _Block:
-    def __init__(self, statement):
-        self.outputs = len(statement.outputs)
-        self.operands = statement.outputs + statement.inputs
-        self.body = statement.text
+    def __init__(self, body, outputs, inputs):
+        self.body = body
+        self.outputs = len(outputs)
+        self.operands = outputs + inputs
         self.registers = [{}]  # of each scope: PTX name -> C++ name
         self.predicates = set()  # C++ names
         self.count = 0
@@ -128,7 +125,7 @@ class _Block:
         self.late = set()  # operands that an instruction writes after the statement
 
     def text(self):
-        body = self._scope(_Cursor(self._statements()), top=True)
+        body = self._scope(iter(self._statements()), top=True)
         before, behind = ["uint32_t ptx_carry = 0;"] if self.has_carry else [], []
         for n, (constraint, expression) in enumerate(self.operands):
             register = _REGISTERS[constraint.lstrip("=+&")]
@@ -151,7 +148,6 @@ class _Block:
         text = re.sub(r"%(\d+)", self._operand_mark, text).replace("\0", "%")
         found = []
         while text := text.strip():
-            # Braces of a vector follow an operand's comma or the instruction's name.
             if text[0] in "{}":
                 found.append(text[0])
                 text = text[1:]
@@ -161,8 +157,7 @@ class _Block:
             elif text[0] == ";":
                 text = text[1:]
             else:
-                instruction, _, text = text.partition(";")
-                # The last instruction's ';' may lack where '}' ends the scope, but not inside of a vector.
+                instruction, _, text = text.partition(";")  # with the braces of its vectors
                 found.append(" ".join(instruction.split()))
         return found
 
@@ -171,13 +166,13 @@ class _Block:
             raise NotHere(f"with an operand {match[0]} that the statement does not have")
         return f"@{match[1]}"
 
-    def _scope(self, cursor, top=False):
+    def _scope(self, items, top=False):
+        """The items up to the '}' that ends the scope."""
         parts, labels = [], []
-        while cursor.left():
-            item = cursor.take()
+        for item in items:
             if item == "{":
                 self.registers.append({})
-                parts.append("{ " + self._scope(cursor) + " }")
+                parts.append("{ " + self._scope(items) + " }")
                 self.registers.pop()
             elif item == "}":
                 if top:
@@ -199,7 +194,6 @@ class _Block:
         if not match or match[1] not in _TYPES:
             raise NotHere(f"({item})")
         type_, names = _TYPES[match[1]], []
-        bits = {"__half": "uint16_t", "__half2": "uint32_t", "__nv_bfloat16": "uint16_t", "__nv_bfloat162": "uint32_t"}
         for name in match[2].split(","):
             several = re.fullmatch(r"([\w$%]+)<(\d+)>", name.strip())
             for each in [f"{several[1]}{n}" for n in range(int(several[2]))] if several else [name.strip()]:
@@ -208,7 +202,7 @@ class _Block:
                 names.append(self.registers[-1][each])
         if match[1] == "pred":
             self.predicates.update(names)
-        return f"[[maybe_unused]] {bits.get(type_, type_)} {', '.join(names)};"
+        return f"[[maybe_unused]] {_HELD_AS.get(type_, type_)} {', '.join(names)};"
 
     def _instruction(self, item):
         predicate = re.match(r"@(!?)([a-zA-Z_$%][\w$%]*)\s+", item)  # an operand is '@' and a number
@@ -223,7 +217,7 @@ class _Block:
         for scope in reversed(self.registers):
             if name in scope:
                 return scope[name]
-        raise NotHere(f"with a register {name} that nobody declares")
+        raise NotHere(f"({name})" if name.startswith("%") else f"with a register {name} that nobody declares")
 
     def is_predicate(self, operand):
         name = operand.strip().lstrip("!")
@@ -237,9 +231,9 @@ class _Block:
         if number := re.fullmatch(r"@(\d+)", operand):
             value = f"ptx_{number[1]}"
         elif re.fullmatch(r"[-+]?(0[xX][0-9a-fA-F]+|\d+)[uU]?", operand):
-            if type_ in ("float", "double") and not operand.startswith("0x"):
-                return f"{type_}({operand})"
-            return f"static_cast<{type_}>({operand})" if type_ and not type_.startswith("__") else f"{_PTX}as<{type_}>(uint32_t({operand}))" if type_ else operand
+            if type_ in _HELD_AS:
+                return f"{_PTX}as<{type_}>(uint32_t({operand}))"
+            return f"static_cast<{type_}>({operand})" if type_ else operand
         elif hexadecimal := re.fullmatch(r"0[fF]([0-9a-fA-F]{8})", operand):
             value = f"std::bit_cast<float>(0x{hexadecimal[1]}u)"
         elif hexadecimal := re.fullmatch(r"0[dD]([0-9a-fA-F]{16})", operand):
@@ -248,8 +242,6 @@ class _Block:
             value = operand
         elif operand.startswith("%") and operand[1:] in _SPECIAL:
             value = f"({_SPECIAL[operand[1:]]})"
-        elif operand.startswith("%") and not any(operand in scope for scope in self.registers):
-            raise NotHere(f"({operand})")
         else:
             value = self.register(operand)
         return f"{_PTX}as<{type_}>({value})" if type_ else value
@@ -283,18 +275,6 @@ class _Block:
         return f"reinterpret_cast<{type_}*>(uint64_t({self.read(match[1])}){offset})"
 
 
-class _Cursor:
-    def __init__(self, items):
-        self.items, self.at = items, 0
-
-    def left(self):
-        return self.at < len(self.items)
-
-    def take(self):
-        self.at += 1
-        return self.items[self.at - 1]
-
-
 def _name(ptx):
     return "ptx_" + re.sub(r"\W", "_", ptx)
 
@@ -313,7 +293,7 @@ def _split(arguments):
 
 
 # ------------------------------------------------------------------------------------------------------------- instructions
-# Each takes the match of its name, the operands and the block, and gives C++.
+# Pairs: a pattern for the name; a function that gives C++ for its match, the operands and the block.
 _INSTRUCTIONS = []
 
 
@@ -336,8 +316,9 @@ def _in_order(name):
 
 
 def _code(name, operands, block):
+    ordered = _in_order(name)
     for pattern, function in _INSTRUCTIONS:
-        if match := pattern.fullmatch(_in_order(name)):
+        if match := pattern.fullmatch(ordered):
             try:
                 return function(match, operands, block)
             except (IndexError, ValueError):
@@ -345,12 +326,110 @@ def _code(name, operands, block):
     raise NotHere(f"({name})")
 
 
-def _call(function, *arguments):
-    return f"{function}({', '.join(arguments)});"
-
-
 _INT = r"[usb](?:8|16|32|64)"
 _NUMBER = rf"{_INT}|f16x2|bf16x2|f16|bf16|f32|f64"
+
+
+class _Operand:
+    """In a format, '{1:u32}' is operand 1 read as a u32, '{1:shared}' and '{1:global}' are the address that it is, '{1:mbarrier}' too."""
+
+    def __init__(self, text, block):
+        self.text, self.block = text, block
+
+    def __format__(self, kind):
+        if kind == "mbarrier":
+            return self.block.address(self.text, "shared", "uint64_t")
+        return self.block.address(self.text, kind) if kind in ("shared", "global") else self.block.read(self.text, _TYPES[kind])
+
+
+def _unknown():
+    raise ValueError
+
+
+def _call(template):
+    """The function of an instruction that is one expression: `template` is its format, with the name's match as `m`."""
+    code, is_result = template.removeprefix("{0} = "), template.startswith("{0} = ")
+
+    def function(m, o, b):
+        expression = code.format(*(_Operand(text, b) for text in o), m=m, I=_INTERPRETER, P=_PTX)
+        return b.write(o[0], expression) if is_result else expression + ";"
+
+    return function
+
+
+_CTA = r"(?:\.shared(?:::cta)?)?"
+_ORDER = r"(?:\.(?:release|acquire|relaxed))?"
+for _pattern, _template in (
+    # Numbers.
+    (rf"selp\.({_NUMBER})", "{0} = {3:pred} ? {1:{m[1]}} : {2:{m[1]}}"),
+    (rf"(?:mad\.lo|mad\.rn|fma\.rn(?:\.ftz)?)\.({_NUMBER})", "{0} = {P}multiply_add({1:{m[1]}}, {2:{m[1]}}, {3:{m[1]}})"),
+    (r"(shl|shr)\.([usb](?:16|32|64))", "{0} = {P}{m[1]}({1:{m[2]}}, {2:u32})"),
+    (r"sad\.([us]32)", "{0} = {P}sad({1:{m[1]}}, {2:{m[1]}}) + {3:u32}"),
+    (r"dp4a\.u32\.u32", "{0} = {P}dp4a<uint8_t>({1:u32}, {2:u32}, {3:u32})"),
+    (r"dp4a\.s32\.s32", "{0} = {P}dp4a<int8_t>({1:u32}, {2:u32}, {3:u32})"),
+    (r"lop3\.b32", "{0} = {P}lop3({1:u32}, {2:u32}, {3:u32}, {4:u32})"),
+    (r"prmt\.b32", "{0} = {P}prmt({1:u32}, {2:u32}, {3:u32})"),
+    (r"bfe\.([us])32", "{0} = {P}bfe_{m[1]}32({1:u32}, {2:u32}, {3:u32})"),
+    (r"bfi\.b32", "{0} = {P}bfi({1:u32}, {2:u32}, {3:u32}, {4:u32})"),
+    (r"(popc|clz|brev)\.b32", "{0} = ::__{m[1]}({1:b32})"),
+    (r"(popc|clz|brev)\.b64", "{0} = ::__{m[1]}ll({1:b64})"),
+    (r"shf\.([lr])\.wrap\.b32", "{0} = ::__funnelshift_{m[1]}({1:u32}, {2:u32}, {3:u32})"),
+    (r"copysign\.f32", "{0} = ::copysignf({2:f32}, {1:f32})"),
+    (r"ex2(?:\.approx|\.rn)(?:\.ftz)?\.f32", "{0} = ::exp2f({1:f32})"),
+    (r"lg2(?:\.approx|\.rn)(?:\.ftz)?\.f32", "{0} = ::log2f({1:f32})"),
+    (r"rcp(?:\.approx|\.rn)(?:\.ftz)?\.f32", "{0} = 1.0f / ({1:f32})"),
+    (r"(rsqrt|sqrt|sin|cos|tanh)(?:\.approx|\.rn)(?:\.ftz)?\.f32", "{0} = ::{m[1]}f({1:f32})"),
+    (r"cvt\.rn\.f16x2\.f32", "{0} = ::__floats2half2_rn({2:f32}, {1:f32})"),
+    (r"cvt\.rn\.bf16x2\.f32", "{0} = ::__floats2bfloat162_rn({2:f32}, {1:f32})"),
+    (r"cvt\.rna\.tf32\.f32", "{0} = {P}to_tf32({1:f32})"),
+    # Addresses, and what other threads see.
+    (r"cvta\.to\.shared(?:::cta|::cluster)?\.u(32|64)", "{0} = uint{m[1]}_t({I}shared_address(reinterpret_cast<void*>({1:u64})))"),
+    (r"cvta\.shared(?:::cta|::cluster)?\.u(?:32|64)", "{0} = reinterpret_cast<uint64_t>({P}shared_at({1:u32}))"),
+    (r"cvta(?:\.to)?\.(?:global|const|local)\.u(?:32|64)", "{0} = {1:u64}"),
+    (r"mapa\.shared::cluster\.u(?:32|64)", "{0} = {P}shared_in({1:u32}, {2:u32})"),
+    (r"mapa\.u(?:32|64)", "{0} = reinterpret_cast<uint64_t>({I}mapa(reinterpret_cast<void*>({1:u64}), {2:u32}))"),
+    (r"membar\.cta|fence\.(?:acq_rel|sc)\.cta", "::__threadfence_block()"),
+    (r"membar\.gl|fence\.(?:acq_rel|sc)\.(?:cluster|gpu)|fence\.proxy\.alias", "::__threadfence()"),
+    (r"membar\.sys|fence\.(?:acq_rel|sc)\.sys", "::__threadfence_system()"),
+    (r"fence\.proxy\.async(?:\.global|\.shared::cta|\.shared::cluster|\.shared)?", "{I}fence_proxy_async()"),
+    (r"fence\.mbarrier_init\.release\.cluster", "{I}fence_mbarrier_init()"),
+    # Hints.
+    (r"prefetchu?(?:\.global|\.local)?\.L[12](?:::\w+)?|prefetch\.tensormap|cp\.async\.bulk\.prefetch\.\S+|applypriority\.\S+", ""),
+    (r"createpolicy\.\S+", "{0} = uint64_t(0)"),
+    # Threads of a warp and of a block.
+    (r"trap|brkpt", "::__{m[0]}()"),
+    (r"nanosleep\.u32", "::__nanosleep({0:u32})"),
+    (r"bar\.warp\.sync", "::__syncwarp({0:u32})"),
+    (r"barrier\.cluster\.(arrive|wait)(?:\.(?:release|acquire|relaxed))?(?:\.aligned)?", "{I}cluster_barrier_{m[1]}()"),
+    (r"vote\.sync\.ballot\.b32", "{0} = ::__ballot_sync({2:u32}, {1:pred})"),
+    (r"vote\.sync\.(any|all)\.pred", "{0} = ::__{m[1]}_sync({2:u32}, {1:pred})"),
+    (r"match\.any\.sync\.(b32|b64)", "{0} = ::__match_any_sync({2:u32}, {1:{m[1]}})"),
+    (r"redux\.sync\.(add|min|max|and|or|xor)\.([usb]32)", "{0} = ::__reduce_{m[1]}_sync({2:u32}, {1:{m[2]}})"),
+    (r"activemask\.b32", "{0} = ::__activemask()"),
+    (r"griddepcontrol\.(wait|launch_dependents)", "{I}griddepcontrol_{m[1]}()"),
+    (r"setmaxnreg\.inc\.sync\.aligned\.u32", "{I}setmaxnreg({0:u32}, true)"),
+    (r"setmaxnreg\.dec\.sync\.aligned\.u32", "{I}setmaxnreg({0:u32}, false)"),
+    # Copies in the background, and who waits for them.
+    (r"cp\.async\.(commit_group|wait_all)", "{I}cp_async_{m[1]}()"),
+    (r"cp\.async\.wait_group", "{I}cp_async_wait_group({0:s32})"),
+    (rf"cp\.async\.mbarrier\.arrive{_CTA}\.b64", "{I}cp_async_mbarrier_arrive({0:mbarrier})"),
+    (
+        r"cp\.async\.bulk\.shared::(?:cluster|cta)\.global\.mbarrier::complete_tx::bytes(?:\.L2::cache_hint)?",
+        "{I}cp_async_bulk_load({0:shared}, {1:global}, {2:u32}, {3:mbarrier})",
+    ),
+    (r"cp\.async\.bulk\.global\.shared::cta\.bulk_group(?:\.L2::cache_hint)?", "{I}cp_async_bulk_store({0:global}, {1:shared}, {2:u32})"),
+    (r"cp\.async\.bulk\.commit_group", "{I}cp_async_bulk_commit_group()"),
+    (r"cp\.async\.bulk\.wait_group", "{I}cp_async_bulk_wait_group({0:u32}, false)"),
+    (r"cp\.async\.bulk\.wait_group\.read", "{I}cp_async_bulk_wait_group({0:u32}, true)"),
+    (rf"mbarrier\.init{_CTA}\.b64", "{I}mbarrier_init({0:mbarrier}, {1:u32})"),
+    (rf"mbarrier\.inval{_CTA}\.b64", "{I}mbarrier_inval({0:mbarrier})"),
+    (rf"mbarrier\.expect_tx(?:\.relaxed)?(?:\.cta|\.cluster)?{_CTA}\.b64", "{I}mbarrier_expect_tx({0:mbarrier}, {1:u32})"),
+    (rf"mbarrier\.(test_wait|try_wait)(?:\.parity)?{_ORDER}(?:\.cta)?{_CTA}\.b64", "{0} = {I}mbarrier_{m[1]}_parity({1:mbarrier}, {2:u32})"),
+    (rf"mbarrier\.(?:test_wait|try_wait)(?:\.parity)?{_ORDER}\.cluster{_CTA}\.b64", "{0} = {I}mbarrier_try_wait_parity_acquire_cluster({1:mbarrier}, {2:u32})"),
+    (r"wgmma\.(fence|commit_group)\.sync\.aligned", "{I}wgmma_{m[1]}()"),
+    (r"wgmma\.wait_group\.sync\.aligned", "{I}wgmma_wait_group({0:u32})"),
+):
+    _INSTRUCTIONS.append((re.compile(_pattern), _call(_template)))
 
 
 @_instruction(r"mov\.(\w+)")
@@ -368,26 +447,11 @@ def _mov(m, o, b):
     return b.write(o[0], b.read(o[1], _TYPES[m[1]]) if m[1] in _TYPES else _unknown())
 
 
-def _unknown():
-    raise ValueError
-
-
-@_instruction(r"cvta(\.to)?\.(shared|global|const|local)(?:::cta|::cluster)?\.u(32|64)")
-def _cvta(m, o, b):
-    if m[2] != "shared":
-        return b.write(o[0], b.read(o[1], "uint64_t"))
-    if m[1]:
-        return b.write(o[0], f"uint{m[3]}_t(::interpreter::shared_address(reinterpret_cast<void*>({b.read(o[1], 'uint64_t')})))")
-    return b.write(o[0], f"reinterpret_cast<uint64_t>({_PTX}shared_at({b.read(o[1], 'uint32_t')}))")
-
-
 _ARITHMETIC = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^", "div": "/", "rem": "%"}
 
 
-@_instruction(rf"(add|sub|mul|div|rem|min|max|and|or|xor)(?:\.(?:rn|rz|rm|rp|ftz|sat|approx|full|NaN|lo|xorsign|abs))*\.({_NUMBER}|pred)")
+@_instruction(rf"(add|sub|mul|div|rem|min|max|and|or|xor)(?:\.(?:rn|ftz|approx|full|lo))*\.({_NUMBER}|pred)")
 def _arithmetic(m, o, b):
-    if re.search(r"\.(rz|rm|rp|sat|NaN|xorsign|abs)\b", m[0]):
-        _unknown()
     x, y = (b.read(operand, _TYPES[m[2]]) for operand in o[1:3])
     if m[1] in ("min", "max"):
         return b.write(o[0], f"{_PTX}{m[1]}imum({x}, {y})")
@@ -420,33 +484,12 @@ def _with_carry(m, o, b):
     return f"{{ const uint64_t ptx_wide = uint64_t({x}) {sign} {y}{carry}; {b.write(o[0], 'static_cast<uint32_t>(ptx_wide)')}{keep} }}"
 
 
-@_instruction(r"(sad|dp4a|copysign|set)\.(\S+)")
-def _by_function(m, o, b):
-    if m[1] == "copysign" and m[2] == "f32":
-        return b.write(o[0], f"::copysignf({b.read(o[2], 'float')}, {b.read(o[1], 'float')})")
-    if m[1] == "sad" and m[2] in ("u32", "s32"):
-        return b.write(o[0], f"{_PTX}sad({', '.join(b.read(x, _TYPES[m[2]]) for x in o[1:3])}) + {b.read(o[3], 'uint32_t')}")
-    if m[1] == "dp4a" and m[2] in ("u32.u32", "s32.s32"):
-        return b.write(o[0], f"{_PTX}dp4a<{_TYPES[m[2][0] + '8']}>({', '.join(b.read(x, 'uint32_t') for x in o[1:4])})")
-    return _unknown()
-
-
-@_instruction(rf"(mad\.lo|fma\.rn|mad\.rn|fma\.rn\.ftz)\.({_NUMBER})")
-def _mad(m, o, b):
-    return b.write(o[0], f"{_PTX}multiply_add({', '.join(b.read(operand, _TYPES[m[2]]) for operand in o[1:4])})")
-
-
 @_instruction(rf"(not|neg|abs|cnot)(?:\.ftz)?\.({_NUMBER}|pred)")
 def _unary(m, o, b):
     value = b.read(o[1], _TYPES[m[2]])
     of_type = _TYPES[m[2]]
     code = {"not": f"!{value}" if of_type == "bool" else f"~{value}", "neg": f"-{value}", "abs": f"{_PTX}absolute({value})", "cnot": f"!{value}"}
     return b.write(o[0], f"{of_type}({code[m[1]]})")
-
-
-@_instruction(r"(shl|shr)\.([usb])(16|32|64)")
-def _shift(m, o, b):
-    return b.write(o[0], f"{_PTX}{m[1]}({b.read(o[1], _TYPES[m[2] + m[3]])}, {b.read(o[2], 'uint32_t')})")
 
 
 _COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=", "hi": ">", "hs": ">="}
@@ -461,65 +504,9 @@ def _setp(m, o, b):
     return b.write(to[0], result + other) + (" " + b.write(to[1], f"!{result}{other}") if len(to) > 1 else "")
 
 
-@_instruction(rf"selp\.({_NUMBER})")
-def _selp(m, o, b):
-    return b.write(o[0], f"{b.read(o[3], 'bool')} ? {b.read(o[1], _TYPES[m[1]])} : {b.read(o[2], _TYPES[m[1]])}")
-
-
 @_instruction(r"bra(?:\.uni)?")
 def _bra(_, o, b):
     return f"goto {_name(o[0])};"
-
-
-@_instruction(r"trap|brkpt|exit|ret")
-def _trap(m, _, b):
-    return {"trap": "::__trap();", "brkpt": "::__brkpt();"}.get(m[0]) or _unknown()
-
-
-@_instruction(r"lop3\.b32")
-def _lop3(_, o, b):
-    return b.write(o[0], f"{_PTX}lop3({', '.join(b.read(x, 'uint32_t') for x in o[1:5])})")
-
-
-@_instruction(r"prmt\.b32")
-def _prmt(_, o, b):
-    return b.write(o[0], f"{_PTX}prmt({', '.join(b.read(x, 'uint32_t') for x in o[1:4])})")
-
-
-@_instruction(r"(popc|clz|brev)\.b(32|64)")
-def _bits(m, o, b):
-    function = {"popc": "__popc", "clz": "__clz", "brev": "__brev"}[m[1]] + ("ll" if m[2] == "64" else "")
-    return b.write(o[0], f"::{function}({b.read(o[1], f'uint{m[2]}_t')})")
-
-
-@_instruction(r"shf\.([lr])\.wrap\.b32")
-def _shf(m, o, b):
-    return b.write(o[0], f"::__funnelshift_{m[1]}({', '.join(b.read(x, 'uint32_t') for x in o[1:4])})")
-
-
-@_instruction(r"bfe\.u32|bfe\.s32|bfi\.b32")
-def _bit_field(m, o, b):
-    function = {"bfe.u32": "bfe", "bfe.s32": "bfe_signed", "bfi.b32": "bfi"}[m[0]]
-    return b.write(o[0], f"{_PTX}{function}({', '.join(b.read(x, 'uint32_t') for x in o[1:])})")
-
-
-@_instruction(r"(ex2|lg2|rcp|rsqrt|sqrt|sin|cos|tanh)(?:\.approx|\.rn)(?:\.ftz)?\.f32")
-def _function(m, o, b):
-    function = {"ex2": "exp2f", "lg2": "log2f", "rcp": "1.0f / ", "rsqrt": "rsqrtf"}.get(m[1], m[1] + "f")
-    return b.write(o[0], f"{'' if function.startswith('1') else '::'}{function}({b.read(o[1], 'float')})")
-
-
-@_instruction(r"cvt\.rn(?:\.relu)?(?:\.satfinite)?\.(f16x2|bf16x2)\.f32")
-def _pack(m, o, b):
-    if "relu" in m[0] or "satfinite" in m[0]:
-        _unknown()
-    function = "__floats2half2_rn" if m[1] == "f16x2" else "__floats2bfloat162_rn"
-    return b.write(o[0], f"::{function}({b.read(o[2], 'float')}, {b.read(o[1], 'float')})")
-
-
-@_instruction(r"cvt\.rna\.tf32\.f32")
-def _tf32(_, o, b):
-    return b.write(o[0], f"{_PTX}to_tf32({b.read(o[1], 'float')})")
 
 
 @_instruction(rf"cvt(?:\.(rn|rni|rz|rzi|rmi|rpi))?(?:\.ftz)?\.({_NUMBER})\.({_NUMBER})")
@@ -574,36 +561,6 @@ def _atom(m, o, b):
     return before + (b.write(o[0], call) if m[1] == "atom" else call + ";") + behind
 
 
-@_instruction(r"membar\.(cta|gl|sys)|fence\.(?:acq_rel|sc)\.(cta|cluster|gpu|sys)")
-def _fence(m, _, b):
-    return {"cta": "::__threadfence_block();", "sys": "::__threadfence_system();"}.get(m[1] or m[2], "::__threadfence();")
-
-
-@_instruction(r"fence\.proxy\.async(?:\.global|\.shared::cta|\.shared::cluster|\.shared)?")
-def _fence_proxy(_, o, b):
-    return "::interpreter::fence_proxy_async();"
-
-
-@_instruction(r"fence\.proxy\.alias")
-def _fence_alias(_, o, b):
-    return "::__threadfence();"
-
-
-@_instruction(r"fence\.mbarrier_init\.release\.cluster")
-def _fence_init(_, o, b):
-    return "::interpreter::fence_mbarrier_init();"
-
-
-@_instruction(r"prefetch(?:u)?(?:\.global|\.local)?\.(?:L1|L2)(?:::\w+)?|prefetch\.tensormap|cp\.async\.bulk\.prefetch\.\S+|createpolicy\.\S+|discard\S*|applypriority\S*")
-def _prefetch(m, o, b):
-    return b.write(o[0], "uint64_t(0)") if m[0].startswith("createpolicy") else _unknown() if m[0].startswith("discard") else ";"
-
-
-@_instruction(r"nanosleep\.u32")
-def _nanosleep(_, o, b):
-    return f"::__nanosleep({b.read(o[0], 'uint32_t')});"
-
-
 # --- threads of a warp and of a block ---
 
 
@@ -614,42 +571,12 @@ def _bar(m, o, b):
     return f"::interpreter::named_barrier({b.read(o[0], 'uint32_t')}, {b.read(o[1], 'uint32_t')}, {'true' if m[1] == 'sync' else 'false'});"
 
 
-@_instruction(r"bar\.warp\.sync")
-def _syncwarp(_, o, b):
-    return f"::__syncwarp({b.read(o[0], 'uint32_t')});"
-
-
-@_instruction(r"barrier\.cluster\.(arrive|wait)(?:\.(release|acquire|relaxed))?(?:\.aligned)?")
-def _cluster_barrier(m, _, b):
-    return f"::interpreter::cluster_barrier_{m[1]}();"
-
-
 @_instruction(r"shfl\.sync\.(idx|up|down|bfly)\.b32")
 def _shfl(m, o, b):
     to = o[0].split("|")
     call = f"{_PTX}shuffle({_PTX}Shuffle::k{m[1].capitalize()}, {', '.join(b.read(x, 'uint32_t') for x in (o[4], o[1], o[2], o[3]))}, ptx_inside)"
     inside = " " + b.write(to[1], "ptx_inside") if len(to) > 1 else ""
     return f"{{ bool ptx_inside; {b.write(to[0], call)}{inside} }}"
-
-
-@_instruction(r"vote\.sync\.(ballot\.b32|any\.pred|all\.pred)")
-def _vote(m, o, b):
-    return b.write(o[0], f"::__{m[1].split('.')[0]}_sync({b.read(o[2], 'uint32_t')}, {b.read(o[1], 'bool')})")
-
-
-@_instruction(r"match\.any\.sync\.b(32|64)")
-def _match(m, o, b):
-    return b.write(o[0], f"::__match_any_sync({b.read(o[2], 'uint32_t')}, {b.read(o[1], f'uint{m[1]}_t')})")
-
-
-@_instruction(r"redux\.sync\.(add|min|max|and|or|xor)\.([usb]32)")
-def _redux(m, o, b):
-    return b.write(o[0], f"::__reduce_{m[1]}_sync({b.read(o[2], 'uint32_t')}, {b.read(o[1], _TYPES[m[2]])})")
-
-
-@_instruction(r"activemask\.b32")
-def _activemask(_, o, b):
-    return b.write(o[0], "::__activemask()")
 
 
 @_instruction(r"elect\.sync")
@@ -675,26 +602,6 @@ def _cp_async(m, o, b):
     return f"::interpreter::cp_async({to}, {from_}, {size}, {b.read(operands[3], 'int32_t')});"
 
 
-@_instruction(r"cp\.async\.(commit_group|wait_all|wait_group)")
-def _cp_async_groups(m, o, b):
-    return f"::interpreter::cp_async_{m[1]}({b.read(o[0], 'int32_t') if m[1] == 'wait_group' else ''});"
-
-
-@_instruction(r"cp\.async\.mbarrier\.arrive(?:\.shared(?:::cta)?)?\.b64")
-def _cp_async_arrive(_, o, b):
-    return f"::interpreter::cp_async_mbarrier_arrive({b.address(o[0], 'shared', 'uint64_t')});"
-
-
-@_instruction(r"cp\.async\.bulk\.shared::(?:cluster|cta)\.global\.mbarrier::complete_tx::bytes(?:\.L2::cache_hint)?")
-def _bulk_load(_, o, b):
-    return f"::interpreter::cp_async_bulk_load({b.address(o[0], 'shared')}, {b.address(o[1], 'global')}, {b.read(o[2], 'uint32_t')}, {b.address(o[3], 'shared', 'uint64_t')});"
-
-
-@_instruction(r"cp\.async\.bulk\.global\.shared::cta\.bulk_group(?:\.L2::cache_hint)?")
-def _bulk_store(_, o, b):
-    return f"::interpreter::cp_async_bulk_store({b.address(o[0], 'global')}, {b.address(o[1], 'shared')}, {b.read(o[2], 'uint32_t')});"
-
-
 def _box(operand, dimensions, block):
     """Of '[map, {x, y}]', the map's address and an array of the coordinates."""
     map_, coordinates = _split(operand.strip()[1:-1])
@@ -718,56 +625,23 @@ def _tensor_store(m, o, b):
     return f"{{ {at} ::interpreter::cp_async_bulk_tensor_store({map_}, ptx_at, {b.address(o[1], 'shared')}); }}"
 
 
-@_instruction(r"cp\.async\.bulk\.commit_group")
-def _bulk_commit(_, o, b):
-    return "::interpreter::cp_async_bulk_commit_group();"
-
-
-@_instruction(r"cp\.async\.bulk\.wait_group(\.read)?")
-def _bulk_wait(m, o, b):
-    return f"::interpreter::cp_async_bulk_wait_group({b.read(o[0], 'uint32_t')}, {'true' if m[1] else 'false'});"
-
-
-_ORDER = r"(?:\.(release|acquire|relaxed))?(?:\.(cta|cluster))?"
-
-
-@_instruction(r"mbarrier\.(init|inval)(?:\.shared(?:::cta)?)?\.b64")
-def _mbarrier_init(m, o, b):
-    return _call(f"::interpreter::mbarrier_{m[1]}", b.address(o[0], "shared", "uint64_t"), *([b.read(o[1], "uint32_t")] if m[1] == "init" else []))
-
-
-@_instruction(rf"mbarrier\.arrive(\.expect_tx)?{_ORDER}(?:\.shared(?:::cta|(::cluster))?)?\.b64")
+@_instruction(r"mbarrier\.arrive(\.expect_tx)?(?:\.(release|acquire|relaxed))?(?:\.(cta|cluster))?(?:\.shared(?:::cta|(::cluster))?)?\.b64")
 def _mbarrier_arrive(m, o, b):
-    if o[0] != "_" and not o[0].startswith("[") and not m[1] and not m[4]:
-        return b.write(o[0], f"uint64_t(::interpreter::block_barrier_arrive({b.address(o[1], 'shared', 'uint64_t')}, {b.read(o[2], 'uint32_t') if len(o) > 2 else '1'}))")
-    if o[0] != "_" and not o[0].startswith("["):
+    gives_state = o[0] != "_" and not o[0].startswith("[")
+    if gives_state and (m[1] or m[4]):
         raise NotHere(f"({m[0]} that gives the phase's state)")
-    address, count = (o[1], o[2:]) if o[0] == "_" else (o[0], o[1:])
+    address, *more = o if o[0].startswith("[") else o[1:]
+    barrier, count = f"{_Operand(address, b):mbarrier}", b.read(more[0], "uint32_t") if more else "1"
+    if gives_state:
+        return b.write(o[0], f"uint64_t({_INTERPRETER}block_barrier_arrive({barrier}, {count}))")
     if m[1]:
-        return _call("::interpreter::mbarrier_arrive_expect_tx", b.address(address, "shared", "uint64_t"), b.read(count[0], "uint32_t"))
+        return f"{_INTERPRETER}mbarrier_arrive_expect_tx({barrier}, {count});" if more else _unknown()
     if m[4]:
         place = re.fullmatch(r"\[\s*([@\w$%]+)\s*\]", address)
-        return _call(f"{_PTX}arrive_in_cluster", b.read(place[1], "uint32_t"), "true" if m[2] == "release" and m[3] == "cluster" else "false") if place and not count else _unknown()
-    return _call("::interpreter::mbarrier_arrive", b.address(address, "shared", "uint64_t"), b.read(count[0], "uint32_t") if count else "1")
-
-
-@_instruction(r"mbarrier\.expect_tx(?:\.relaxed)?(?:\.cta|\.cluster)?(?:\.shared(?:::cta)?)?\.b64")
-def _mbarrier_expect(_, o, b):
-    return _call("::interpreter::mbarrier_expect_tx", b.address(o[0], "shared", "uint64_t"), b.read(o[1], "uint32_t"))
-
-
-@_instruction(rf"mbarrier\.(test_wait|try_wait)(?:\.parity)?{_ORDER}(?:\.shared(?:::cta)?)?\.b64")
-def _mbarrier_wait(m, o, b):
-    scope = "_acquire_cluster" if m[3] == "cluster" else ""
-    function = "try_wait" if scope else m[1]
-    return b.write(o[0], f"::interpreter::mbarrier_{function}_parity{scope}({b.address(o[1], 'shared', 'uint64_t')}, {b.read(o[2], 'uint32_t')})")
-
-
-@_instruction(r"mapa(\.shared::cluster)?\.u(32|64)")
-def _mapa(m, o, b):
-    if m[1]:
-        return b.write(o[0], f"{_PTX}shared_in({b.read(o[1], 'uint32_t')}, {b.read(o[2], 'uint32_t')})")
-    return b.write(o[0], f"reinterpret_cast<uint64_t>(::interpreter::mapa(reinterpret_cast<void*>({b.read(o[1], 'uint64_t')}), {b.read(o[2], 'uint32_t')}))")
+        if not place or more:
+            _unknown()
+        return f"{_PTX}arrive_in_cluster({b.read(place[1], 'uint32_t')}, {'true' if m[2] == 'release' and m[3] == 'cluster' else 'false'});"
+    return f"{_INTERPRETER}mbarrier_arrive({barrier}, {count});"
 
 
 # --- matrices ---
@@ -806,11 +680,6 @@ def _mma(m, o, b):
     return f"{{ {arrays} {sums} ::interpreter::mma_m16n8k16(ptx_c, ptx_a, ptx_b, {is_half}); {results} }}"
 
 
-@_instruction(r"wgmma\.(fence|commit_group|wait_group)\.sync\.aligned")
-def _wgmma_order(m, o, b):
-    return f"::interpreter::wgmma_{m[1]}({b.read(o[0], 'uint32_t') if m[1] == 'wait_group' else ''});"
-
-
 @_instruction(r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k16\.f32\.(f16|bf16)\.(f16|bf16)")
 def _wgmma(m, o, b):
     sums = b.elements(o[0])
@@ -822,11 +691,3 @@ def _wgmma(m, o, b):
     return f"{{ {signs} float* const ptx_sums[] = {{{registers}}}; ::interpreter::wgmma_m64k16({_PTX}in_a_row(ptx_sums), {m[1]}, {b.read(o[1], 'uint64_t')}, {b.read(o[2], 'uint64_t')}, {b.read(o[3], 'bool')}, {'true' if m[2] == 'f16' else 'false'}, {transposed}); }}"
 
 
-@_instruction(r"setmaxnreg\.(inc|dec)\.sync\.aligned\.u32")
-def _setmaxnreg(m, o, b):
-    return f"::interpreter::setmaxnreg({b.read(o[0], 'uint32_t')}, {'true' if m[1] == 'inc' else 'false'});"
-
-
-@_instruction(r"griddepcontrol\.(wait|launch_dependents)")
-def _griddepcontrol(m, _, b):
-    return f"::interpreter::griddepcontrol_{m[1]}();"

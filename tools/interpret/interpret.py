@@ -44,12 +44,12 @@ def parse(arguments):
 
 
 def fingerprint(build):
+    """Of the interpreter: what the program is rewritten with, compiled with and linked to."""
     parts = [*build["options"], *build["link"]]
     for path in build["libraries"] + [build["compiler"]]:
         if os.path.isfile(path):
             status = os.stat(path)
             parts.append(f"{path} {status.st_size} {status.st_mtime_ns}")
-    """Of the interpreter: what the program is rewritten with, compiled with and linked to."""
     for folder, _, names in sorted([*os.walk(os.path.join(ROOT, "common")), *os.walk(HERE)]):
         for name in sorted(names):
             if name.endswith((".h", ".cuh", ".py")) or "include" in folder:

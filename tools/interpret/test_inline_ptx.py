@@ -5,17 +5,14 @@ nvcc compiles the programs too; tools/gpu-checks runs them.
 
 import os
 import re
-import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import inline_ptx  # noqa: E402
 from rewrite import File  # noqa: E402
+from testing import BUILD, HERE, Folder  # noqa: E402
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-BUILD = os.environ.get("COURSE_BUILD")
 PROGRAMS = os.path.join(HERE, "programs")
 
 
@@ -88,26 +85,17 @@ class Translation(unittest.TestCase):
 
 
 @unittest.skipUnless(BUILD, "needs COURSE_BUILD, a built interpreter")
-class Runs(unittest.TestCase):
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory(prefix="interpret test.")
-        self.addCleanup(scratch.cleanup)
-        self.folder = scratch.name
-
-    def interpret(self, path, *options):
-        command = [sys.executable, "-B", os.path.join(HERE, "interpret.py"), "--build", BUILD, "--cache", os.path.join(self.folder, "cache")]
-        return subprocess.run([*command, *options, "--", path], capture_output=True, text=True, cwd=self.folder)
-
+class Runs(Folder):
     def test_each_instruction_does_what_it_says(self):
         for order in ("forward", "reverse", "random:7"):
-            result = self.interpret(os.path.join(PROGRAMS, "inline_ptx.cu"), "--order", order)
+            result = self.run_program(os.path.join(PROGRAMS, "inline_ptx.cu"), options=("--order", order))
             self.assertEqual((result.returncode, result.stdout), (0, "right\n"), result.stderr)
 
     def test_errors_in_the_way_of_hopper_are_found(self):
         path = os.path.join(PROGRAMS, "hopper.cu")
-        right = self.interpret(path)
+        right = self.run_program(path)
         self.assertEqual((right.returncode, right.stdout), (0, "right\n"), right.stderr)
-        wrong = self.interpret(path, "-D", "BUG=1")  # reads the wrong rows, all of which are there
+        wrong = self.run_program(path, options=("-D", "BUG=1"))  # reads the wrong rows, all of which are there
         self.assertEqual((wrong.returncode, wrong.stdout), (1, "WRONG\n"))
         for bug, what, line in (
             (2, "written by the bulk copy issued at", "cp.async.bulk.tensor.2d"),
@@ -116,65 +104,59 @@ class Runs(unittest.TestCase):
             (5, "what wgmma reads was written while that was under way", "asm volatile("),
         ):
             with self.subTest(bug):
-                result = self.interpret(path, "-D", f"BUG={bug}")
+                result = self.run_program(path, options=("-D", f"BUG={bug}"))
                 self.assertEqual(result.returncode, 1)
                 self.assertIn(what, result.stderr)
                 self.assertIn(line, result.stderr)
 
     def test_a_report_names_the_statements_line(self):
-        path = os.path.join(self.folder, "x.cu")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(
-                "#define STORE(p, x)                \\\n"
-                '  asm volatile("st.global.u32 [%0], %1;" \\\n'
-                '               ::"l"(p), "r"(x))\n'
-                "__global__ void k(int* x) {\n"
-                "  STORE(x + threadIdx.x, 1);\n"
-                "}\n"
-                "int main() {\n  int* numbers;\n  cudaMalloc(&numbers, 124);\n  k<<<1, 32>>>(numbers);\n}\n"
-            )
-        result = self.interpret(path)
+        text = (
+            "#define STORE(p, x)                \\\n"
+            '  asm volatile("st.global.u32 [%0], %1;" \\\n'
+            '               ::"l"(p), "r"(x))\n'
+            "__global__ void k(int* x) {\n"
+            "  STORE(x + threadIdx.x, 1);\n"
+            "}\n"
+            "int main() {\n  int* numbers;\n  cudaMalloc(&numbers, 124);\n  k<<<1, 32>>>(numbers);\n}\n"
+        )
+        result = self.interpret(text)
         self.assertEqual(result.returncode, 1)
         self.assertIn("memcheck: write of 4 bytes out of bounds: numbers", result.stderr)
         self.assertIn("x.cu:5\n", result.stderr)
 
     def test_a_plain_load_is_no_atomic_one_and_a_report_names_the_wrappers_call(self):
-        path = os.path.join(self.folder, "x.cu")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(
-                "__device__ int load(const int* p) {\n"
-                "  int value;\n"
-                '  asm volatile("ld.shared.s32 %0, [%1];" : "=r"(value) : "r"((unsigned)__cvta_generic_to_shared(p)) : "memory");\n'
-                "  return value;\n"
-                "}\n"
-                "__global__ void histogram(int* out) {\n"
-                "  __shared__ int counts[64];\n"
-                "  counts[threadIdx.x] = 0;\n"
-                "  __syncthreads();\n"
-                "  atomicAdd(&counts[(threadIdx.x * 7 + 3) % 64], 1);\n"
-                "  out[threadIdx.x] = load(counts + threadIdx.x);\n"
-                "}\n"
-                "int main() {\n  int* out;\n  cudaMalloc(&out, 256);\n  histogram<<<1, 64>>>(out);\n}\n"
-            )
+        text = (
+            "__device__ int load(const int* p) {\n"
+            "  int value;\n"
+            '  asm volatile("ld.shared.s32 %0, [%1];" : "=r"(value) : "r"((unsigned)__cvta_generic_to_shared(p)) : "memory");\n'
+            "  return value;\n"
+            "}\n"
+            "__global__ void histogram(int* out) {\n"
+            "  __shared__ int counts[64];\n"
+            "  counts[threadIdx.x] = 0;\n"
+            "  __syncthreads();\n"
+            "  atomicAdd(&counts[(threadIdx.x * 7 + 3) % 64], 1);\n"
+            "  out[threadIdx.x] = load(counts + threadIdx.x);\n"
+            "}\n"
+            "int main() {\n  int* out;\n  cudaMalloc(&out, 256);\n  histogram<<<1, 64>>>(out);\n}\n"
+        )
         for order in ("forward", "reverse", "random:7"):
-            result = self.interpret(path, "--order", order)
+            result = self.interpret(text, options=("--order", order))
             self.assertEqual(result.returncode, 1)
             self.assertRegex(result.stderr, "race on counts .*read by ")
             self.assertRegex(result.stderr, r"x\.cu:(3|10)\n")
             self.assertTrue("x.cu:3\n" not in result.stderr or "  called   at" in result.stderr, result.stderr)
 
     def test_a_tensor_map_that_cannot_be_is_refused_as_by_the_driver(self):
-        path = os.path.join(self.folder, "x.cu")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(
-                "#include <cstdio>\n#include <cuda.h>\nint main() {\n  float* x;\n  cudaMalloc(&x, 4096);\n  CUtensorMap map;\n"
-                "  const cuuint64_t sizes[] = {30, 10}, strides[] = {120};\n  const cuuint32_t box[] = {8, 8}, steps[] = {1, 1};\n"
-                '  printf("%d\\n", cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, x, sizes, strides, box, steps,\n'
-                "    CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));\n"
-                "  void* f;\n"
-                '  printf("%d\\n", cudaGetDriverEntryPointByVersion("cuInit", &f, 12000, cudaEnableDefault) != cudaSuccess);\n}\n'
-            )
-        result = self.interpret(path)
+        text = (
+            "#include <cstdio>\n#include <cuda.h>\nint main() {\n  float* x;\n  cudaMalloc(&x, 4096);\n  CUtensorMap map;\n"
+            "  const cuuint64_t sizes[] = {30, 10}, strides[] = {120};\n  const cuuint32_t box[] = {8, 8}, steps[] = {1, 1};\n"
+            '  printf("%d\\n", cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, x, sizes, strides, box, steps,\n'
+            "    CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));\n"
+            "  void* f;\n"
+            '  printf("%d\\n", cudaGetDriverEntryPointByVersion("cuInit", &f, 12000, cudaEnableDefault) != cudaSuccess);\n}\n'
+        )
+        result = self.interpret(text)
         self.assertEqual((result.returncode, result.stdout), (0, "1\n1\n"), result.stderr)
         self.assertIn("dimension 1: its stride is no multiple of 16 bytes below 2^40", result.stderr)
 

@@ -3,32 +3,15 @@
 The environment variable COURSE_BUILD names CMake's folder; without it only what needs no compiler is tested.
 """
 
+import json
 import os
-import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import interpret  # noqa: E402
 from program import Program  # noqa: E402
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-BUILD = os.environ.get("COURSE_BUILD")
-
-
-class Folder(unittest.TestCase):
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory(prefix="interpret test.")
-        self.addCleanup(scratch.cleanup)
-        self.folder = scratch.name
-
-    def write(self, name, text):
-        path = os.path.join(self.folder, name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        return path
+from testing import BUILD, HERE, Folder  # noqa: E402
 
 
 class Refusals(Folder):
@@ -157,11 +140,6 @@ int main(int argc, char** argv) {
 
 @unittest.skipUnless(BUILD, "needs COURSE_BUILD, a built interpreter")
 class Runs(Folder):
-    def interpret(self, text, *arguments, options=(), name="x.cu", typed=""):
-        path = self.write(name, text)
-        command = [sys.executable, "-B", os.path.join(HERE, "interpret.py"), "--build", BUILD, "--cache", os.path.join(self.folder, "cache")]
-        return subprocess.run([*command, *options, "--", path, *arguments], capture_output=True, text=True, cwd=self.folder, input=typed)
-
     def test_a_program_runs_with_its_arguments(self):
         result = self.interpret(KERNELS + MAIN, "a", "b c", typed="z", options=("--order", "reverse"))
         self.assertEqual(result.stdout, "378 cudaErrorInvalidConfiguration 3 b c z\n", result.stderr)
@@ -197,6 +175,32 @@ class Runs(Folder):
         self.assertEqual(second.returncode, 1)
         self.assertRegex(second.stderr, "race on dynamic shared memory .*through copy")
         self.assertIn("__syncthreads()", second.stderr)
+
+    def test_the_cache_knows_what_rewrites_the_program(self):
+        with open(os.path.join(BUILD, "interpret.json"), encoding="utf-8") as stream:
+            known = interpret.fingerprint(json.load(stream))
+        for name in ("tools/interpret/inline_ptx.py", "tools/interpret/rewrite.py", "cuda_runtime/program.h"):
+            self.assertIn(name, known)
+
+    def test_constants_may_be_templates_and_an_arrival_at_the_clusters_barrier_relaxed(self):
+        text = """#include <cstdio>
+template <class T> __constant__ T quarter = T(0.25);
+__global__ void __cluster_dims__(2, 1, 1) k(float* out) {
+  __prof_trigger(1);
+  __cluster_barrier_arrive_relaxed();
+  __cluster_barrier_wait();
+  if (threadIdx.x == 0) out[blockIdx.x] = quarter<float>;
+}
+int main() {
+  float h[2], *d;
+  cudaMalloc(&d, sizeof h);
+  k<<<2, 32>>>(d);
+  cudaMemcpy(h, d, sizeof h, cudaMemcpyDeviceToHost);
+  printf("%g %g\\n", h[0], h[1]);
+}
+"""
+        result = self.interpret(text)
+        self.assertEqual((result.returncode, result.stdout), (0, "0.25 0.25\n"), result.stderr)
 
     def test_the_pipelines_copies_are_under_way_until_they_are_waited_for(self):
         text = """#include <cstdio>

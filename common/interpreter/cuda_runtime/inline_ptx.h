@@ -63,7 +63,7 @@ template <class To, class T>
 /// @name Addresses of shared memory, of 32 bits: in the upper 8 which block of the cluster, or 0 for this one
 /// @{
 [[gnu::always_inline]] inline void* shared_at(std::uint32_t address) {
-  void* const here = ::__cvta_shared_to_generic(address & 0xffffff);
+  void* const here = interpreter::shared_at(address & 0xffffff);
   const std::uint32_t rank = address >> 24;
   return rank && rank <= cluster_size() ? mapa(here, rank - 1) : here;
 }
@@ -72,7 +72,7 @@ template <class To, class T>
 }
 /// mbarrier.arrive at an address that may be another block's.
 [[gnu::always_inline]] inline void arrive_in_cluster(std::uint32_t address, bool release_cluster) {
-  auto* const here = static_cast<std::uint64_t*>(::__cvta_shared_to_generic(address & 0xffffff));
+  auto* const here = static_cast<std::uint64_t*>(interpreter::shared_at(address & 0xffffff));
   if (address >> 24)
     mbarrier_arrive_cluster(here, (address >> 24) - 1, release_cluster);
   else
@@ -173,16 +173,17 @@ template <class T>
   }
   return result;
 }
-[[gnu::always_inline]] inline std::uint32_t bfe(std::uint32_t a, std::uint32_t first, std::uint32_t count) {
+[[gnu::always_inline]] inline std::uint32_t bfe_u32(std::uint32_t a, std::uint32_t first, std::uint32_t count) {
   first &= 0xff, count &= 0xff;
   return first > 31 ? 0 : a >> first & (count > 31 ? ~0u : (1u << count) - 1);
 }
-[[gnu::always_inline]] inline std::uint32_t bfe_signed(std::uint32_t a, std::uint32_t first, std::uint32_t count) {
+/// Beyond its last bit, `a` goes on with its sign.
+[[gnu::always_inline]] inline std::int32_t bfe_s32(std::uint32_t a, std::uint32_t first, std::uint32_t count) {
   first &= 0xff, count &= 0xff;
-  std::uint32_t result = 0;
-  const std::uint32_t last = first + count > 32 ? 31 : first + count - 1, sign = count ? a >> last & 1 : 0;
-  for (std::uint32_t i = 0; i < 32; ++i) result |= (i < count && first + i < 32 ? a >> (first + i) & 1 : sign) << i;
-  return result;
+  const std::int32_t field = static_cast<std::int32_t>(a) >> (first > 31 ? 31 : first);
+  if (count == 0) return 0;
+  const std::uint32_t above = count > 31 ? 0 : 32 - count;
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(field) << above) >> above;
 }
 [[gnu::always_inline]] inline std::uint32_t bfi(std::uint32_t a, std::uint32_t b, std::uint32_t first, std::uint32_t count) {
   first &= 0xff, count &= 0xff;
