@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/device/device.cuh"
+#include "common/device/mbarrier.cuh"
 #include "common/interpreter/tests/orders.h"
 #include "common/interpreter/tests/planted.h"
 
@@ -290,6 +291,27 @@ TEST_CASE("of a race, whether one of the two has gone past a barrier") {
       CHECK(planted::contains(error.diagnosis.expected, "waits there, this thread has gone past it") == skips);
     }
   }
+}
+
+__global__ void role_without_a_wait(float* out) {
+  __shared__ device::Mbarrier full;
+  __shared__ float tile[32];
+  if (threadIdx.x == 0) device::mbarrier_init(&full, 32), device::fence_mbarrier_init();
+  tile[threadIdx.x % 32] = 0;
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    tile[threadIdx.x] = 1;  // BUG: of the other warp, nobody waits for it
+    device::mbarrier_arrive(&full);
+  } else {
+    out[threadIdx.x - 32] = tile[63 - threadIdx.x];  // BUG
+  }
+}
+TEST_CASE("what orders warps that have roles is no __syncthreads() alone") {
+  must_be_caught(
+      {.kernel = "role_without_a_wait", .check = Check::kRacecheck, .variable = "tile", .says = {"where warps have roles"}}, [] {
+        auto out = floats(32, "out");
+        launch(role_without_a_wait, 1, 64, 0, out.data());
+      });
 }
 
 TEST_CASE("a barrier in a divergent branch") {
@@ -894,12 +916,16 @@ __global__ void lock_without_fences(unsigned* lock, int* balance) {
   *balance = *balance + 1;  // BUG: the lock keeps threads apart, but nothing carries the value from one to the next
   atomicExch(lock, 0u);
 }
-TEST_CASE("a spin lock without fences") {
-  must_be_caught({.kernel = "lock_without_fences", .check = Check::kRacecheck, .variable = "balance"}, [] {
+TEST_CASE("a spin lock without fences, between blocks and in one") {
+  const auto on = [](int blocks, int threads) {
     auto lock = flags(1, "lock");
     auto balance = ints(1, "balance");
-    launch(lock_without_fences, 4, 1, 0, lock.data(), balance.data());
-  });
+    launch(lock_without_fences, blocks, threads, 0, lock.data(), balance.data());
+  };
+  must_be_caught({.kernel = "lock_without_fences", .check = Check::kRacecheck, .variable = "balance"}, [&] { on(4, 1); });
+  must_be_caught(
+      {.kernel = "lock_without_fences", .check = Check::kRacecheck, .variable = "balance", .says = {"behind taking the lock"}},
+      [&] { on(1, 64); });
 }
 
 __global__ void blocks_wait_for_each_other(unsigned* turn) {
