@@ -29,6 +29,21 @@ __device__ __forceinline__ void cp_async_bulk_tensor_2d(void* shared, const Tens
   interpreter::cp_async_bulk_tensor_load(shared, map, coordinates, barrier);
 #endif
 }
+/// The same, of what nobody reads again: when L2 needs room, it gives these lines up first (PTX ISA, "Cache Eviction Priority
+/// Hints"). On the interpreter as any other copy.
+__device__ __forceinline__ void cp_async_bulk_tensor_2d_evict_first(void* shared, const TensorMap* map, int x, int y,
+                                                                    Mbarrier* barrier) {
+#ifdef __CUDACC__
+  constexpr uint64_t kPolicy = 0x12F0000000000000;  // what createpolicy.fractional.L2::evict_first gives for all of the lines
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%2, %3}], [%4], "
+      "%5;" ::"r"(detail::shared_address(shared)),
+      "l"(map), "r"(x), "r"(y), "r"(detail::shared_address(barrier)), "l"(kPolicy)
+      : "memory");
+#else
+  cp_async_bulk_tensor_2d(shared, map, x, y, barrier);
+#endif
+}
 /// The same to each block of the cluster whose bit `mask` has: bit r is that of rank r. Box and bytes arrive in each of them where
 /// the issuing block would have them: at the same place of its shared memory, and at its own mbarrier. So each destination expects
 /// the bytes of the whole box for itself, and has its stage free when the copy is issued.
@@ -54,6 +69,16 @@ __device__ __forceinline__ void cp_async_bulk_tensor_2d_store(const TensorMap* m
 #else
   const int coordinates[] = {x, y};
   interpreter::cp_async_bulk_tensor_store(map, coordinates, shared);
+#endif
+}
+/// Has L2 fetch the box. It is a hint, and changes nobody's memory: it may come before griddepcontrol_wait(), for L2 is where the
+/// launch before writes too.
+__device__ __forceinline__ void cp_async_bulk_prefetch_tensor_2d(const TensorMap* map, int x, int y) {
+#ifdef __CUDACC__
+  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global [%0, {%1, %2}];" ::"l"(map), "r"(x), "r"(y) : "memory");
+#else
+  const int coordinates[] = {x, y};
+  interpreter::cp_async_bulk_prefetch_tensor(map, coordinates);
 #endif
 }
 /// Fetches the map itself, so that the first copy need not wait for it.

@@ -7,7 +7,7 @@
 /// mbarrier_arrive_cluster() in mbarrier.cuh.
 #pragma once
 
-#include "common/device/ptx.cuh"
+#include "common/device/mbarrier.cuh"
 
 namespace device {
 
@@ -73,6 +73,40 @@ __device__ __forceinline__ T* mapa(T* shared, uint32_t rank) {
   return reinterpret_cast<T*>(there);
 #else
   return static_cast<T*>(interpreter::mapa(shared, rank));
+#endif
+}
+
+#ifdef __CUDACC__
+namespace detail {
+/// The same place in the block `rank`, as an address of the cluster's shared memory.
+__device__ __forceinline__ uint32_t mapa_shared(const void* shared, uint32_t rank) {
+  uint32_t there;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(shared)), "r"(rank));
+  return there;
+}
+}  // namespace detail
+#endif
+/// Stores N floats in the background at the same place in the block `rank`, and says their bytes to the mbarrier at the same place
+/// there (PTX ISA, "st.async"). That block expects them, as those of a copy: who has waited for the phase with
+/// mbarrier_wait_parity_acquire_cluster() sees what was stored. Until then it keeps the place free, and does not end.
+template <int N>
+__device__ __forceinline__ void st_async(float* shared, const float (&x)[N], Mbarrier* barrier, uint32_t rank) {
+  static_assert(N == 1 || N == 2 || N == 4, "one store has 4, 8 or 16 bytes, and its address is a multiple of them");
+#ifdef __CUDACC__
+  const uint32_t there = detail::mapa_shared(shared, rank), bar = detail::mapa_shared(barrier, rank);
+  if constexpr (N == 1)
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %1, [%2];" ::"r"(there), "f"(x[0]), "r"(bar)
+                 : "memory");
+  else if constexpr (N == 2)
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(there), "f"(x[0]),
+                 "f"(x[1]), "r"(bar)
+                 : "memory");
+  else
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(there),
+                 "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]), "r"(bar)
+                 : "memory");
+#else
+  interpreter::st_async(mapa(shared, rank), x, sizeof x, mapa(barrier, rank));
 #endif
 }
 

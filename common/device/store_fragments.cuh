@@ -6,6 +6,7 @@
 
 #include "common/device/chunk_access.cuh"
 #include "common/device/element.cuh"
+#include "common/device/mbarrier.cuh"
 #include "common/gemm/activation.h"
 #include "common/gemm/matrix.h"
 
@@ -111,6 +112,39 @@ __device__ __forceinline__ void store_fragments(const float (&d)[kRows16][kCols8
                                                 std::int64_t row, std::int64_t col, bool chunks, const Epilogue& epilogue) {
 #pragma unroll
   for (int i = 0; i < kRows16; ++i) store_fragments(d[i], shared, C, row + 16 * i, col, chunks, epilogue);
+}
+
+/// Elements of shared memory that store_share_transposed() needs.
+template <int kSums, class Out>
+inline constexpr int kStoreShareElements = std::max(2 * kSums, 8) * (64 + kChunk<Out>);
+
+/// Stores a share of a warpgroup's sums of C's transpose: share number `share` of as many, kSums each, as wgmma_m64k16() has sums.
+/// They are of 64 columns of C from (row, col) on. What lies outside of C is left out. By all threads of the warpgroup.
+///
+/// A lane holds sums of two columns, but memory wants neighbours of a row: so the rows that have them are put together in shared
+/// memory. Padding puts the four rows that a warp writes at a time into different banks.
+/// @param shared kStoreShareElements, aligned to 16 bytes
+/// @param chunks C's rows are aligned chunks (see chunks_aligned())
+template <int kSums, class Out, class Epilogue>
+__device__ __forceinline__ void store_share_transposed(const float (&d)[kSums], int share, Out* shared, const gemm::Matrix<Out>& C,
+                                                       std::int64_t row, std::int64_t col, bool chunks, const Epilogue& epilogue) {
+  constexpr int kPitch = 64 + kChunk<Out>, kRowChunks = 64 / kChunk<Out>, kRows = std::max(2 * kSums, 8);
+  const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32, first_row = share * kSums / 4 * 8;
+#pragma unroll
+  for (int i = 0; i < kSums; ++i) {
+    const int sum = share * kSums + i, c = warp * 16 + sum % 4 / 2 * 8 + lane / 4;  // four sums are of eight rows
+    shared[(sum / 4 * 8 - first_row + lane % 4 * 2 + sum % 2) * kPitch + c] =
+        from_float<Out>(gemm::in_column(epilogue, col + c)(d[i]));
+  }
+  barrier_sync(1 + threadIdx.x / 128, 128);
+#pragma unroll
+  for (int i = 0; i < kRows * kRowChunks; i += 128) {
+    const int chunk = i + threadIdx.x % 128, r = first_row + chunk / kRowChunks, c = chunk % kRowChunks * kChunk<Out>;
+    const bool is_mine = (r / 8 * 4 + c / 8 % 2 * 2 + r % 2) / kSums == share;  // where shares are of less than eight rows
+    if (chunk < kRows * kRowChunks && is_mine && row + r < C.rows)
+      store_chunk(C.at(row + r, col + c), C.col_stride, C.cols - col - c, chunks,
+                  *reinterpret_cast<const uint4*>(shared + (r - first_row) * kPitch + c));
+  }
 }
 
 /// Stores a warpgroup's sums of C's transpose, 64 columns of C from (row, col) on, one by one; what lies outside of C is left out.

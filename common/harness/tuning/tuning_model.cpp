@@ -44,11 +44,6 @@ constexpr double kLongFlops = 1.5e11, kLongWaits = 0.5;
 // several blocks: so much that 15, 06, 14 or 18 is ahead where an H200 was fastest with it (docs/results/h200/rows-f16.json,
 // tiles-small-f16.json).
 constexpr double kClusterPrologueAndEpilogue = 1100, kExchange = 2200, kClusterWait = 20;
-// Each SM has one block of a cluster, and room for a second. With more tiles of k than these, an H200 is faster with blocks that
-// leave no such room (docs/results/h200/long-rows-{,nt-}f16-cold.json). We think that the next launch's blocks come early then, and
-// that some SMs get two of them; why it is sooner in nt is not known.
-constexpr double kCrowded = 1.15;
-constexpr int kTilesUntilCrowded = 50, kTilesUntilCrowdedNt = 20;
 // A cluster lies within one part of the GPU, a GPC, and the SMs of some are no multiple of four: of an H200's 132 SMs, 120 hold
 // clusters of four or eight (cudaOccupancyMaxActiveClusters). Pairs lose nothing.
 constexpr int kPair = 2, kSmsOfLargeClusters = 10, kOfSms = 11;
@@ -172,10 +167,7 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
                         : t.clusters             ? rounds * (kClusterPrologueAndEpilogue + (t.splits > 1 ? kExchange : 0))
                         : t.unit == Unit::kWgmma ? rounds * kWgmmaPrologueAndEpilogue
                                                  : rounds * kPrologueAndEpilogue;
-  const bool crowded =
-      t.clusters && on_busiest == 1 && held > 1 && k_tiles > (spec.transpose_b ? kTilesUntilCrowdedNt : kTilesUntilCrowded);
-  p.seconds =
-      std::max((std::max(multiplying(), copying) + busiest * zeros + around) / gpu.clock_hz, p.bound) * (crowded ? kCrowded : 1);
+  p.seconds = std::max((std::max(multiplying(), copying) + busiest * zeros + around) / gpu.clock_hz, p.bound);
   return p;
 }
 

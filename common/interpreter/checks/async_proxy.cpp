@@ -71,13 +71,22 @@ void AsyncProxy::report_unfenced(const Unfenced& unfenced, const Instruction& by
 }
 
 // ------------------------------------------------------------------------------------------------------------ reports
-std::string AsyncProxy::where_it_completes(std::uintptr_t address) {
+const AsyncProxy::Landing* AsyncProxy::landing_at(std::uintptr_t address) {
   const auto& landings = home_of(address).landings_;
   const auto after = landings.upper_bound(address);
-  if (after == landings.begin()) return "its mbarrier";
+  if (after == landings.begin()) return nullptr;
   const auto& [begin, landing] = *std::prev(after);
-  return address < begin + landing.bytes ? block_.reporter.describe(reinterpret_cast<const void*>(landing.barrier))
-                                         : "its mbarrier";
+  return address < begin + landing.bytes ? &landing : nullptr;
+}
+
+std::string AsyncProxy::where_it_completes(std::uintptr_t address) {
+  const Landing* const landing = landing_at(address);
+  return landing ? block_.reporter.describe(reinterpret_cast<const void*>(landing->barrier)) : "its mbarrier";
+}
+
+const char* AsyncProxy::what_writes(std::uintptr_t address) {
+  const Landing* const landing = landing_at(address);
+  return landing ? landing->what : "bulk copy";
 }
 
 void AsyncProxy::report(const Race& race, unsigned warp, const WarpAccess& access) {
@@ -87,11 +96,11 @@ void AsyncProxy::report(const Race& race, unsigned warp, const WarpAccess& acces
   const std::string there = at_line(race.earlier.pc);
   std::string what, expected;
   if (block_.cluster().home_of(race.address)) {
-    const std::string barrier = where_it_completes(race.address);
+    const std::string barrier = where_it_completes(race.address), copy = what_writes(race.address);
     what = "race on " + block_.reporter.describe(p) + ": " +
-           (race.copying ? "the bulk copy issued at " + there + " is under way there, and "
-                         : "written by the bulk copy issued at " + there + ", then ") +
-           verb + " by this thread, which has not waited at " + barrier + ", where the copy completes, for that phase";
+           (race.copying ? "the " + copy + " issued at " + there + " is under way there, and "
+                         : "written by the " + copy + " issued at " + there + ", then ") +
+           verb + " by this thread, which has not waited at " + barrier + ", where that completes, for that phase";
     expected = access.write
                    ? "nobody writes there from the copy's issue to the wait for it"
                    : "each thread that reads waits for the copy's phase of its mbarrier, or for somebody who has; and that phase "
@@ -117,15 +126,15 @@ void AsyncProxy::report_issue(const Race& race, const Instruction& by, bool writ
   const void* const p = reinterpret_cast<const void*>(race.address);
   const Stamp& earlier = race.earlier;
   const bool other_block = !(earlier.thread & kEngine) && !block_.cluster().readers.holds(earlier.thread);
+  const std::string copy = shared ? what_writes(race.address) : "bulk store";
   std::string what = "race on " + block_.reporter.describe(p) + ": ", expected;
   if (race.copying && (earlier.pc & kEnginePc))
-    what +=
-        std::string("the bulk ") + (shared ? "copy" : "store") + " issued at " + at_line(earlier.pc) + " is under way there, then ";
+    what += "the " + copy + " issued at " + at_line(earlier.pc) + " is under way there, then ";
   else if (race.copying)
     what += "the cp.async that " + block_.reporter.name_of(earlier.thread, block_.clock) + " issued at " + at_line(earlier.pc) +
             " is under way there, then ";
   else if (earlier.thread & kEngine)
-    what += "written by the bulk copy issued at " + at_line(earlier.pc) + ", then ";
+    what += "written by the " + copy + " issued at " + at_line(earlier.pc) + ", then ";
   else
     what += std::string(race.earlier_wrote ? "written by " : "read by ") + block_.reporter.name_of(earlier.thread, block_.clock) +
             " at " + at_line(earlier.pc) + ", then ";
@@ -233,13 +242,13 @@ void AsyncProxy::begin_write(const Instruction& by, std::uintptr_t address, unsi
   const Options& options = block_.work().options();
   if (options.racecheck) {
     const WarpAccess access{by.fiber.warp, by.pc, bytes, true, false, false, true, true};
-    const Unfenced unfenced = find_unfenced(by.fiber, address, bytes);
+    const Unfenced unfenced = by.generic ? Unfenced{} : find_unfenced(by.fiber, address, bytes);
     const Race race = begin_copy(block_.shadows.of_shared(address), block_.clock, access, address, by.fiber.lane);
     if (race.earlier.thread) report_issue(race, by, true, true);
     if (unfenced.address) report_unfenced(unfenced, by, "overwritten");
     auto& landings = home_of(address).landings_;
     landings.erase(landings.lower_bound(address), landings.lower_bound(address + bytes));
-    landings[address] = {bytes, barrier};
+    landings[address] = {bytes, barrier, by.generic ? by.name : "bulk copy"};
   }
   if (options.initcheck) home_of(address).block_.shared.part_of(address).set_initialised(address, bytes, false);
   std::memset(reinterpret_cast<void*>(address), 0xff, bytes);

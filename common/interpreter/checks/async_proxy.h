@@ -31,6 +31,7 @@ class AsyncProxy {
     Fiber& fiber;
     const char* name;
     Pc pc;
+    bool generic = false;  ///< it goes on in the background too, but by the threads' own way into memory
   };
 
   /// Reports what is wrong with the instruction at `p`.
@@ -79,10 +80,13 @@ class AsyncProxy {
   struct Landing {
     unsigned bytes;
     std::uintptr_t barrier;
+    const char* what;
   };
   AsyncProxy& home_of(std::uintptr_t address);
   static std::string at_line(std::uint32_t pc);
+  const Landing* landing_at(std::uintptr_t address);  // null: none is known
   std::string where_it_completes(std::uintptr_t address);
+  const char* what_writes(std::uintptr_t address);
   struct Unfenced {  // a write that `reader`'s instructions need not see
     Stamp write;
     std::uintptr_t address = 0;  // 0: there is none

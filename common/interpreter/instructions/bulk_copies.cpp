@@ -63,9 +63,11 @@ class BulkCopies final : public Family {
   void load(const AsyncProxy::Instruction& by, Block& home, Box box, std::uintptr_t barrier);
   void multicast(const AsyncProxy::Instruction& by, const Box& box, std::uintptr_t barrier, unsigned mask);
   void store(const AsyncProxy::Instruction& by, Box box);
+  /// @param shared where it comes to lie; 0: nowhere
   Box box_of(const AsyncProxy::Instruction& by, std::uintptr_t shared, const TensorMap& map, const int* coordinates, bool write);
   void require_begin(const AsyncProxy::Instruction& by, const TensorMap& map, const int* coordinates, bool write);
   void count(const AsyncProxy::Instruction& by, const Box& box, bool write, unsigned destinations);
+  void prefetch(const Box& box);
   Box range_of(const AsyncProxy::Instruction& by, std::uintptr_t shared, std::uintptr_t global, unsigned bytes);
   void commit_group(const Fiber& fiber) { ++threads_[fiber.linear].groups; }
   void wait(Fiber& fiber, unsigned groups_under_way, bool read);
@@ -119,7 +121,7 @@ Box BulkCopies::box_of(const AsyncProxy::Instruction& by, std::uintptr_t shared,
   const std::int64_t begin = std::max(0, coordinates[0]);
   const std::int64_t end = std::min<std::int64_t>(std::int64_t(coordinates[0]) + map.box[0], map.size[0]);
   const unsigned rows = box.bytes / row_bytes;
-  block_.async_proxy.require_shared(by, shared, box.extent(), 128);
+  if (shared) block_.async_proxy.require_shared(by, shared, box.extent(), 128);
   for (unsigned row = 0; row < rows; ++row) {
     const std::int64_t from = std::int64_t(coordinates[0]) * map.element_bytes;
     std::uintptr_t global = reinterpret_cast<std::uintptr_t>(map.tensor) + static_cast<std::uint64_t>(from);
@@ -150,6 +152,13 @@ Box BulkCopies::range_of(const AsyncProxy::Instruction& by, std::uintptr_t share
   Box range{shared, bytes, 0, bytes, bytes, {{global, 0, bytes}}};
   add_bulk_cost(range.whole, global, shared, bytes);
   return range;
+}
+
+// L2 fetches what exists of the box; nobody's memory changes.
+void BulkCopies::prefetch(const Box& box) {
+  const Options& options = block_.work().options();
+  if (!options.count || !options.l2_model) return;
+  for (const Run& run : box.runs) block_.l2_trace.add(run.global, run.bytes, false);
 }
 
 // A load gets zeros for what is outside of the tensor from where everything else comes from, a store leaves it out.
@@ -290,6 +299,13 @@ void cp_async_bulk_tensor_load_multicast(void* shared, const TensorMap* map, con
   in.block.scheduler.rendezvous(in.fiber);
   auto& copies = in.block.family<BulkCopies>();
   copies.multicast(by, copies.box_of(by, number(shared), *map, coordinates, false), number(barrier), mask);
+}
+void cp_async_bulk_prefetch_tensor(const TensorMap* map, const int* coordinates) {
+  const Entered in;
+  const AsyncProxy::Instruction by{in.fiber, "cp.async.bulk.prefetch.tensor", to_pc(__builtin_return_address(0))};
+  in.block.scheduler.rendezvous(in.fiber);
+  auto& copies = in.block.family<BulkCopies>();
+  copies.prefetch(copies.box_of(by, 0, *map, coordinates, false));
 }
 void cp_async_bulk_tensor_store(const TensorMap* map, const int* coordinates, const void* shared) {
   const Entered in;

@@ -38,6 +38,8 @@ void cp_async_bulk_tensor_load(void* shared, const TensorMap* map, const int* co
 /// @param mask a bit for each block of the cluster that gets the box
 void cp_async_bulk_tensor_load_multicast(void* shared, const TensorMap* map, const int* coordinates, std::uint64_t* barrier,
                                          unsigned mask);
+/// Into L2 alone.
+void cp_async_bulk_prefetch_tensor(const TensorMap* map, const int* coordinates);
 void cp_async_bulk_tensor_store(const TensorMap* map, const int* coordinates, const void* shared);
 void cp_async_bulk_load(void* shared, const void* global, unsigned bytes, std::uint64_t* barrier);
 void cp_async_bulk_store(void* global, const void* shared, unsigned bytes);

@@ -4,6 +4,8 @@
 
 #include <vector_types.h>
 
+#include <cstdint>
+
 namespace interpreter {
 
 dim3 cluster_dimensions();
@@ -13,6 +15,9 @@ void cluster_barrier_arrive();
 void cluster_barrier_wait();
 /// The same place in the shared memory of the block `rank`.
 void* mapa(const volatile void* shared, unsigned rank);
+/// Stores the bytes in the background, and says them to the mbarrier: both lie in the shared memory of the same block.
+/// @param bytes 4, 8 or 16
+void st_async(void* shared, const void* value, unsigned bytes, std::uint64_t* barrier);
 /// Whose shared memory holds it.
 unsigned cluster_rank_of(const volatile void* shared);
 

@@ -53,6 +53,7 @@ class Mbarriers final : public Family {
  private:
   struct Copy {
     unsigned bytes;
+    const char* what;
     Pc pc;
     Block* issuer;
     const Fiber* thread;

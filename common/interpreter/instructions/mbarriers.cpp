@@ -187,7 +187,7 @@ void Mbarriers::add_copy(const AsyncProxy::Instruction& by, std::uintptr_t addre
                          std::function<void(const Stamp&)> land) {
   Mbarrier& barrier = require(by, address);
   Block& running = *current_block;
-  if (block_.work().options().racecheck && !running.async_proxy.fenced(by.fiber.linear, barrier.initialised)) {
+  if (block_.work().options().racecheck && !by.generic && !running.async_proxy.fenced(by.fiber.linear, barrier.initialised)) {
     const void* const p = reinterpret_cast<const void*>(address);
     running.async_proxy.fail(by, Check::kRacecheck, p,
                              "race on " + running.reporter.describe(p) + ": initialised by " +
@@ -199,7 +199,7 @@ void Mbarriers::add_copy(const AsyncProxy::Instruction& by, std::uintptr_t addre
   }
   // Not an access of the thread: who has waited for the phase knows that its copies have used the barrier, but none of what the
   // issuing thread did after its last arrival. Whoever overwrites the barrier meanwhile is found by in_use() and require().
-  barrier.copies.push_back({bytes, by.pc, &running, &by.fiber, std::move(land)});
+  barrier.copies.push_back({bytes, by.generic ? by.name : "bulk copy", by.pc, &running, &by.fiber, std::move(land)});
   running.waiting.note_change(by.fiber);
   if (somebody_waits_at(address)) advance(address, barrier);
 }
@@ -209,7 +209,7 @@ void Mbarriers::add_copy(const AsyncProxy::Instruction& by, std::uintptr_t addre
 void Mbarriers::add_own_copies(const AsyncProxy::Instruction& by, std::uintptr_t address, std::function<void(const Stamp&)> land) {
   Mbarrier& barrier = require(by, address);
   note_access(by, address, true, true);
-  barrier.own_copies.push_back({0, by.pc, &block_, &by.fiber, std::move(land)});
+  barrier.own_copies.push_back({0, "cp.async", by.pc, &block_, &by.fiber, std::move(land)});
   block_.waiting.note_change(by.fiber);
 }
 
@@ -253,13 +253,13 @@ void Mbarriers::advance(std::uintptr_t address, Mbarrier& barrier) {
 void Mbarriers::fail_unexpected(std::uintptr_t address, const Mbarrier& barrier) {
   const void* const p = reinterpret_cast<const void*>(address);
   const Copy& copy = barrier.copies.front();
-  copy.issuer->reporter.fail(
-      Check::kSynccheck,
-      "phase " + std::to_string(barrier.phase) + " of " + block_.reporter.describe(p) +
-          " is complete, but a bulk copy that completes there is still under way: nobody has expected its " +
-          std::to_string(copy.bytes) + " bytes in this phase",
-      "expect_tx, before the phase's last arrival, with the bytes of all the copies that are issued in the phase", copy.thread,
-      user_location(copy.pc), block_.reporter.variable_at(p));
+  copy.issuer->reporter.fail(Check::kSynccheck,
+                             "phase " + std::to_string(barrier.phase) + " of " + block_.reporter.describe(p) +
+                                 " is complete, but a " + copy.what +
+                                 " that completes there is still under way: nobody has expected its " + std::to_string(copy.bytes) +
+                                 " bytes in this phase",
+                             "expect_tx, before the phase's last arrival, with the bytes of all that is issued in the phase",
+                             copy.thread, user_location(copy.pc), block_.reporter.variable_at(p));
 }
 
 // ------------------------------------------------------------------------------------------------------------------- wait
@@ -362,7 +362,8 @@ void Mbarriers::on_exit(Fiber&) {
     if (barrier.copies.empty()) continue;
     const Copy& copy = barrier.copies.front();
     copy.issuer->reporter.fail(Check::kRacecheck,
-                               "the block ends while a bulk copy to its shared memory is under way: nobody has waited for phase " +
+                               std::string("the block ends while a ") + copy.what +
+                                   " to its shared memory is under way: nobody has waited for phase " +
                                    std::to_string(barrier.phase) + " of " +
                                    block_.reporter.describe(reinterpret_cast<const void*>(address)) + ", where it completes",
                                "each copy that is issued is waited for before the block ends", copy.thread, user_location(copy.pc),

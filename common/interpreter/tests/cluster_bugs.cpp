@@ -75,6 +75,18 @@ enum Plant {
   kAcquireOfBlock,
   kArrivesAtOwnBarrier,
   kWritesAfterRelease,
+  // exchange
+  kNoWaitForSums,
+  kNoWaitForRoom,
+  kNoWaitForEnd,
+  kTooFewSums,
+  kTooManySums,
+  kNoSums,
+  kBarrierOfOwnBlock,
+  kMisalignedSums,
+  kSumsBeyondArray,
+  kSumsToGlobal,
+  kNoClusterBarrierBeforeSums,
   // vain
   kAssertionOfOneBlock,
   kPollsAtOwnCopy,
@@ -516,6 +528,126 @@ TEST_CASE("an arrival at the own barrier: the other block waits in vain") {
 TEST_CASE("a write after the arrival with release") {
   must_be_caught({"handshake", Check::kRacecheck, "box", {kNoOrder}, {"read", "late write"}, {"read", "late write"}},
                  [] { return run_handshake<kWritesAfterRelease>(); });
+}
+
+// -------------------------------------------------------------------------------------------------------------- exchange
+// In each round, each thread sends four floats to the other block by st.async, and reads what has come.
+template <Plant plant>
+__global__ void exchange(float* out, int rounds) {
+  alignas(16) __shared__ float sums[32 * 4];
+  __shared__ Mbarrier come, room;
+  const unsigned t = threadIdx.x, rank = device::cluster_ctarank(), other = rank ^ 1;
+  if (t == 0) {
+    device::mbarrier_init(&come, 1);   // <- init
+    device::mbarrier_init(&room, 32);  // <- init
+  }
+  if (plant == kNoClusterBarrierBeforeSums) {
+    __syncthreads();
+  } else {
+    device::barrier_cluster_arrive();
+    device::barrier_cluster_wait();
+  }
+  float sum = 0;
+  for (int round = 0; round < rounds; ++round) {
+    const unsigned bytes = plant == kTooFewSums ? sizeof sums / 2 : plant == kTooManySums ? 2 * sizeof sums : sizeof sums;
+    if (t == 0) device::mbarrier_arrive_expect_tx(&come, bytes);
+    if (round > 0 && plant != kNoWaitForRoom) device::mbarrier_wait_parity(&room, (round & 1) ^ 1);  // <- wait for room
+    const float x[] = {float(t), float(round), float(rank), 1};
+    float* const to = sums + 4 * t + (plant == kMisalignedSums ? 1 : plant == kSumsBeyondArray ? 4 : 0);
+    if (plant == kBarrierOfOwnBlock)
+      interpreter::st_async(device::mapa(to, other), x, sizeof x, &come);  // <- mixed st.async
+    else if (plant == kSumsToGlobal)
+      interpreter::st_async(out, x, sizeof x, device::mapa(&come, other));  // <- st.async to global memory
+    else if (plant != kNoSums || rank == 0 || t != 5)
+      device::st_async(to, x, &come, other);                                                      // <- st.async
+    if (plant != kNoWaitForSums) device::mbarrier_wait_parity_acquire_cluster(&come, round & 1);  // <- wait for sums
+    for (int i = 0; i < 4; ++i) sum += sums[4 * (t ^ 1) + i];                                     // <- read
+    device::mbarrier_arrive_cluster(&room, other);                                                // <- arrival
+  }
+  if (plant != kNoWaitForEnd) device::mbarrier_wait_parity(&room, (rounds & 1) ^ 1);  // <- last wait
+  out[rank * 32 + t] = sum;
+}
+template <Plant plant>
+bool run_exchange() {
+  constexpr int kRounds = 3;
+  const Buffer<float> out(64, "out");
+  launch_clusters(exchange<plant>, 2, 32, 2, 0, out.data(), kRounds);
+  const auto found = out.download();
+  for (unsigned i = 0; i < 64; ++i)
+    if (found[i] != kRounds * float((i % 32 ^ 1) + (i < 32 ? 1 : 0) + 1) + 3) return false;
+  return true;
+}
+Bug in_exchange(Check check, std::string variable, std::vector<std::string> says, std::vector<std::string> at,
+                std::vector<std::string> other = {}) {
+  return {"exchange", check, std::move(variable), std::move(says), std::move(at), std::move(other)};
+}
+TEST_CASE("exchange without a bug: no fence between the proxies is asked for") {
+  must_be_right([] { return run_exchange<kNone>(); });
+}
+TEST_CASE("a read of what st.async brings without a wait") {
+  must_be_caught({"exchange",
+                  Check::kRacecheck,
+                  "sums",
+                  {},
+                  {"read", "st.async", "arrival"},
+                  {"read", "st.async", "arrival"},
+                  Check::kInitcheck,
+                  {"read"}},
+                 [] { return run_exchange<kNoWaitForSums>(); });
+}
+TEST_CASE("st.async to where the other block still reads") {
+  must_be_caught({"exchange",
+                  Check::kRacecheck,
+                  "sums",
+                  {"st.async"},
+                  {"st.async", "read"},
+                  {"st.async", "read"},
+                  Check::kSynccheck,
+                  {"st.async", "arrival"}},
+                 [] { return run_exchange<kNoWaitForRoom>(); });
+}
+TEST_CASE("a block ends while the other one may still arrive at its barrier") {
+  must_be_caught(in_exchange(Check::kRacecheck, "room", {"a cluster barrier between the last access"}, {"arrival"}),
+                 [] { return run_exchange<kNoWaitForEnd>(); });
+}
+TEST_CASE("fewer and more bytes expected than st.async brings, and a thread that sends nothing") {
+  must_be_caught({"exchange",
+                  Check::kSynccheck,
+                  "come",
+                  {"but a st.async that completes there is still under way"},
+                  {"st.async"},
+                  {},
+                  Check::kRacecheck,
+                  {"read", "st.async"}},
+                 [] { return run_exchange<kTooFewSums>(); });
+  must_be_caught(
+      in_exchange(Check::kSynccheck, "come", {"deadlock", "which lacks 512 bytes and 0 of 1 arrivals"}, {"wait for sums"}),
+      [] { return run_exchange<kTooManySums>(); });
+  must_be_caught(
+      in_exchange(Check::kSynccheck, "come", {"deadlock", "which lacks 16 bytes and 0 of 1 arrivals"}, {"wait for sums"}),
+      [] { return run_exchange<kNoSums>(); });
+}
+TEST_CASE("st.async with the own block's barrier, misaligned, beyond the array and to global memory") {
+  must_be_caught(
+      in_exchange(Check::kMemcheck, "sums", {"whose mbarrier come (byte 0 of 8)", "is not of the same block"}, {"mixed st.async"}),
+      [] { return run_exchange<kBarrierOfOwnBlock>(); });
+  must_be_caught(in_exchange(Check::kMemcheck, "sums", {"misaligned", "a multiple of the 16 bytes"}, {"st.async"}),
+                 [] { return run_exchange<kMisalignedSums>(); });
+  must_be_caught(in_exchange(Check::kMemcheck, "sums", {"sums (byte 512 of 512)", "out of bounds"}, {"st.async"}),
+                 [] { return run_exchange<kSumsBeyondArray>(); });
+  must_be_caught(in_exchange(Check::kMemcheck, "out", {"which is no shared memory of the cluster"}, {"st.async to global memory"}),
+                 [] { return run_exchange<kSumsToGlobal>(); });
+}
+TEST_CASE("st.async before the other block's barrier is initialised") {
+  must_be_caught({"exchange",
+                  Check::kRacecheck,
+                  "come",
+                  {"a cluster barrier between"},
+                  {"st.async"},
+                  {"init"},
+                  Check::kSynccheck,
+                  {"st.async"}},
+                 [] { return run_exchange<kNoClusterBarrierBeforeSums>(); });
 }
 
 // ---------------------------------------------------------------------------------------- one block brings the others down
