@@ -86,11 +86,16 @@ __device__ __forceinline__ uint32_t mapa_shared(const void* shared, uint32_t ran
 }
 }  // namespace detail
 #endif
+/// What one access loads or stores.
+template <int N>
+struct alignas(4 * N) Floats {
+  float x[N];
+};
 /// Stores N floats in the background at the same place in the block `rank`, and says their bytes to the mbarrier at the same place
 /// there (PTX ISA, "st.async"). That block expects them, as those of a copy: who has waited for the phase with
 /// mbarrier_wait_parity_acquire_cluster() sees what was stored. Until then it keeps the place free, and does not end.
 template <int N>
-__device__ __forceinline__ void st_async(float* shared, const float (&x)[N], Mbarrier* barrier, uint32_t rank) {
+__device__ __forceinline__ void st_async(Floats<N>* shared, const float (&x)[N], Mbarrier* barrier, uint32_t rank) {
   static_assert(N == 1 || N == 2 || N == 4, "one store has 4, 8 or 16 bytes, and its address is a multiple of them");
 #ifdef __CUDACC__
   const uint32_t there = detail::mapa_shared(shared, rank), bar = detail::mapa_shared(barrier, rank);

@@ -15,11 +15,10 @@
 #include "common/device/learnt/wgmma_slice.cuh"
 #include "common/device/operand_box.cuh"
 #include "common/device/store_fragments.cuh"
-#include "common/gemm/activation.h"
 
 namespace step_15_few_rows {
 
-using device::Contiguous, device::L2Promotion, device::Major, device::Mbarrier, device::TensorMap, gemm::ceil_div, gemm::Matrix;
+using device::Contiguous, device::Floats, device::Major, device::Mbarrier, device::TensorMap, gemm::ceil_div, gemm::Matrix;
 using learnt::copy_panels, learnt::kPanel, learnt::kWarpgroup, learnt::kWgmmaK, learnt::RingPlace, learnt::slice_descriptor;
 
 /// What a cluster and a block compute of C, and what follows from it.
@@ -120,11 +119,11 @@ __global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(const __grid_const
     if (lane == 0 && tile_k > 0) device::mbarrier_arrive(&empty[RingPlace<Tile::kNumStages>(tile_k - 1).stage]);
   } while (++tile_k < tiles_k(share));
   device::wgmma_wait_group<0>();
-
   // 3. Each sum goes to the block that adds it
   constexpr int kMine = Tile::kMine, kPart = Tile::kPart, kVector = std::min(kPart, 4);
   const auto others = [&](int stage, int sender, int i) {  // what it sends of this thread's sums, from number i of the part on
-    return reinterpret_cast<float*>(sBA + stage * Stage::kElements) + (sender * kPart + i) * kWarpgroup + threadIdx.x * kVector;
+    return reinterpret_cast<Floats<kVector>*>(sBA + stage * Stage::kElements) + (sender * kPart + i) / kVector * kWarpgroup +
+           threadIdx.x;
   };
   float mine[Tile::kParts][kPart] = {};
   device::mbarrier_wait_parity(all_ready, 0);
@@ -142,9 +141,11 @@ __global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(const __grid_const
     const RingPlace<Tile::kNumStages> place(tiles_k(share) + part);
     device::mbarrier_wait_parity_acquire_cluster(&full[place.stage], place.phase);
 #pragma unroll
-    for (int i = 0; i < (Tile::kSplitK - 1) * kPart; ++i)  // in this order: the same bits in every run
-      mine[part][i % kPart] += others(place.stage, i / kPart, i % kPart / kVector * kVector)[i % kVector];
-    Out* const rows = reinterpret_cast<Out*>(others(place.stage, Tile::kSplitK - 1, 0) - threadIdx.x * kVector);
+    for (int i = 0; i < (Tile::kSplitK - 1) * kPart; i += kVector) {  // in this order: the same bits in every run
+      const Floats<kVector> x = *others(place.stage, i / kPart, i % kPart);
+      for (int j = 0; j < kVector; ++j) mine[part][i % kPart + j] += x.x[j];
+    }
+    Out* const rows = reinterpret_cast<Out*>(others(place.stage, Tile::kSplitK - 1, 0) - threadIdx.x);
     device::store_share_transposed(mine[part], share * Tile::kParts + part, rows, C, row_0, col_0, c_chunks, epilogue);
   }
 }
@@ -156,25 +157,24 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
   if (tiles_m * tiles_n == 0) return;
   if (!device::has_tensor_map(A) || !device::has_tensor_map(B.transposed())) return device::fallback_gemm(A, B, C, epilogue);
   const int64_t tiles_k = std::max<int64_t>(ceil_div<int64_t>(A.cols, Tile::kBlockK), Tile::kSplitK);  // past the end: zeros
-
-  // Before a block ends: where one has, two of the next launch might begin in its SM, and none in another.
+  // Before a block ends, or two of the next launch begin in its SM, and none in another. With more blocks than SMs: as measured.
   const unsigned blocks = gemm::grid_size(tiles_m * tiles_n * Tile::kSplitK);
-  const int64_t begin_next = blocks > device::multiprocessors() ? tiles_k / Tile::kSplitK - 1 : tiles_k / Tile::kSplitK * 7 / 8;
+  const int share = static_cast<int>(tiles_k / Tile::kSplitK), late = Tile::kSplitK > 1 ? share - 1 : -1;
   // Strides become a layout once, here: a kernel for each pair of transpositions.
   device::with_contiguous(A, B, [&](auto a, auto b) {
-    device::launch_dependent_clusters(gemm_kernel<Tile, a(), b(), In, Out, Epilogue>, blocks, Tile::kThreads, dim3(Tile::kSplitK),
-                                      Tile::template Stage<a()>::kSharedBytes,
-                                      device::box_map(A, a(), std::min(Tile::kBlockM, kPanel), kPanel),
-                                      device::box_map(B.transposed(), b(), kPanel, kPanel, L2Promotion::k128), C,
-                                      static_cast<int>(tiles_m), static_cast<int>(tiles_k), static_cast<int>(begin_next),
-                                      device::chunks_aligned(C.data, C.col_stride, C.row_stride), epilogue);
+    device::launch_dependent_clusters(
+        gemm_kernel<Tile, a(), b(), In, Out, Epilogue>, blocks, Tile::kThreads, dim3(Tile::kSplitK),
+        Tile::template Stage<a()>::kSharedBytes, device::box_map(A, a(), std::min(Tile::kBlockM, kPanel), kPanel),
+        device::box_map(B.transposed(), b(), kPanel, kPanel, device::L2Promotion::k128), C, static_cast<int>(tiles_m),
+        static_cast<int>(tiles_k), blocks > device::multiprocessors() ? late : share * 7 / 8,
+        device::chunks_aligned(C.data, C.col_stride, C.row_stride), epilogue);
   });
 }
 
 using Inputs = gemm::TypeList<__half, __nv_bfloat16>;
 using Tiles = gemm::TypeList<Tile<8, 128, 6, 2>>;
-using MoreTiles = gemm::TypeList<Tile<8, 128, 4, 1>, Tile<8, 128, 6, 4>, Tile<16, 128, 4, 1>, Tile<16, 128, 5, 2>,
-                                 Tile<16, 128, 5, 4>, Tile<32, 128, 4, 1>, Tile<32, 64, 9, 2>, Tile<32, 128, 4, 4>,
-                                 Tile<64, 64, 7, 2>, Tile<64, 64, 7, 4>, Tile<128, 128, 4, 2>>;
+using MoreTiles =
+    gemm::TypeList<Tile<8, 128, 4, 1>, Tile<16, 128, 5, 2>, Tile<16, 128, 5, 4>, Tile<32, 128, 4, 1>, Tile<32, 64, 9, 2>,
+                   Tile<32, 128, 4, 4>, Tile<64, 64, 7, 2>, Tile<64, 64, 7, 4>, Tile<128, 128, 4, 2>>;
 
 }  // namespace step_15_few_rows

@@ -553,7 +553,8 @@ __global__ void exchange(float* out, int rounds) {
     if (t == 0) device::mbarrier_arrive_expect_tx(&come, bytes);
     if (round > 0 && plant != kNoWaitForRoom) device::mbarrier_wait_parity(&room, (round & 1) ^ 1);  // <- wait for room
     const float x[] = {float(t), float(round), float(rank), 1};
-    float* const to = sums + 4 * t + (plant == kMisalignedSums ? 1 : plant == kSumsBeyondArray ? 4 : 0);
+    float* const place = sums + 4 * t + (plant == kMisalignedSums ? 1 : plant == kSumsBeyondArray ? 4 : 0);
+    auto* const to = reinterpret_cast<device::Floats<4>*>(place);
     if (plant == kBarrierOfOwnBlock)
       interpreter::st_async(device::mapa(to, other), x, sizeof x, &come);  // <- mixed st.async
     else if (plant == kSumsToGlobal)
