@@ -410,7 +410,7 @@ TEST_CASE("the choice: which kernel the model picks") {
                         {"h200", 512, 512, 512, DType::kF16, "15_few_rows 32x64x128 s4 split 1"},
                         {"h200", 8, 4096, 4096, DType::kF16, "15_few_rows 8x64x128 s6 split 2"},
                         {"h200", 8, 11008, 4096, DType::kF16, "15_few_rows 8x64x128 s4 split 1"},
-                        {"h200", 8, 1024, 4096, DType::kF16, "15_few_rows 8x64x128 s6 split 4"},
+                        {"h200", 8, 1024, 4096, DType::kF16, "15_few_rows 16x64x128 s5 split 4"},
                         {"h200", 256, 1024, 1024, DType::kF16, "15_few_rows 32x64x128 s4 split 1"},
                         {"h200", 32, 4096, 4096, DType::kF16, "15_few_rows 32x64x64 s9 split 2"},
                         {"h200", 64, 4096, 4096, DType::kBF16, "15_few_rows 64x64x64 s7 split 2"},

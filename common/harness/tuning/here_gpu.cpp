@@ -30,6 +30,7 @@ GpuLimits limits_here() {
   g.registers_per_sm = attribute(cudaDevAttrMaxRegistersPerMultiprocessor);
   g.shared_per_sm = static_cast<std::size_t>(attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor));
   g.shared_per_block = static_cast<std::size_t>(attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin));
+  g.l2_bytes = static_cast<std::size_t>(properties.l2CacheSize);
   g.clock_hz = 1e3 * attribute(cudaDevAttrClockRate);
   const Rates rates = typical_rates(g.capability);
   const double clocks = g.multiprocessors * g.clock_hz;

@@ -11,7 +11,7 @@ GpuLimits limits_of(const interpreter::Gpu& gpu) {
   g.multiprocessors = gpu.multiprocessors;
   g.threads_per_sm = gpu.max_threads_per_sm, g.blocks_per_sm = gpu.max_blocks_per_sm;
   g.shared_per_sm = gpu.shared_per_sm, g.shared_per_block = gpu.shared_per_block;
-  g.clock_hz = gpu.clock_hz, g.mma_flops = gpu.mma_flops, g.fma_flops = gpu.fma_flops();
+  g.l2_bytes = gpu.l2_bytes, g.clock_hz = gpu.clock_hz, g.mma_flops = gpu.mma_flops, g.fma_flops = gpu.fma_flops();
   g.capability = gpu.compute_capability;
   g.wgmma_flops = typical_rates(g.capability).wgmma * g.multiprocessors * g.clock_hz;
   return g;

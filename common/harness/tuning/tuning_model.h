@@ -22,6 +22,7 @@ struct GpuLimits {
   double wgmma_flops = 0;                               ///< of wgmma; 0 where there is none
   double fma_flops = 0;                                 ///< of multiply-adds in float, outside of tensor cores
   int capability = 0;                                   ///< 90 is compute capability 9.0; 0 where nobody asks
+  std::size_t l2_bytes = 0;                             ///< of the L2 cache; 0 where nobody asks
 
   double flops(Unit unit) const;  ///< of these three
 };
