@@ -431,13 +431,14 @@ TEST_CASE("the choice: what the model picks beside what was measured") {
   struct File {
     const char *gpu, *path;
     std::size_t shapes;
-    double at_most;  // of the best one's time, both in that of cuBLAS in the same rounds: power sets the clock, from tile to tile
+    double
+        at_most;  // of the best one's time; hot, both in that of cuBLAS in the same rounds: power sets the clock, from tile to tile
   };
   for (const File& file : {File{"h100", "docs/results/h100-80gb-hbm3/tiles-f16.json", 31, 1.01},
                            {"h100", "docs/results/h100-80gb-hbm3/tiles-large-f16.json", 8, 1.01},
                            {"h100", "docs/results/h100-80gb-hbm3/tiles-nt-f16.json", 25, 1.01},
                            {"h200", "docs/results/h200/tiles-f16.json", 31, 1.025},
-                           {"h200", "docs/results/h200/tiles-small-f16.json", 7, 1.05},
+                           {"h200", "docs/results/h200/tiles-small-f16.json", 7, 1.075},
                            {"h200", "docs/results/h200/tiles-large-f16.json", 8, 1.01},
                            {"h200", "docs/results/h200/dependent-f16.json", 6, 1.01},
                            {"h200", "docs/results/h200/rows-f16.json", 8, 1.01},
@@ -454,7 +455,8 @@ TEST_CASE("the choice: what the model picks beside what was measured") {
     for (const auto& result : measured["results"]) {
       transpose_b = result["layout"] == "nt";
       times[{result["m"], result["n"], result["k"]}][result["step"].get<std::string>() + " " + result["tile"].get<std::string>()] =
-          1 / result["ratio"]["cublasGemmEx"]["median"].get<double>();
+          result["mode"] == "cold" ? result["time"]["median"].get<double>()
+                                   : 1 / result["ratio"]["cublasGemmEx"]["median"].get<double>();
     }
     CHECK(times.size() == file.shapes);
     for (const auto& [shape, of_tile] : times) {

@@ -43,7 +43,7 @@ constexpr double kLongFlops = 1.5e11, kLongWaits = 0.5;
 // Where the blocks of a cluster share a tile, each round has its beginning and its end, and the exchange of sums if there are
 // several blocks: so much that 15, 06, 14 or 18 is ahead where an H200 was fastest with it (docs/results/h200/rows-f16.json,
 // tiles-small-f16.json).
-constexpr double kClusterPrologueAndEpilogue = 1100, kExchange = 2200, kAnotherBlock = 0.1, kClusterWait = 20;
+constexpr double kClusterPrologueAndEpilogue = 1100, kExchange = 2200, kAnotherBlock = 0.22, kClusterWait = 20;
 // A trip to DRAM, in clocks: of a cluster of one block that has an SM alone, where operands are larger than the L2 cache. What such
 // a block has under way is not enough for DRAM's speed (docs/results/h200/long-rows-{,nt-}f16-cold.json).
 constexpr double kDramLatency = 2600;
