@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "common/gemm/matrix.h"
+#include "common/harness/problem/problem.h"
 #include "common/harness/program/text.h"
 
 namespace harness {
@@ -41,8 +42,8 @@ constexpr double kStoreAlone = 1000;
 // (docs/results/h100-80gb-hbm3/tiles-large-f16.json); why is not known. A lower clock, in which waits take fewer clocks, is a part.
 constexpr double kLongFlops = 1.5e11, kLongWaits = 0.5;
 // Where the blocks of a cluster share a tile, each round has its beginning and its end, and the exchange of sums if there are
-// several blocks: so much that 15, 06, 14 or 18 is ahead where an H200 was fastest with it (docs/results/h200/rows-f16.json,
-// tiles-small-f16.json).
+// several blocks, for more than two a little more: so much that 15, 06, 14 or 18 is ahead where an H200 was fastest with it
+// (docs/results/h200/rows-f16.json, tiles-small-f16.json).
 constexpr double kClusterPrologueAndEpilogue = 1100, kExchange = 2200, kAnotherBlock = 0.22, kClusterWait = 20;
 // A trip to DRAM, in clocks: of a cluster of one block that has an SM alone, where operands are larger than the L2 cache. What such
 // a block has under way is not enough for DRAM's speed (docs/results/h200/long-rows-{,nt-}f16-cold.json).
@@ -146,8 +147,7 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
   p.bound = std::max({schedulers * mma / kHeadroom, busiest * reading, busiest * l2}) / gpu.clock_hz;
   const double together = real(std::min<std::int64_t>(held, on_busiest));
   const double in_flight = together * std::max(1, t.stages - 1) * real(t.block_m + t.block_n) * t.block_k * element;
-  const bool from_dram =
-      t.clusters && t.splits == 1 && on_busiest == 1 && real(spec.k) * real(spec.m + spec.n) * element > real(gpu.l2_bytes);
+  const bool from_dram = t.clusters && t.splits == 1 && on_busiest == 1 && matrix_bytes(spec) > real(gpu.l2_bytes);
   const double copying = std::max(busiest * l2, busiest * copied / in_flight * (from_dram ? kDramLatency : kL2Latency));
   const double rounds = std::ceil(busiest / held);
   const auto multiplying = [&] {
@@ -168,12 +168,11 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
     }
     return busiest * std::max(mma, kWgmmaShared * (reading + arriving) + kWgmmaWait * real(k_tiles));
   };
-  const double around =
-      t.stays ? kStayingPrologueAndEpilogue
-      : t.clusters
-          ? rounds * (kClusterPrologueAndEpilogue + (t.splits > 1 ? kExchange * (1 + kAnotherBlock * (t.splits - kPair)) : 0))
-      : t.unit == Unit::kWgmma ? rounds * kWgmmaPrologueAndEpilogue
-                               : rounds * kPrologueAndEpilogue;
+  const double exchange = t.splits > 1 ? kExchange * (1 + kAnotherBlock * (t.splits - kPair)) : 0;
+  const double around = t.stays                  ? kStayingPrologueAndEpilogue
+                        : t.clusters             ? rounds * (kClusterPrologueAndEpilogue + exchange)
+                        : t.unit == Unit::kWgmma ? rounds * kWgmmaPrologueAndEpilogue
+                                                 : rounds * kPrologueAndEpilogue;
   p.seconds = std::max((std::max(multiplying(), copying) + busiest * zeros + around) / gpu.clock_hz, p.bound);
   return p;
 }

@@ -248,7 +248,7 @@ void AsyncProxy::begin_write(const Instruction& by, std::uintptr_t address, unsi
     if (unfenced.address) report_unfenced(unfenced, by, "overwritten");
     auto& landings = home_of(address).landings_;
     landings.erase(landings.lower_bound(address), landings.lower_bound(address + bytes));
-    landings[address] = {bytes, barrier, by.generic ? by.name : "bulk copy"};
+    landings[address] = {bytes, barrier, by.what_writes()};
   }
   if (options.initcheck) home_of(address).block_.shared.part_of(address).set_initialised(address, bytes, false);
   std::memset(reinterpret_cast<void*>(address), 0xff, bytes);

@@ -32,6 +32,7 @@ class AsyncProxy {
     const char* name;
     Pc pc;
     bool generic = false;  ///< it goes on in the background too, but by the threads' own way into memory
+    const char* what_writes() const { return generic ? name : "bulk copy"; }  ///< for a report, where it writes
   };
 
   /// Reports what is wrong with the instruction at `p`.

@@ -67,7 +67,7 @@ class BulkCopies final : public Family {
   Box box_of(const AsyncProxy::Instruction& by, std::uintptr_t shared, const TensorMap& map, const int* coordinates, bool write);
   void require_begin(const AsyncProxy::Instruction& by, const TensorMap& map, const int* coordinates, bool write);
   void count(const AsyncProxy::Instruction& by, const Box& box, bool write, unsigned destinations);
-  void prefetch(const Box& box);
+  void trace(const Box& box, bool write);
   Box range_of(const AsyncProxy::Instruction& by, std::uintptr_t shared, std::uintptr_t global, unsigned bytes);
   void commit_group(const Fiber& fiber) { ++threads_[fiber.linear].groups; }
   void wait(Fiber& fiber, unsigned groups_under_way, bool read);
@@ -154,11 +154,11 @@ Box BulkCopies::range_of(const AsyncProxy::Instruction& by, std::uintptr_t share
   return range;
 }
 
-// L2 fetches what exists of the box; nobody's memory changes.
-void BulkCopies::prefetch(const Box& box) {
+// What exists of the box passes L2.
+void BulkCopies::trace(const Box& box, bool write) {
   const Options& options = block_.work().options();
   if (!options.count || !options.l2_model) return;
-  for (const Run& run : box.runs) block_.l2_trace.add(run.global, run.bytes, false);
+  for (const Run& run : box.runs) block_.l2_trace.add(run.global, run.bytes, write);
 }
 
 // A load gets zeros for what is outside of the tensor from where everything else comes from, a store leaves it out.
@@ -173,8 +173,7 @@ void BulkCopies::count(const AsyncProxy::Instruction& by, const Box& box, bool w
   cost.sectors *= destinations, cost.lines *= destinations, cost.bytes *= destinations;
   block_.counters.count_bulk(by.pc, cost, write);
   if (!write && box.runs.empty()) block_.counters.count_bulk_zeros(by.pc);
-  if (options.l2_model)
-    for (const Run& run : box.runs) block_.l2_trace.add(run.global, run.bytes, write);
+  trace(box, write);
 }
 
 // ----------------------------------------------------------------------------------------------------------------- loads
@@ -305,7 +304,7 @@ void cp_async_bulk_prefetch_tensor(const TensorMap* map, const int* coordinates)
   const AsyncProxy::Instruction by{in.fiber, "cp.async.bulk.prefetch.tensor", to_pc(__builtin_return_address(0))};
   in.block.scheduler.rendezvous(in.fiber);
   auto& copies = in.block.family<BulkCopies>();
-  copies.prefetch(copies.box_of(by, 0, *map, coordinates, false));
+  copies.trace(copies.box_of(by, 0, *map, coordinates, false), false);
 }
 void cp_async_bulk_tensor_store(const TensorMap* map, const int* coordinates, const void* shared) {
   const Entered in;
