@@ -911,6 +911,35 @@ TEST_CASE("the L2 model: what the SMs of a cluster read together is read once") 
   CHECK(apart.requested == 2 * kSectors);
   CHECK(apart.reads == 2 * kSectors);
 }
+// Asks L2 for a box, once or twice, and then copies it or not.
+__global__ void box_through_l2(const __grid_constant__ device::TensorMap map, int prefetches, bool copies) {
+  alignas(128) __shared__ float box[32 * 32];
+  __shared__ device::Mbarrier full;
+  if (threadIdx.x != 0) return;
+  device::mbarrier_init(&full, 1);
+  device::fence_mbarrier_init();
+  for (int i = 0; i < prefetches; ++i) device::cp_async_bulk_prefetch_tensor_2d(&map, 0, 0);
+  if (!copies) return;
+  device::mbarrier_arrive_expect_tx(&full, sizeof box);
+  device::cp_async_bulk_tensor_2d(box, &map, 0, 0, &full);
+  device::mbarrier_wait_parity(&full, 0);
+}
+TEST_CASE("the L2 model: what was prefetched is not fetched again") {
+  const WithOptions modelled([](auto& o) { o.l2_model = true, o.gpu = "h200"; });
+  constexpr unsigned kBytes = 32 * 32 * 4;
+  Buffer<float> in(32 * 32, "in");
+  in.fill(0);
+  const auto map = device::make_tensor_map<float>(
+      {.data = in.data(), .rows = 32, .columns = 32, .row_stride = 32, .box_rows = 32, .box_columns = 32});
+  const auto l2_of = [&](int prefetches, bool copies) {
+    return profile_of([&] { launch(box_through_l2, 1, 32, 0, map, prefetches, copies); }).l2;
+  };
+  const auto fetched = l2_of(1, false), copied = l2_of(0, true), both = l2_of(2, true);
+  CHECK(fetched.dram_read_bytes == kBytes);
+  CHECK(copied.dram_read_bytes == kBytes);
+  CHECK(both.dram_read_bytes == kBytes);
+  CHECK(both.requested == 3 * copied.requested);
+}
 TEST_CASE("a launch under ncu's names: blocks, waves, room for warps, and what the L2 model says") {
   const WithOptions modelled([](auto& o) { o.l2_model = true, o.gpu = "h200"; });
   constexpr unsigned kBlocks = 3 * 132, kWords = kBlocks * 1024;

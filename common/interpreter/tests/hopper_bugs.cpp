@@ -558,6 +558,27 @@ TEST_CASE("a box begins in the middle of 16 bytes of its row, inside of the tens
   must_be_caught({"boxes", Check::kMemcheck, "in", {"begins at (-33, 0) of in", "misaligned"}, {"copy"}},
                  [] { return run_boxes<kNone>(0, 20, 20, -33); });
 }
+// L2 fetches boxes: nobody's memory changes, and they may lie outside of the tensor.
+__global__ void fetched(const __grid_constant__ TensorMap map, int x) {
+  if (threadIdx.x == 0) device::cp_async_bulk_prefetch_tensor_2d(&map, x, 0);  // <- prefetch
+}
+bool run_fetched(int x) {
+  const std::vector<int> host(8 * 32, 5);
+  const Buffer<int> in(host, "in");
+  const TensorMap map = device::make_tensor_map<int>(
+      {.data = in.data(), .rows = 8, .columns = 32, .row_stride = 32, .box_rows = 8, .box_columns = 32});
+  launch(fetched, 1, 32, 0, map, x);
+  return in.download() == host;
+}
+TEST_CASE("a prefetch of a box that begins in the middle of 16 bytes") {
+  must_be_right([] { return run_fetched(0) && run_fetched(-32) && run_fetched(1 << 20); });
+  must_be_caught({"fetched",
+                  Check::kMemcheck,
+                  "in",
+                  {"cp.async.bulk.prefetch.tensor from a box that begins at (2, 0) of in", "misaligned"},
+                  {"prefetch"}},
+                 [] { return run_fetched(2); });
+}
 TEST_CASE("box out of the variable, and of dynamic shared memory") {
   must_be_caught({"boxes", Check::kMemcheck, "box", {"box (byte 256 of 1024): 1024 bytes from there are out of bounds"}, {"copy"}},
                  [] { return run_boxes<kDestinationBeyondShared>(); });
