@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <random>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "common/gemm/divisor.h"
+#include "common/gemm/two_widths.h"
 
 using gemm::Matrix;
 namespace detail = gemm::detail;
@@ -115,4 +117,49 @@ TEST_CASE("a divisor divides as / does") {
          {0U, kMost, kMost - 1, by - 1, quotient * by, quotient * by - 1, static_cast<unsigned>(random() >> 1)})
       if (by <= kMost && number <= kMost) check(number, by);
   }
+}
+
+TEST_CASE("tiles of two widths: 4096 x 4096 for 132 blocks fills all four rounds, and 2048 x 2048 stays as it is") {
+  const gemm::TwoWidths large = gemm::in_two_widths(32, 4096, 256, 240, 132);
+  CHECK(large.wide_rows == 16);
+  CHECK(large.left == 1);
+  CHECK(large.right == 16);
+  CHECK(large.wide_tiles == 272);
+  CHECK(large.tiles == 528);
+  CHECK(gemm::in_two_widths(16, 2048, 256, 240, 132).tiles == 128);
+  CHECK(gemm::in_two_widths(16, 2048, 256, 240, 132).wide_rows == 16);
+  CHECK(gemm::in_two_widths(32, 4096, 256, 0, 132).wide_tiles == 512);  // there are no narrow ones
+  CHECK(gemm::in_two_widths(1, std::int64_t{1} << 30, 256, 240, 132).tiles >= (1 << 22));
+}
+TEST_CASE("tiles of two widths cover C, take no other round, and no cut leaves block 0 fewer wide tiles") {
+  std::mt19937 random(11);
+  const auto pick = [&](int low, int high) { return std::int64_t{std::uniform_int_distribution<int>(low, high)(random)}; };
+  int narrow_alone = 0, mixed = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const int wide = static_cast<int>(8 * pick(2, 32)), narrow = static_cast<int>(8 * pick(1, wide / 8 - 1));
+    const std::int64_t tiles_m = pick(1, 40), cols = pick(1, 6000), blocks = pick(1, 150);
+    INFO(tiles_m << " rows of tiles, " << cols << " columns, " << wide << " or " << narrow << ", " << blocks << " blocks");
+    const gemm::TwoWidths cut = gemm::in_two_widths(tiles_m, cols, wide, narrow, blocks);
+    const std::int64_t all = gemm::ceil_div<std::int64_t>(cols, wide), below = tiles_m - cut.wide_rows;
+    const auto rounds = [&](std::int64_t tiles) { return gemm::ceil_div(tiles, blocks); };
+    REQUIRE(cut.wide_tiles == cut.wide_rows * all + below * cut.left);
+    REQUIRE(cut.tiles == cut.wide_tiles + below * cut.right);
+    if (below > 0) {  // to the end of a row, and no tile more
+      REQUIRE(cut.left * wide + cut.right * narrow >= cols);
+      REQUIRE(cut.left * wide + (cut.right - 1) * narrow < cols);
+      ++(cut.wide_tiles == 0 ? narrow_alone : mixed);
+    }
+    REQUIRE(rounds(cut.tiles) == rounds(tiles_m * all));
+    std::int64_t fewest = rounds(tiles_m * all);
+    for (std::int64_t left = std::max<std::int64_t>(0, all - 64); left < all; ++left)
+      for (std::int64_t wide_rows = 0; wide_rows < tiles_m; ++wide_rows) {
+        const std::int64_t wide_tiles = wide_rows * all + (tiles_m - wide_rows) * left;
+        const std::int64_t right = gemm::ceil_div<std::int64_t>(cols - left * wide, narrow);
+        if (rounds(wide_tiles + (tiles_m - wide_rows) * right) == rounds(tiles_m * all))
+          fewest = std::min(fewest, rounds(wide_tiles));
+      }
+    REQUIRE(rounds(cut.wide_tiles) == fewest);
+  }
+  CHECK(narrow_alone > 100);
+  CHECK(mixed > 100);
 }

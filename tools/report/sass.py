@@ -42,7 +42,7 @@ def shared_budget(architecture, threads, blocks):
 
 # --- steps/*/sass.ini ---
 
-DEMAND = re.compile(r"([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)(?:\s*(==|>=|<=)\s*(\d+))?(\s+in loop)?")
+DEMAND = re.compile(r"([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_x]+)*)(?:\s*(==|>=|<=)\s*(\d+))?(\s+in loop)?")
 COMPARE = {"==": int.__eq__, ">=": int.__ge__, "<=": int.__le__}
 NUMBERS = ("threads", "blocks", "registers", "shared", "dynamic_shared", "stack")
 

@@ -44,6 +44,7 @@ struct TileNumbers {
   Unit unit = Unit::kMma;
   int splits = 1;         ///< blocks that share a tile of C, each with a part of k
   bool clusters = false;  ///< they are a cluster: they hand over their sums in shared memory
+  int narrow_n = 0;       ///< columns of its narrow tiles, by in_two_widths(); 0 where all have block_n
   bool stays = false;     ///< a block computes one tile of C after the other, and stores one while the next is multiplied
 };
 

@@ -29,6 +29,7 @@ std::string tile_name() {
     if constexpr (requires { Tile::kNumStages; }) text += " s" + std::to_string(Tile::kNumStages);
     if constexpr (requires { Tile::kGroupM; }) text += " g" + std::to_string(Tile::kGroupM);
     if constexpr (requires { Tile::kPingPong; }) text += Tile::kPingPong ? " ping-pong" : " cooperative";
+    if constexpr (requires { Tile::kNarrowN; }) text += " narrow " + std::to_string(Tile::kNarrowN);
     if constexpr (requires { Tile::kSplitK; }) text += " split " + std::to_string(Tile::kSplitK);
     return text;
   }
@@ -45,6 +46,7 @@ constexpr TileNumbers numbers_of() {
   if constexpr (requires { Tile::kSharedBytes; }) n.shared_bytes = Tile::kSharedBytes;
   if constexpr (requires { Tile::kEveryLayout; }) n.every_layout = Tile::kEveryLayout;
   if constexpr (requires { Tile::kSplitK; }) n.splits = Tile::kSplitK;
+  if constexpr (requires { Tile::kNarrowN; }) n.narrow_n = Tile::kNarrowN;
   if constexpr (requires { Tile::kThreadM; }) {
     n.unit = Unit::kFma, n.warp_m = Tile::kThreadM, n.warp_n = Tile::kThreadN;
   } else if constexpr (requires { Tile::kWarpM; }) {

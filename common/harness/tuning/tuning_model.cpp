@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "common/gemm/matrix.h"
+#include "common/gemm/two_widths.h"
 #include "common/harness/problem/problem.h"
 #include "common/harness/program/text.h"
 
@@ -36,6 +37,9 @@ constexpr double kWgmmaPrologueAndEpilogue = 4800, kWgmmaWait = 490, kWgmmaShare
 // prologue is short, for 14's launches begin early: so it is ahead of 06 where there is little to do, as it was measured.
 constexpr double kStayingPrologueAndEpilogue = 1000, kStayingWait = 70, kNarrowPanelWait = 60, kNarrowStoreWait = 10;
 constexpr int kPanelColumns = 64;
+// Two warpgroups that take turns, with one tile each: one waits while the other multiplies. With more tiles for each, the file of
+// an H200 would have it so too, that of an H100 not; and in nt neither.
+constexpr double kWaitOfTurns = 0.5;
 // Where one warpgroup multiplies, nothing is multiplied while it stores: for each tile of a block but its last.
 constexpr double kStoreAlone = 1000;
 // In long kernels waits count half. Fitted to 17's and 18's tiles on an H100, from 4608³ on
@@ -120,11 +124,13 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
   if (t.threads == 0) return {};
   const auto real = [](auto x) { return static_cast<double>(x); };
   // Blocks that share a tile are taken to have equal parts of k, and to hand over their sums for nothing.
-  const std::int64_t tiles = gemm::ceil_div<std::int64_t>(spec.m, t.block_m) * gemm::ceil_div<std::int64_t>(spec.n, t.block_n),
-                     blocks = tiles * t.splits,
-                     k_tiles = gemm::ceil_div<std::int64_t>(gemm::ceil_div<std::int64_t>(spec.k, t.block_k), t.splits);
   const int sms = t.clusters && t.splits > kPair ? gpu.multiprocessors * kSmsOfLargeClusters / kOfSms : gpu.multiprocessors;
+  const std::int64_t tiles_m = gemm::ceil_div<std::int64_t>(spec.m, t.block_m);
+  const gemm::TwoWidths cut = gemm::in_two_widths(tiles_m, spec.n, t.block_n, t.narrow_n, sms);
+  const std::int64_t blocks = cut.tiles * t.splits,
+                     k_tiles = gemm::ceil_div<std::int64_t>(gemm::ceil_div<std::int64_t>(spec.k, t.block_k), t.splits);
   const std::int64_t on_busiest = gemm::ceil_div<std::int64_t>(blocks, sms);  // SM
+  const std::int64_t wide = t.narrow_n > 0 ? gemm::ceil_div<std::int64_t>(cut.wide_tiles, sms) : on_busiest;
   const int warps = t.threads / kWarp, held = std::max(1, occupancy(t, {}, gpu).blocks);
   const std::int64_t parts = std::int64_t{t.block_m / t.warp_m} * (t.block_n / t.warp_n);  // each reads what it multiplies
   const double k = real(k_tiles * t.block_k), element = real(bytes(spec.in));
@@ -133,7 +139,9 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
   const double flops_per_clock = gpu.flops(t.unit) / gpu.multiprocessors / gpu.clock_hz;
   const double copied = real(t.block_m + t.block_n) * k * element;
   const double read = real(parts) * real(t.warp_m + t.warp_n) * k * (t.unit == Unit::kFma ? kFmaSharedBytes : element);
-  const double mma = 2.0 * t.block_m * t.block_n * k / flops_per_clock;
+  // Of the busiest SM's tiles, on average; only the products are fewer in a narrow one.
+  const double columns = real(wide * t.block_n + (on_busiest - wide) * t.narrow_n) / real(std::max<std::int64_t>(1, on_busiest));
+  const double mma = 2.0 * t.block_m * columns * k / flops_per_clock;
   const double reading = read / kSharedBytesPerClock, arriving = copied / kSharedBytesPerClock, l2 = copied / kL2BytesPerClock;
   // Where k is shorter than the ring, the rest of it is filled with zeros.
   const double zeros = real(std::max<std::int64_t>(0, t.stages - 1 - k_tiles) * (t.block_m + t.block_n) * t.block_k) * element /
@@ -164,7 +172,9 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
                                                                                                        : 0;
       const double waits = spec.flops() > kLongFlops ? kLongWaits : 1;
       const double alone = t.threads == 2 * kWarpgroup ? kStoreAlone : 0;
-      return busiest * (mma + waits * (kStayingWait + narrow) * real(k_tiles)) + (busiest - 1) * alone;
+      const bool one_each = t.block_m == kPanelColumns && t.threads == 3 * kWarpgroup && on_busiest == 2 && !spec.transpose_b;
+      const double wait = kStayingWait * (one_each ? kWaitOfTurns : 1) + narrow;
+      return busiest * (mma + waits * wait * real(k_tiles)) + (busiest - 1) * alone;
     }
     return busiest * std::max(mma, kWgmmaShared * (reading + arriving) + kWgmmaWait * real(k_tiles));
   };

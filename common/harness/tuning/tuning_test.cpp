@@ -311,6 +311,21 @@ TEST_CASE("the model: bounds that follow from the hardware") {
     CHECK((predict(alone, twice, all).seconds - predict(stays, twice, all).seconds) * all.clock_hz ==
           doctest::Approx(1000).scale(0));
     CHECK(predict(alone, hopper, all).seconds == predict(stays, hopper, all).seconds);
+    TileNumbers two_widths = stays;  // 17 rows of 8 tiles take two rounds, and so do 17 of 9 narrow ones
+    two_widths.narrow_n = 240;
+    const Spec nine_each{17 * 128, 2040, 4096, DType::kF16, DType::kF16};
+    CHECK(predict(two_widths, nine_each, all).seconds ==
+          doctest::Approx((2 * (2.0 * 128 * 240 * 4096 / 2700 + 64 * 70) + 1000) / all.clock_hz).scale(0));
+    CHECK(predict(stays, nine_each, all).seconds ==
+          doctest::Approx((2 * (2.0 * 128 * 256 * 4096 / 2700 + 64 * 70) + 1000) / all.clock_hz).scale(0));
+    TileNumbers turns = stays;  // two warpgroups with one tile each, 64 rows: one waits while the other multiplies; not in nt
+    turns.block_m = 64;
+    Spec one_tile_each = hopper;
+    CHECK(predict(turns, one_tile_each, all).seconds ==
+          doctest::Approx((2 * 2.0 * 64 * 256 * 4096 / 2700 + 64 * 70 + 1000) / all.clock_hz).scale(0));
+    one_tile_each.transpose_b = true;
+    CHECK(predict(turns, one_tile_each, all).seconds ==
+          doctest::Approx((2 * (2.0 * 64 * 256 * 4096 / 2700 + 64 * 70) + 1000) / all.clock_hz).scale(0));
     Spec for_long = hopper;
     for_long.n *= 5;
     CHECK(predict(stays, for_long, all).seconds ==
