@@ -30,16 +30,21 @@ constexpr double kWgmmaPrologueAndEpilogue = 4800, kWgmmaWait = 490, kWgmmaShare
 // The same two where warps that only copy run ahead, and blocks stay; and how much longer the wait is where a panel's rows are
 // narrow, for such a row takes the copy engine about as long as a whole one. (17 copies whole panels instead, which costs as much.)
 // Panels of an operand that is contiguous along k have no narrow rows: B's in nt, A's in nn. Where only the columns of C end in a
-// narrow panel, storing that costs a little. Fitted to 14's, 17's and 18's tiles on an H100. Power sets its clock, and that is
-// another from tile to tile, so the share of cuBLAS in the same rounds counts: at the 31 sizes of
-// docs/results/h100-80gb-hbm3/tiles-f16.json, the share of the tile that the model picks is at most 0.2 % below the best, with B as
-// columns (tiles-nt-f16.json) at most 0.6 %, and of an H200's sizes (docs/results/h200/tiles-f16.json) at most 2.3 %. The
-// prologue is short, for 14's launches begin early: so it is ahead of 06 where there is little to do, as it was measured.
+// narrow panel, storing that costs a little. Fitted to 14's, 17's, 18's and 19's tiles on an H100 and an H200. Power sets their
+// clocks, and that is another from tile to tile, so the share of cuBLAS in the same rounds counts. Of the tiles in the library, the
+// share of the one that the model picks is at most 0.9 % below the best at an H200's sizes (docs/results/h200/tiles-f16.json,
+// tiles-large-f16.json, two-widths-tiles-f16.json), and at an H100's 1.8 %, with B as columns 2.1 % (the same in h100-80gb-hbm3).
+// The prologue is short, for 14's launches begin early: so it is ahead of 06 where there is little to do, as it was measured.
 constexpr double kStayingPrologueAndEpilogue = 1000, kStayingWait = 70, kNarrowPanelWait = 60, kNarrowStoreWait = 10;
 constexpr int kPanelColumns = 64;
-// Two warpgroups that take turns, with one tile each: one waits while the other multiplies. With more tiles for each, the file of
-// an H200 would have it so too, that of an H100 not; and in nt neither.
-constexpr double kWaitOfTurns = 0.5;
+// Two warpgroups that take turns: while one waits, the other multiplies, most of all with one tile each. In nt an H100 shows none
+// of it.
+constexpr double kTurnsOfOne = 0.5, kTurns = 0.8;
+// Tiles of two widths, and more for narrow ones in nn and tn. Those begin where no row of 128 bytes does, so each row of a panel
+// lies in two lines of L2: once that, if they begin at multiples of 64 bytes, and twice that elsewhere. It is between what an H200
+// and an H100 need: an H100 minds more, as if the requests of L2 limited it.
+constexpr double kTwoWidthsWait = 20, kMisaligned = 40;
+constexpr int kLineBytes = 128;
 // Where one warpgroup multiplies, nothing is multiplied while it stores: for each tile of a block but its last.
 constexpr double kStoreAlone = 1000;
 // In long kernels waits count half. Fitted to 17's and 18's tiles on an H100, from 4608³ on
@@ -167,13 +172,19 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
     if (t.clusters) return busiest * (mma + kClusterWait * real(k_tiles));
     if (t.stays) {  // warps that only copy run ahead
       const bool narrow_columns = t.block_n % kPanelColumns != 0, narrow_rows = t.block_m % kPanelColumns != 0;
-      const double narrow = (narrow_columns && !spec.transpose_b) || (narrow_rows && spec.transpose_a) ? kNarrowPanelWait
-                            : narrow_columns                                                           ? kNarrowStoreWait
-                                                                                                       : 0;
+      const auto misaligned = [&] {  // of its narrow tiles
+        const int begin = t.narrow_n * static_cast<int>(bytes(spec.in)) % kLineBytes;
+        const double each = spec.transpose_b || begin == 0 ? 0 : begin == kLineBytes / 2 ? kMisaligned : 2 * kMisaligned;
+        return each * real(on_busiest - wide) / busiest;
+      };
+      const double narrow = t.narrow_n > 0 ? kTwoWidthsWait + misaligned()
+                            : (narrow_columns && !spec.transpose_b) || (narrow_rows && spec.transpose_a) ? kNarrowPanelWait
+                            : narrow_columns                                                             ? kNarrowStoreWait
+                                                                                                         : 0;
       const double waits = spec.flops() > kLongFlops ? kLongWaits : 1;
       const double alone = t.threads == 2 * kWarpgroup ? kStoreAlone : 0;
-      const bool one_each = t.block_m == kPanelColumns && t.threads == 3 * kWarpgroup && on_busiest == 2 && !spec.transpose_b;
-      const double wait = kStayingWait * (one_each ? kWaitOfTurns : 1) + narrow;
+      const bool turns = t.block_m == kPanelColumns && t.threads == 3 * kWarpgroup && on_busiest > 1 && !spec.transpose_b;
+      const double wait = kStayingWait * (!turns ? 1 : on_busiest == 2 ? kTurnsOfOne : kTurns) + narrow;
       return busiest * (mma + waits * wait * real(k_tiles)) + (busiest - 1) * alone;
     }
     return busiest * std::max(mma, kWgmmaShared * (reading + arriving) + kWgmmaWait * real(k_tiles));
