@@ -104,7 +104,16 @@ def whole_sectors(_, *values):
     return "Some lanes want the same bytes, or lie beyond the edge of a matrix and ask for nothing."
 
 
+NARROW = "Some tiles are narrow: there are more of them, and each copies and stores whole panels (lesson 19)."
+
+
+def has_narrow(profile):
+    return " narrow " in (profile.document["tile"] or "")
+
+
 def asked(profile, *values):
+    if has_narrow(profile):
+        return NARROW
     if found(*values) < values[0] and profile.tile and profile.tile.mapping:
         return "A warp asks once for what several of its lanes want, not once for each lane."
     return whole_sectors(profile, *values)
@@ -121,7 +130,9 @@ def shared_loads(profile, *values):
     return "ncu counts loads that found their banks busy once more."
 
 
-def shared_stores(*_):
+def shared_stores(profile, *_):
+    if has_narrow(profile):
+        return NARROW
     return "Bank conflicts come on top, or the edges of the matrices: see the row of the conflicts, and the shape."
 
 
@@ -139,7 +150,9 @@ def mma(*_):
     return "The prediction multiplies whole tiles, with zeros beyond the edges; the kernel leaves some of that out."
 
 
-def wgmma(*_):
+def wgmma(profile, *_):
+    if has_narrow(profile):
+        return NARROW
     return "The prediction multiplies whole tiles, with zeros beyond the edges."
 
 
