@@ -21,12 +21,14 @@ using device::Contiguous, device::Major, device::Mbarrier, device::TensorMap, ge
 using learnt::copy_panels, learnt::kPanel, learnt::kWarpgroup, learnt::kWgmmaK, learnt::panel_map, learnt::Registers,
     learnt::RingPlace, learnt::slice_descriptor, learnt::store_panel, learnt::store_panels;
 
-/// 17's tile, and a narrow one: fewer columns, and as many panels of them.
+/// 17's tile, and a narrow one: fewer columns, and as many panels of them. In nn, rows of B are then copied from multiples of
+/// kNarrowN on: best if these are whole sectors, 16 elements.
 template <int block_m, int block_n, int narrow_n, int num_stages, int group_m>
 struct Tile : learnt::Tile<block_m, block_n, num_stages, group_m, learnt::Schedule::kCooperative> {
   static constexpr int kNarrowN = narrow_n;
   static_assert(kNarrowN < block_n && ceil_div(kNarrowN, kPanel) == ceil_div(block_n, kPanel) && kNarrowN % 8 == 0);
 };
+
 /// As many blocks as SMs. `c_panels`: the engine can store C; `c_chunks`: its rows are aligned chunks.
 template <class Tile, Contiguous a_contiguous, Contiguous b_contiguous, class In, class Out, class Epilogue>
 __global__ __launch_bounds__(Tile::kThreads, 1) void gemm_kernel(const __grid_constant__ TensorMap map_a,
@@ -150,7 +152,7 @@ __global__ __launch_bounds__(Tile::kThreads, 1) void gemm_kernel(const __grid_co
 template <class Tile, class In, class Out, class Epilogue>
 void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilogue) {
   gemm::check(A, B, C);
-  if (int64_t{C.rows} * C.cols == 0) return;
+  if (C.rows * C.cols == 0) return;
   if (!device::has_tensor_map(A) || !device::has_tensor_map(B.transposed())) return device::fallback_gemm(A, B, C, epilogue);
   const bool c_chunks = device::chunks_aligned(C.data, C.col_stride, C.row_stride), c_panels = device::has_store_map(C);
   const TensorMap map_c = c_panels ? device::store_map<Tile::kBlockN>(C, kPanel) : TensorMap{};

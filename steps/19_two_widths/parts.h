@@ -34,13 +34,15 @@ class Parts {
 
  private:
   struct Part {
+    // An empty one is asked for no tile, but an order has one at least.
     Part(std::int64_t first, std::int64_t row, std::int64_t col, std::int64_t tiles_m, std::int64_t tiles_n)
         : first(gemm::grid_size(first)),
           row(static_cast<int>(row)),
           col(static_cast<int>(col)),
-          order(std::max<std::int64_t>(tiles_m, 1), std::max<std::int64_t>(tiles_n, 1)) {}  // an empty part is asked for no tile
-    unsigned first;                                                                         // the number of its first tile
-    int row, col;                                                                           // where it begins
+          order(std::max<std::int64_t>(tiles_m, 1), std::max<std::int64_t>(tiles_n, 1)) {}
+
+    unsigned first;  // the number of its first tile
+    int row, col;    // where it begins
     learnt::TileOrder<Tile::kGroupM> order;
   };
 
