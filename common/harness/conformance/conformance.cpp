@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <functional>
 #include <iterator>
 #include <limits>
@@ -298,6 +299,65 @@ void check_many_tiles(const Step& step) {
   CHECK(run(v, c, small_integers(1), small_integers(2), true) == "");
 }
 
+// Runs one case twice, on the interpreter the first time with the blocks from behind. @return what is wrong, or which element had
+// other bits then
+std::string run_again(const Variant& v, const Case& c) {
+  TestMatrix A("A", v.in, c.A), B("B", v.in, c.B), C("C", v.out, c.C);
+  A.fill(fractions(9));
+  B.fill(fractions(10));
+  std::vector<double> first;
+  for (int time = 0; time < 2; ++time) {
+#ifdef COURSE_ON_INTERPRETER
+    interpreter::options().order = time == 0 ? interpreter::Order::kReverse : interpreter::Order::kForward;
+#endif
+    C.poison();
+    try {
+      v.gemm(A.view(), B.view(), C.view());
+      device::synchronize();
+    } catch (const std::exception& e) {
+      return e.what();
+    }
+    for (const std::string& wrong : {C.fetch(), A.changed(), B.changed()})
+      if (!wrong.empty()) return wrong;
+    std::size_t at = 0;
+    for (std::int64_t row = 0; row < c.C.rows; ++row)
+      for (std::int64_t col = 0; col < c.C.cols; ++col) {
+        const double x = C.at(row, col);
+        if (time == 0)
+          first.push_back(x);
+        else if (std::memcmp(&x, &first[at++], sizeof x) != 0)
+          return "other bits the second time in C[" + std::to_string(row) + ", " + std::to_string(col) + "]";
+      }
+  }
+  return Reference(A, B).compare(C, Reference::Sums::kFloat);
+}
+
+// Shapes that nobody has thought of, each tile in one of its layouts after the other: right, and with the same bits again. In every
+// eighth, rows begin anywhere.
+void check_random_problems(const Step& step) {
+#ifdef COURSE_ON_GPU
+  constexpr int kProblems = 200, kMost = 400;
+#else
+  constexpr int kProblems = 4, kMost = 150;
+#endif
+  std::mt19937 random(2026);
+  const auto extent = [&](int i) { return 1 + static_cast<std::int64_t>(random() % (i % 3 == 0 ? 40 : kMost)); };
+  for (int i = 0; i < kProblems; ++i) {
+    const std::int64_t m = extent(i), n = extent(i + 1), k = extent(i + 2), padding = static_cast<std::int64_t>(random() % 4);
+    for (const Variant& v : step.variants) {
+      if (!has_first_type(step, v)) continue;
+#ifdef COURSE_ON_INTERPRETER
+      if (&v != &step.variants.front()) continue;  // the others have each a short way through all cases above
+#endif
+      const auto layouts = layouts_of(v);
+      const auto [transpose_a, transpose_b] = layouts[static_cast<std::size_t>(i) % layouts.size()];
+      const Case c = i % 8 == 7 ? dense(m, n, k, transpose_a, transpose_b, padding) : in_chunks(m, n, k, transpose_a, transpose_b);
+      INFO(title(step, v) << ": " << c.name);
+      CHECK(run_again(v, c) == "");
+    }
+  }
+}
+
 void check_values(const Step& step) {
   for (const Variant& v : step.variants) {
     for (const Case& c :
@@ -501,6 +561,7 @@ void check_conformance(const Step& step) {
   SUBCASE("long k, exactly") { check_long_k(step); }
   SUBCASE("no box that lies wholly outside") { check_boxes(step); }
   SUBCASE("many tiles, of which the last ones are not whole") { check_many_tiles(step); }
+  SUBCASE("random problems, and the same bits again") { check_random_problems(step); }
   SUBCASE("fractions within the bound, NaN and infinity, overflow and underflow") { check_values(step); }
   SUBCASE("epilogue") { check_epilogue(step); }
   SUBCASE("fused epilogues") { check_fused(step); }
