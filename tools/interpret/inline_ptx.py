@@ -308,7 +308,7 @@ def _instruction(pattern):
 def _in_order(name):
     """PTX takes a load's order, scope and space in any order."""
     operation, *parts = name.split(".")
-    if operation not in ("ld", "st", "atom", "red"):
+    if operation not in ("ld", "st", "atom", "red") or parts[0] == "async":
         return name
     kinds = (("weak", "volatile", "relaxed", "acquire", "release", "acq_rel"), ("cta", "cluster", "gpu", "sys"), ("global", "shared", "shared::cta", "shared::cluster", "const"))
     sorted_ = [p for kind in kinds for p in parts if p in kind]
@@ -394,7 +394,7 @@ for _pattern, _template in (
     (r"fence\.proxy\.async(?:\.global|\.shared::cta|\.shared::cluster|\.shared)?", "{I}fence_proxy_async()"),
     (r"fence\.mbarrier_init\.release\.cluster", "{I}fence_mbarrier_init()"),
     # Hints.
-    (r"prefetchu?(?:\.global|\.local)?\.L[12](?:::\w+)?|prefetch\.tensormap|cp\.async\.bulk\.prefetch\.\S+|applypriority\.\S+", ""),
+    (r"prefetchu?(?:\.global|\.local)?\.L[12](?:::\w+)?|prefetch\.tensormap|cp\.async\.bulk\.prefetch\.(?!tensor)\S+|applypriority\.\S+", ""),
     (r"createpolicy\.\S+", "{0} = uint64_t(0)"),
     # Threads of a warp and of a block.
     (r"trap|brkpt", "::__{m[0]}()"),
@@ -544,6 +544,16 @@ def _st(m, o, b):
     return f"{fence}{_PTX}store<{type_}, {len(parts)}, {_PTX}Access::{'kRelaxed' if m[1] else 'kWeak'}>({b.address(o[0], m[2])}, {{{{{values}}}}});"
 
 
+@_instruction(r"st\.async(?:\.weak)?(?:\.shared::cluster)?\.mbarrier::complete_tx::bytes(?:\.v([24]))?\.([bfsu](?:32|64))")
+def _st_async(m, o, b):
+    type_, parts = _TYPES[m[2]], b.elements(o[1])
+    if len(parts) != int(m[1] or 1):
+        _unknown()
+    values = ", ".join(b.read(p, type_) for p in parts)
+    where, barrier = b.address(o[0], "shared"), b.address(o[2], "shared", "uint64_t")
+    return f"{{ const {type_} ptx_sent[] = {{{values}}}; {_INTERPRETER}st_async({where}, ptx_sent, sizeof ptx_sent, {barrier}); }}"
+
+
 _ATOMICS = {"add": "atomicAdd", "min": "atomicMin", "max": "atomicMax", "and": "atomicAnd", "or": "atomicOr", "xor": "atomicXor", "exch": "atomicExch", "inc": "atomicInc", "dec": "atomicDec", "cas": "atomicCAS"}
 
 
@@ -623,6 +633,12 @@ def _tensor_load(m, o, b):
 def _tensor_store(m, o, b):
     map_, at = _box(o[0], int(m[1]), b)
     return f"{{ {at} ::interpreter::cp_async_bulk_tensor_store({map_}, ptx_at, {b.address(o[1], 'shared')}); }}"
+
+
+@_instruction(r"cp\.async\.bulk\.prefetch\.tensor\.([1-5])d\.L2\.global(?:\.tile)?(?:\.L2::cache_hint)?")
+def _tensor_prefetch(m, o, b):
+    map_, at = _box(o[0], int(m[1]), b)
+    return f"{{ {at} ::interpreter::cp_async_bulk_prefetch_tensor({map_}, ptx_at); }}"
 
 
 @_instruction(r"mbarrier\.arrive(\.expect_tx)?(?:\.(release|acquire|relaxed))?(?:\.(cta|cluster))?(?:\.shared(?:::cta|(::cluster))?)?\.b64")

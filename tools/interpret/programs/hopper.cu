@@ -37,6 +37,12 @@ __device__ void load_box(void* to, const CUtensorMap* map, int x, int y, uint64_
                : "memory");
 }
 
+__device__ void prefetch_box(const CUtensorMap* map, int x, int y) {
+  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];" ::"l"(reinterpret_cast<uint64_t>(map)), "r"(x),
+               "r"(y)
+               : "memory");
+}
+
 // K-major, rows of 128 bytes, swizzled.
 __device__ uint64_t descriptor(const void* p) {
   uint64_t d = (in_shared(p) & 0x3ffff) >> 4;
@@ -90,6 +96,7 @@ __global__ void __launch_bounds__(256, 1)
         asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(in_shared(full + stage)),
                      "r"((BUG == 3 ? 1 : 2) * kTileBytes)
                      : "memory");
+        prefetch_box(&A, (i + 1) * kTile, m_0);  // behind the last tile there is nothing
         load_box(a + stage * kTileBytes, &A, i * kTile, m_0, full + stage);
         load_box(b + stage * kTileBytes, &B, i * kTile, n_0, full + stage);
       }

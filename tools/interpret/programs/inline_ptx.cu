@@ -310,12 +310,16 @@ __global__ void ring(const float* in, float* out, int chunks) {
 
 __global__ void __cluster_dims__(2, 1, 1) clusters(unsigned* out) {
   __shared__ unsigned mine;
-  __shared__ uint64_t arrived;
+  __shared__ uint64_t arrived, sent;
+  __shared__ __align__(16) float floats_of_other[4];
+  __shared__ unsigned long long words_of_other[2];
+  __shared__ unsigned word_of_other;
   unsigned rank, there, value;
   asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   if (threadIdx.x == 0) {
     mine = 100 + rank;
     asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(in_shared(&arrived)));
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(in_shared(&sent)));
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
@@ -335,6 +339,29 @@ __global__ void __cluster_dims__(2, 1, 1) clusters(unsigned* out) {
                    : "r"(in_shared(&arrived))
                    : "memory");
   }
+  if (threadIdx.x == 0) {  // 16 + 16 + 4 bytes come
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 36;" ::"r"(in_shared(&sent)) : "memory");
+    asm volatile(
+        "{ .reg .b32 to, bar;\n"
+        "mapa.shared::cluster.u32 bar, %3, %4;\n"
+        "mapa.shared::cluster.u32 to, %0, %4;\n"
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [to], {%5, 0f40000000, 0f40400000, 0f40800000}, [bar];\n"
+        "mapa.shared::cluster.u32 to, %1, %4;\n"
+        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b64 [to], {%6, 7}, [bar];\n"
+        "mapa.shared::cluster.u32 to, %2, %4;\n"
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [to], %4, [bar]; }" ::"r"(in_shared(floats_of_other)),
+        "r"(in_shared(words_of_other)), "r"(in_shared(&word_of_other)), "r"(in_shared(&sent)), "r"(rank ^ 1), "f"(1.0f + rank),
+        "l"(1ull << 40 | rank)
+        : "memory");
+  }
+  for (uint32_t over = 0; !over;)
+    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }"
+                 : "=r"(over)
+                 : "r"(in_shared(&sent))
+                 : "memory");
+  EXPECT(floats_of_other[0] == 1.0f + (rank ^ 1) && floats_of_other[1] == 2 && floats_of_other[2] == 3 && floats_of_other[3] == 4);
+  EXPECT(words_of_other[0] == (1ull << 40 | (rank ^ 1)) && words_of_other[1] == 7);
+  EXPECT(word_of_other == rank);
   asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
 }
 
