@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "common/gemm/matrix.h"
 
@@ -28,10 +29,8 @@ inline TwoWidths in_two_widths(std::int64_t tiles_m, std::int64_t cols, int wide
     const std::int64_t wide_tiles = wide_rows * all + (tiles_m - wide_rows) * left;
     return TwoWidths{wide_rows, left, right, wide_tiles, wide_tiles + (tiles_m - wide_rows) * right};
   };
-  const auto is_better = [&](const TwoWidths& a, const TwoWidths& b) {
-    const std::int64_t rounds_a = ceil_div(a.wide_tiles, blocks), rounds_b = ceil_div(b.wide_tiles, blocks);
-    const auto columns = [&](const TwoWidths& x) { return x.wide_tiles * wide + (x.tiles - x.wide_tiles) * narrow; };
-    return rounds_a < rounds_b || (rounds_a == rounds_b && columns(a) < columns(b));
+  const auto cost = [&](const TwoWidths& x) {
+    return std::pair(ceil_div(x.wide_tiles, blocks), x.wide_tiles * wide + (x.tiles - x.wide_tiles) * narrow);
   };
   TwoWidths best = cut(tiles_m, all, 0);
   if (narrow == 0) return best;
@@ -39,7 +38,7 @@ inline TwoWidths in_two_widths(std::int64_t tiles_m, std::int64_t cols, int wide
     const std::int64_t right = ceil_div(cols - left * wide, std::int64_t{narrow}), more = left + right - all;
     const std::int64_t too_many = std::max<std::int64_t>(0, tiles_m * (left + right) - places);  // if all rows had narrow ones
     const std::int64_t wide_rows = too_many > 0 ? ceil_div(too_many, more) : 0;
-    if (const TwoWidths found = cut(wide_rows, left, right); wide_rows < tiles_m && is_better(found, best)) best = found;
+    if (const TwoWidths found = cut(wide_rows, left, right); wide_rows < tiles_m && cost(found) < cost(best)) best = found;
   }
   return best;
 }

@@ -83,7 +83,7 @@ __global__ __launch_bounds__(Tile::kThreads, 1) void gemm_kernel(const __grid_co
   // ... and that of the warpgroups that multiply
   device::setmaxnreg_inc<Registers<Tile::kMultiplying>::kToMultiply>();
   constexpr int kPanelsC = sizeof(Out) == 2 ? Tile::kBlockN / device::store_cols<Tile::kBlockN, Out>() : 0;  // that wait
-  uint32_t packed[Tile::kBlockN / 4] = {};  // the tile before, until it is stored
+  uint32_t packed[Tile::kBlockN / 4] = {};  // the tile before, until it is stored; a narrow one is shorter
   char* const s = sC + warpgroup * Tile::kStoreBytes;
   int i = 0, row = -1, col = 0, turn = 0;  // row < 0: no tile waits; turn: panels so far, in two places
   bool is_narrow = false;                  // the tile that waits

@@ -523,11 +523,15 @@ _SPACE = r"(?:\.(global|shared|const)(?:::cta|::cluster)?)?"
 _HINTS = r"(?:\.(?:ca|cg|cs|lu|cv|wb|wt|L1::\w+|L2::\w+|level::\w+))*"
 
 
+def _parts(operand, vector, block):
+    """The operand's elements, which are as many as '.v2' or '.v4' says."""
+    parts = block.elements(operand)
+    return parts if len(parts) == int(vector or 1) else _unknown()
+
+
 @_instruction(rf"ld(?:\.weak)?(\.volatile|\.relaxed\.\w+|\.acquire\.\w+)?{_SPACE}(\.nc)?{_HINTS}(?:\.v([24]))?\.({_NUMBER})")
 def _ld(m, o, b):
-    type_, parts = _TYPES[m[5]], b.elements(o[0])
-    if len(parts) != int(m[4] or 1):
-        _unknown()
+    type_, parts = _TYPES[m[5]], _parts(o[0], m[4], b)
     how = "kReadOnly" if m[3] else "kRelaxed" if m[1] else "kWeak"
     values = f"{_PTX}load<{type_}, {len(parts)}, {_PTX}Access::{how}>({b.address(o[1], m[2])})"
     fence = " ::__threadfence();" if (m[1] or "").startswith(".acquire") else ""
@@ -536,9 +540,7 @@ def _ld(m, o, b):
 
 @_instruction(rf"st(?:\.weak)?(\.volatile|\.relaxed\.\w+|\.release\.\w+)?{_SPACE}{_HINTS}(?:\.v([24]))?\.({_NUMBER})")
 def _st(m, o, b):
-    type_, parts = _TYPES[m[4]], b.elements(o[1])
-    if len(parts) != int(m[3] or 1):
-        _unknown()
+    type_, parts = _TYPES[m[4]], _parts(o[1], m[3], b)
     fence = "::__threadfence(); " if (m[1] or "").startswith(".release") else ""
     values = ", ".join(b.read(p, type_) for p in parts)
     return f"{fence}{_PTX}store<{type_}, {len(parts)}, {_PTX}Access::{'kRelaxed' if m[1] else 'kWeak'}>({b.address(o[0], m[2])}, {{{{{values}}}}});"
@@ -546,9 +548,7 @@ def _st(m, o, b):
 
 @_instruction(r"st\.async(?:\.weak)?(?:\.shared::cluster)?\.mbarrier::complete_tx::bytes(?:\.v([24]))?\.([bfsu](?:32|64))")
 def _st_async(m, o, b):
-    type_, parts = _TYPES[m[2]], b.elements(o[1])
-    if len(parts) != int(m[1] or 1):
-        _unknown()
+    type_, parts = _TYPES[m[2]], _parts(o[1], m[1], b)
     values = ", ".join(b.read(p, type_) for p in parts)
     where, barrier = b.address(o[0], "shared"), b.address(o[2], "shared", "uint64_t")
     return f"{{ const {type_} ptx_sent[] = {{{values}}}; {_INTERPRETER}st_async({where}, ptx_sent, sizeof ptx_sent, {barrier}); }}"

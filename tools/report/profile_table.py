@@ -104,16 +104,7 @@ def whole_sectors(_, *values):
     return "Some lanes want the same bytes, or lie beyond the edge of a matrix and ask for nothing."
 
 
-NARROW = "Some tiles are narrow: there are more of them, and each copies and stores whole panels (lesson 19)."
-
-
-def has_narrow(profile):
-    return " narrow " in (profile.document["tile"] or "")
-
-
 def asked(profile, *values):
-    if has_narrow(profile):
-        return NARROW
     if found(*values) < values[0] and profile.tile and profile.tile.mapping:
         return "A warp asks once for what several of its lanes want, not once for each lane."
     return whole_sectors(profile, *values)
@@ -130,9 +121,7 @@ def shared_loads(profile, *values):
     return "ncu counts loads that found their banks busy once more."
 
 
-def shared_stores(profile, *_):
-    if has_narrow(profile):
-        return NARROW
+def shared_stores(*_):
     return "Bank conflicts come on top, or the edges of the matrices: see the row of the conflicts, and the shape."
 
 
@@ -150,9 +139,7 @@ def mma(*_):
     return "The prediction multiplies whole tiles, with zeros beyond the edges; the kernel leaves some of that out."
 
 
-def wgmma(profile, *_):
-    if has_narrow(profile):
-        return NARROW
+def wgmma(*_):
     return "The prediction multiplies whole tiles, with zeros beyond the edges."
 
 
@@ -217,6 +204,17 @@ def duration(value):
     return f"{rounded(value * 1e6)} µs" if value < 1e-3 else f"{rounded(value * 1e3)} ms"
 
 
+def of_narrow_tiles(why):
+    """`why`, but where some tiles are narrow: nobody predicts how many there are."""
+
+    def sentence(profile, *values):
+        if " narrow " in (profile.document["tile"] or ""):
+            return "Some tiles are narrow: there are more of them, and each copies and stores whole panels (lesson 19)."
+        return why(profile, *values)
+
+    return sentence
+
+
 @dataclasses.dataclass(frozen=True)
 class Row:
     key: str
@@ -229,14 +227,14 @@ class Row:
 
 ROWS = (
     Row("load_sectors", "global loads: sectors per request", rounded, whole_sectors),
-    Row("asked", "global loads: asked of L1", size, asked),
+    Row("asked", "global loads: asked of L1", size, of_narrow_tiles(asked)),
     Row("store_sectors", "global stores: sectors per request", rounded, whole_sectors),
     Row("shared_loads", "shared loads: wavefronts", count, shared_loads, is_optional=True),
-    Row("shared_stores", "shared stores: wavefronts", count, shared_stores, is_optional=True),
+    Row("shared_stores", "shared stores: wavefronts", count, of_narrow_tiles(shared_stores), is_optional=True),
     Row("copies", "cp.async: wavefronts", count, copies, is_optional=True),
     Row("conflicts", "bank conflicts", count, conflicts, 0),
     Row("bulk_stored", "bulk stores: written", size, bulk_stored, is_optional=True),
-    Row("wgmma", "wgmma: wavefronts", count, wgmma, is_optional=True),
+    Row("wgmma", "wgmma: wavefronts", count, of_narrow_tiles(wgmma), is_optional=True),
     Row("mma", "tensor cores: mma instructions", count, mma, is_optional=True),
     Row("tensor_busy", "tensor cores: busy", percent, is_optional=True),
     Row("hit_rate", "L2: hit rate", percent, hit_rate, 0.05),

@@ -151,20 +151,36 @@ std::string title(const Step& step, const Variant& v) {
   return step.name + " [" + v.tile + "] " + std::string(name(v.in)) + " -> " + std::string(name(v.out));
 }
 
-// Runs one case. @return what is wrong, or an empty string.
-std::string run(const Variant& v, const Case& c, const Inputs& a, const Inputs& b, bool exact, bool affine = false) {
-  TestMatrix A("A", v.in, c.A), B("B", v.in, c.B), C("C", v.out, c.C);
-  A.fill(a);
-  B.fill(b);
+// Launches into a C of nobody's values. @return what is wrong with that or with the matrices, or an empty string.
+template <class Launch>
+std::string run_into(TestMatrix& C, const TestMatrix& A, const TestMatrix& B, const Launch& launch) {
   C.poison();
   try {
-    (affine ? v.gemm_affine : v.gemm)(A.view(), B.view(), C.view());
+    launch();
     device::synchronize();
   } catch (const std::exception& e) {
     return e.what();
   }
   for (const std::string& wrong : {C.fetch(), A.changed(), B.changed()})
     if (!wrong.empty()) return wrong;
+  return "";
+}
+
+// All of it, row by row.
+std::vector<double> elements_of(const TestMatrix& m, std::int64_t rows, std::int64_t cols) {
+  std::vector<double> elements;
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < cols; ++c) elements.push_back(m.at(r, c));
+  return elements;
+}
+
+// Runs one case. @return what is wrong, or an empty string.
+std::string run(const Variant& v, const Case& c, const Inputs& a, const Inputs& b, bool exact, bool affine = false) {
+  TestMatrix A("A", v.in, c.A), B("B", v.in, c.B), C("C", v.out, c.C);
+  A.fill(a);
+  B.fill(b);
+  const auto launch = [&] { (affine ? v.gemm_affine : v.gemm)(A.view(), B.view(), C.view()); };
+  if (const std::string wrong = run_into(C, A, B, launch); !wrong.empty()) return wrong;
   const Reference reference(A, B);
   const Reference::Sums sums = exact ? Reference::Sums::kExact : Reference::Sums::kFloat;
   if (!affine) return reference.compare(C, sums);
@@ -299,35 +315,24 @@ void check_many_tiles(const Step& step) {
   CHECK(run(v, c, small_integers(1), small_integers(2), true) == "");
 }
 
-// Runs one case twice, on the interpreter the first time with the blocks from behind. @return what is wrong, or which element had
-// other bits then
+// Runs one case twice, on the interpreter the first time with the blocks from behind. @return what is wrong, or an empty
+// string
 std::string run_again(const Variant& v, const Case& c) {
   TestMatrix A("A", v.in, c.A), B("B", v.in, c.B), C("C", v.out, c.C);
   A.fill(fractions(9));
   B.fill(fractions(10));
+  const auto launch = [&] { v.gemm(A.view(), B.view(), C.view()); };
   std::vector<double> first;
-  for (int time = 0; time < 2; ++time) {
+  for (const bool is_first : {true, false}) {
 #ifdef COURSE_ON_INTERPRETER
-    interpreter::options().order = time == 0 ? interpreter::Order::kReverse : interpreter::Order::kForward;
+    interpreter::options().order = is_first ? interpreter::Order::kReverse : interpreter::Order::kForward;
 #endif
-    C.poison();
-    try {
-      v.gemm(A.view(), B.view(), C.view());
-      device::synchronize();
-    } catch (const std::exception& e) {
-      return e.what();
-    }
-    for (const std::string& wrong : {C.fetch(), A.changed(), B.changed()})
-      if (!wrong.empty()) return wrong;
-    std::size_t at = 0;
-    for (std::int64_t row = 0; row < c.C.rows; ++row)
-      for (std::int64_t col = 0; col < c.C.cols; ++col) {
-        const double x = C.at(row, col);
-        if (time == 0)
-          first.push_back(x);
-        else if (std::memcmp(&x, &first[at++], sizeof x) != 0)
-          return "other bits the second time in C[" + std::to_string(row) + ", " + std::to_string(col) + "]";
-      }
+    if (const std::string wrong = run_into(C, A, B, launch); !wrong.empty()) return wrong;
+    const std::vector<double> elements = elements_of(C, c.C.rows, c.C.cols);
+    if (is_first)
+      first = elements;
+    else if (std::memcmp(elements.data(), first.data(), elements.size() * sizeof(double)) != 0)
+      return "other bits the second time";
   }
   return Reference(A, B).compare(C, Reference::Sums::kFloat);
 }
@@ -399,14 +404,8 @@ std::string run_fused(const Variant& v, const Fused& f, bool with_bias, const Ca
   A.fill(a);
   B.fill(b);
   bias.fill(fractions(8));
-  C.poison();
-  try {
-    f.gemm(A.view(), B.view(), C.view(), with_bias ? bias.view().data : nullptr);
-    device::synchronize();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  for (const std::string& wrong : {C.fetch(), A.changed(), B.changed(), bias.changed()})
+  const auto launch = [&] { f.gemm(A.view(), B.view(), C.view(), with_bias ? bias.view().data : nullptr); };
+  for (const std::string& wrong : {run_into(C, A, B, launch), bias.changed()})
     if (!wrong.empty()) return wrong;
   return Reference(A, B).compare(C, Reference::Sums::kFloat, {f.activation, with_bias}, bias);
 }
@@ -722,10 +721,7 @@ std::vector<double> product(Problem& problem, const Variant& variant) {
   variant.gemm(problem.A.view(), problem.B.view(), problem.C.view());
   device::synchronize();
   REQUIRE(problem.C.fetch() == "");
-  std::vector<double> elements;
-  for (std::int64_t r = 0; r < problem.spec.m; ++r)
-    for (std::int64_t c = 0; c < problem.spec.n; ++c) elements.push_back(problem.C.at(r, c));
-  return elements;
+  return elements_of(problem.C, problem.spec.m, problem.spec.n);
 }
 
 void check_launches_in_a_row(const Step& step) {

@@ -314,6 +314,13 @@ __global__ void __cluster_dims__(2, 1, 1) clusters(unsigned* out) {
   __shared__ __align__(16) float floats_of_other[4];
   __shared__ unsigned long long words_of_other[2];
   __shared__ unsigned word_of_other;
+  const auto wait = [](uint64_t* barrier) {
+    for (uint32_t over = 0; !over;)
+      asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }"
+                   : "=r"(over)
+                   : "r"(in_shared(barrier))
+                   : "memory");
+  };
   unsigned rank, there, value;
   asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   if (threadIdx.x == 0) {
@@ -333,11 +340,7 @@ __global__ void __cluster_dims__(2, 1, 1) clusters(unsigned* out) {
         "[remote]; }" ::"r"(in_shared(&arrived)),
         "r"(rank ^ 1)
         : "memory");
-    for (uint32_t over = 0; !over;)
-      asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }"
-                   : "=r"(over)
-                   : "r"(in_shared(&arrived))
-                   : "memory");
+    wait(&arrived);
   }
   if (threadIdx.x == 0) {  // 16 + 16 + 4 bytes come
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 36;" ::"r"(in_shared(&sent)) : "memory");
@@ -354,11 +357,7 @@ __global__ void __cluster_dims__(2, 1, 1) clusters(unsigned* out) {
         "l"(1ull << 40 | rank)
         : "memory");
   }
-  for (uint32_t over = 0; !over;)
-    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }"
-                 : "=r"(over)
-                 : "r"(in_shared(&sent))
-                 : "memory");
+  wait(&sent);
   EXPECT(floats_of_other[0] == 1.0f + (rank ^ 1) && floats_of_other[1] == 2 && floats_of_other[2] == 3 && floats_of_other[3] == 4);
   EXPECT(words_of_other[0] == (1ull << 40 | (rank ^ 1)) && words_of_other[1] == 7);
   EXPECT(word_of_other == rank);
