@@ -416,7 +416,7 @@ TEST_CASE("the choice: which kernel the model picks") {
                         {"h200", 32, 4096, 4096, DType::kF16, "15_few_rows 32x64x64 s9 split 2"},
                         {"h200", 64, 4096, 4096, DType::kBF16, "15_few_rows 64x64x64 s7 split 2"},
                         {"h200", 64, 1024, 4096, DType::kF16, "15_few_rows 64x64x64 s7 split 4"},
-                        {"h200", 128, 4096, 4096, DType::kF16, "15_few_rows 128x64x128 s4 split 2"},
+                        {"h200", 128, 4096, 4096, DType::kF16, "15_few_rows 128x64x64 s8 split 2"},
                         {"h200", 4096, 4096, 4096, DType::kF32, "02_tiled 128x128x8, 8x8 per thread"},
                         {"h200", 512, 512, 512, DType::kF32, "02_tiled 64x64x8, 4x4 per thread"},
                         {"a100", 4096, 4096, 4096, DType::kF16, "06_autotune 128x128x64 warp 64x64 s3 g8"},

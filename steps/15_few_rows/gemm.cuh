@@ -61,17 +61,17 @@ __global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(const __grid_const
   const auto first_k = [&](int share) { return share * all_tiles_k / Tile::kSplitK; };
   const auto tiles_k = [&](int share) { return first_k(share + 1) - first_k(share); };
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  if (2 * Tile::kSharedBytes <= 226 * 1024 && warp == 0 && device::elect_sync()) {  // it began early: an SM has room for two
-    const int k = first_k(share) * Tile::kBlockK;  // L2 may fetch while the launch before still writes there
-    for (int i = 0; i < 4; ++i) device::prefetch_box<b_contiguous>(&map_b, col_0, k + i * kPanel);
-    device::prefetch_box<a_contiguous>(&map_a, row_0, k + tile / tiles_m * kPanel);  // all need all of A: another panel each
-  }
   if (warp == 4 && device::elect_sync()) {
     for (int i = 0; i < Tile::kNumStages; ++i) device::mbarrier_init(&full[i], 1), device::mbarrier_init(&empty[i], 4);  // warps
     device::mbarrier_init(all_ready, Tile::kSplitK);
     device::fence_mbarrier_init();
   }
   device::barrier_cluster_arrive();
+  if (warp == 0 && device::elect_sync()) {  // it began early: meanwhile L2 may fetch half a ring of B
+    const int k = first_k(share) * Tile::kBlockK;
+    for (int i = 0; 2 * i < Tile::kNumStages * kPanels; ++i) device::prefetch_box<b_contiguous>(&map_b, col_0, k + i * kPanel);
+    device::prefetch_box<a_contiguous>(&map_a, row_0, k + tile / tiles_m * kPanel);  // all need all of A: another panel each
+  }
   device::barrier_cluster_wait();  // the barriers exist before anybody waits for them, and each block's memory before others write
   device::griddepcontrol_wait();   // the launch before has read and written all that it had to
 
@@ -175,6 +175,6 @@ using Inputs = gemm::TypeList<__half, __nv_bfloat16>;
 using Tiles = gemm::TypeList<Tile<8, 128, 6, 2>>;
 using MoreTiles =
     gemm::TypeList<Tile<8, 128, 4, 1>, Tile<16, 128, 5, 2>, Tile<16, 128, 5, 4>, Tile<32, 128, 4, 1>, Tile<32, 64, 9, 2>,
-                   Tile<32, 128, 4, 4>, Tile<64, 64, 7, 2>, Tile<64, 64, 7, 4>, Tile<128, 128, 4, 2>>;
+                   Tile<32, 128, 4, 4>, Tile<64, 64, 7, 2>, Tile<64, 64, 7, 4>, Tile<128, 64, 8, 2>>;
 
 }  // namespace step_15_few_rows
