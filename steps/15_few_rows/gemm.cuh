@@ -159,7 +159,7 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
   const int64_t tiles_k = std::max<int64_t>(ceil_div<int64_t>(A.cols, Tile::kBlockK), Tile::kSplitK);  // past the end: zeros
   // Before a block ends, or two of the next launch begin in its SM, and none in another. With more blocks than SMs: as measured.
   const unsigned blocks = gemm::grid_size(tiles_m * tiles_n * Tile::kSplitK);
-  const int share = static_cast<int>(tiles_k / Tile::kSplitK), early = std::max(share * 7 / 8, share - 256 / Tile::kBlockK);
+  const int share = static_cast<int>(tiles_k / Tile::kSplitK), early = std::max(share * 7 / 8, share - 512 / Tile::kBlockK);
   const int begin_next = blocks <= device::multiprocessors() ? early : Tile::kSplitK > 1 ? share - 1 : -1;
   // Strides become a layout once, here: a kernel for each pair of transpositions.
   device::with_contiguous(A, B, [&](auto a, auto b) {
