@@ -409,7 +409,7 @@ TEST_CASE("the choice: which kernel the model picks") {
                         {"h200", 768, 768, 768, DType::kF16, "18_swap_ab 72x64x64 s8 g8"},
                         {"h200", 640, 640, 640, DType::kF16, "14_dependent_launch 64x64x64 s8 g8 ping-pong"},
                         {"h200", 512, 512, 512, DType::kF16, "15_few_rows 32x64x128 s4 split 1"},
-                        {"h200", 8, 4096, 4096, DType::kF16, "15_few_rows 8x64x128 s6 split 2"},
+                        {"h200", 8, 4096, 4096, DType::kF16, "15_few_rows 8x64x128 s5 split 2"},
                         {"h200", 8, 11008, 4096, DType::kF16, "15_few_rows 8x64x128 s4 split 1"},
                         {"h200", 8, 1024, 4096, DType::kF16, "15_few_rows 16x64x128 s5 split 4"},
                         {"h200", 256, 1024, 1024, DType::kF16, "15_few_rows 32x64x128 s4 split 1"},

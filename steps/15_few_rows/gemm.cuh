@@ -172,7 +172,7 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
 }
 
 using Inputs = gemm::TypeList<__half, __nv_bfloat16>;
-using Tiles = gemm::TypeList<Tile<8, 128, 6, 2>>;
+using Tiles = gemm::TypeList<Tile<8, 128, 5, 2>>;
 using MoreTiles =
     gemm::TypeList<Tile<8, 128, 4, 1>, Tile<16, 128, 5, 2>, Tile<16, 128, 5, 4>, Tile<32, 128, 4, 1>, Tile<32, 64, 9, 2>,
                    Tile<32, 128, 4, 4>, Tile<64, 64, 7, 2>, Tile<64, 64, 7, 4>, Tile<128, 64, 8, 2>>;

@@ -54,6 +54,9 @@ constexpr double kLongFlops = 1.5e11, kLongWaits = 0.5;
 // several blocks, for more than two a little more: so much that 15, 06, 14 or 18 is ahead where an H200 was fastest with it
 // (docs/results/h200/rows-f16.json, tiles-small-f16.json).
 constexpr double kClusterPrologueAndEpilogue = 1100, kExchange = 2200, kAnotherBlock = 0.22, kClusterWait = 20;
+// A cluster of several blocks begins where there is room for all of them at once. So each round after the first waits
+// (docs/results/h200/wide-rows-f16-cold.json).
+constexpr double kGather = 900;
 // A trip to DRAM, in clocks: of a cluster of one block that has an SM alone, where operands are larger than the L2 cache. What such
 // a block has under way is not enough for DRAM's speed (docs/results/h200/long-rows-{,nt-}f16-cold.json).
 constexpr double kDramLatency = 2600;
@@ -190,8 +193,9 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
     return busiest * std::max(mma, kWgmmaShared * (reading + arriving) + kWgmmaWait * real(k_tiles));
   };
   const double exchange = t.splits > 1 ? kExchange * (1 + kAnotherBlock * (t.splits - kPair)) : 0;
+  const double gather = t.splits > 1 ? kGather * (rounds - 1) : 0;
   const double around = t.stays                  ? kStayingPrologueAndEpilogue
-                        : t.clusters             ? rounds * (kClusterPrologueAndEpilogue + exchange)
+                        : t.clusters             ? rounds * (kClusterPrologueAndEpilogue + exchange) + gather
                         : t.unit == Unit::kWgmma ? rounds * kWgmmaPrologueAndEpilogue
                                                  : rounds * kPrologueAndEpilogue;
   p.seconds = std::max((std::max(multiplying(), copying) + busiest * zeros + around) / gpu.clock_hz, p.bound);
