@@ -57,9 +57,11 @@ constexpr double kClusterPrologueAndEpilogue = 1100, kExchange = 2200, kAnotherB
 // A cluster of several blocks begins where there is room for all of them at once. So each round after the first waits
 // (docs/results/h200/wide-rows-f16-cold.json).
 constexpr double kGather = 900;
-// A trip to DRAM, in clocks: of a cluster of one block that has an SM alone, where operands are larger than the L2 cache. What such
-// a block has under way is not enough for DRAM's speed (docs/results/h200/long-rows-{,nt-}f16-cold.json).
-constexpr double kDramLatency = 2600;
+// A trip to DRAM, in clocks, where operands do not fit into the L2 cache: of blocks that stay, and of a cluster of one block that
+// has an SM alone. What such a block has under way may be too little for DRAM's speed. Nor do all SMs together get 64 bytes per
+// clock each. Operands fit that take 0.7 of the cache, for it has two parts, and both hold what all SMs read
+// (docs/results/h200/long-rows-{,nt-}f16-cold.json, wide-rows-f16-cold.json).
+constexpr double kDramLatency = 2500, kL2BytesTogether = 52, kL2ForOperands = 0.7;
 // A cluster lies within one part of the GPU, a GPC, and the SMs of some are no multiple of four: of an H200's 132 SMs, 120 hold
 // clusters of four or eight (cudaOccupancyMaxActiveClusters). Pairs lose nothing.
 constexpr int kPair = 2, kSmsOfLargeClusters = 10, kOfSms = 11;
@@ -163,8 +165,12 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
   p.bound = std::max({schedulers * mma / kHeadroom, busiest * reading, busiest * l2}) / gpu.clock_hz;
   const double together = real(std::min<std::int64_t>(held, on_busiest));
   const double in_flight = together * std::max(1, t.stages - 1) * real(t.block_m + t.block_n) * t.block_k * element;
-  const bool from_dram = t.clusters && t.splits == 1 && on_busiest == 1 && matrix_bytes(spec) > real(gpu.l2_bytes);
-  const double copying = std::max(busiest * l2, busiest * copied / in_flight * (from_dram ? kDramLatency : kL2Latency));
+  const double operands = matrix_bytes(spec) / real(gpu.l2_bytes);
+  const bool from_dram = t.stays ? operands > kL2ForOperands : t.clusters && t.splits == 1 && on_busiest == 1 && operands > 1;
+  const bool many_bytes = (t.stays || t.clusters) && operands > kL2ForOperands;
+  const double together_l2 = many_bytes ? real(blocks) * copied / sms / kL2BytesTogether : 0;
+  const double trips = busiest * copied / in_flight * (from_dram ? kDramLatency : kL2Latency);
+  const double copying = std::max({busiest * l2, trips, together_l2});
   const double rounds = std::ceil(busiest / held);
   const auto multiplying = [&] {
     switch (t.unit) {
