@@ -7,7 +7,6 @@
 #include <mutex>
 
 #include "common/device/device.cuh"
-#include "common/harness/problem/reference_kernel.h"
 #include "common/harness/program/parallel.h"
 
 namespace harness {

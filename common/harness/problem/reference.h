@@ -17,7 +17,7 @@ class Reference {
  public:
   /// Where it is computed.
   enum class Where { kHost, kDevice };
-  /// Computes all elements: on the host over all cores, or with reference_kernel.h on the device.
+  /// Computes all elements: on the host over all cores, or with launch_reference() on the device.
   Reference(const TestMatrix& A, const TestMatrix& B, Where where);
   /// On a GPU above 1024³ multiply-adds, on the host below and on the interpreter.
   Reference(const TestMatrix& A, const TestMatrix& B);
@@ -50,5 +50,9 @@ class Reference {
   std::int64_t rows_, cols_, k_;
   std::vector<double> sum_, magnitude_;
 };
+
+/// Starts the kernel that computes, in double precision and row-major, the sums over k of a · b and of |a · b|.
+/// @param type of A's and B's elements  @param sum, magnitude A.rows x B.cols each, in device memory
+void launch_reference(DType type, const AnyMatrix& A, const AnyMatrix& B, double* sum, double* magnitude);
 
 }  // namespace harness

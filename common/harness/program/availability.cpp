@@ -1,6 +1,6 @@
-#include "common/harness/program/availability.h"
-
 #include <algorithm>
+
+#include "common/harness/program/step.h"
 
 namespace harness {
 namespace {
