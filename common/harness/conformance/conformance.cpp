@@ -623,7 +623,7 @@ void check_lesson_problem(const Step& step) {
   expected.poison();
   const Cublas cublas;
   const Operands operands{problem.A.view(), problem.B.view(), expected.view()};
-  cublas.gemm_ex(operands, spec.in, spec.out).at(0).launch(operands);
+  cublas.gemm_ex(operands, spec.in, spec.out).at(0)(operands);
   REQUIRE(expected.fetch() == "");
 #else
   expected.fill([&](std::int64_t r, std::int64_t c) { return problem.reference.sum(r, c); });

@@ -11,6 +11,7 @@
 #include "common/harness/measure/backend.h"
 #include "common/harness/measure/projection.h"
 #include "common/harness/problem/activation_kernel.h"
+#include "common/harness/tuning/here.h"
 #include "common/interpreter/count/counters.h"
 #include "common/interpreter/count/gpus.h"
 
@@ -41,7 +42,7 @@ void set_order(const std::string& order) {
 
 double seconds_of(const Variant& v, const Problem& p) {
   const auto begin = std::chrono::steady_clock::now();
-  v.run(p.spec.epilogue, p.A.view(), p.B.view(), p.C.view(), p.bias.view().data);
+  p.run(v);
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
@@ -120,6 +121,16 @@ void check_patience(const Spec& s, const Arguments& arguments, const std::vector
                    " minutes on the interpreter; choose a smaller --shape, or add --force");
 }
 
+// The model of the GPU that is modelled decides; nothing is timed.
+Tuning tune_here(const std::vector<const Variant*>& variants, const Spec& spec, const std::function<Problem&()>&, const Machine&,
+                 const Ceilings&, TuningCache& cache) {
+  TuningKey key;
+  key.spec = spec;
+  Tuner tuner;
+  tuner.gpu = limits_here();
+  return tune(variants, key, tuner, cache);
+}
+
 std::string measure(const Variant& variant, Problem& problem, const Arguments& arguments, Result& result) {
   interpreter::clear_profiles();
   device::clean_workspace();  // another tile may have failed
@@ -169,9 +180,8 @@ std::string measure(const Variant& variant, Problem& problem, const Arguments& a
 }
 
 std::string to_text(const Result& result, const Arguments&) {
-  char seconds[32];
-  std::snprintf(seconds, sizeof seconds, "%.2f s", result.seconds.value_or(0));
-  std::string text = std::string("; no error found by memcheck, racecheck, initcheck, synccheck; ") + seconds + "\n";
+  std::string text =
+      formatted("; no error found by memcheck, racecheck, initcheck, synccheck; %.2f s\n", result.seconds.value_or(0));
   for (const auto& profile : interpreter::profiles()) text += interpreter::to_text(profile);
   text += note(result.roofline, {}) + "\n";
   if (result.projection)

@@ -115,7 +115,7 @@ class Contest {
     // first contestant would seem slower than it is: with one launch of 0.9 ms in place of two, a round leaves more of its time,
     // and so of the power limit, to the others.
     for (const Contestant& c : contestants_) {
-      c.launch(turn());
+      c(turn());
       DEVICE_CHECK(cudaStreamSynchronize(device::stream()));
       shortest_launch(c, plan_.warm_up);
     }
@@ -133,7 +133,7 @@ class Contest {
     if (graph_[who])
       graphs_[who][static_cast<std::size_t>(round) % graphs_[who].size()].launch();
     else
-      contestants_[who].launch(plan_.cold ? turn() : round % plan_.sets);  // cold, each launch finds another set
+      contestants_[who](plan_.cold ? turn() : round % plan_.sets);  // cold, each launch finds another set
   }
 
  private:
@@ -144,7 +144,7 @@ class Contest {
     const auto start = Clock::now();
     do {
       begin_.record();
-      c.launch(turn());
+      c(turn());
       end_.record();
       shortest = std::min(shortest, end_.seconds_since(begin_));
     } while (seconds_since(start) < seconds);
@@ -168,7 +168,7 @@ class Contest {
     graphs_.emplace_back();
     for (int set = 0; graph_[who] && set < (plan_.cold ? 1 : plan_.sets); ++set) {
       graphs_[who].emplace_back([&] {
-        for (int i = 0; i < launches_[who]; ++i) contestants_[who].launch(plan_.cold ? i % plan_.sets : set);
+        for (int i = 0; i < launches_[who]; ++i) contestants_[who](plan_.cold ? i % plan_.sets : set);
       });
     }
   }

@@ -2,23 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <mutex>
 
 #include "common/device/device.cuh"
 #include "common/harness/program/parallel.h"
+#include "common/harness/program/text.h"
 
 namespace harness {
 namespace {
 
-std::string number(double x) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.9g", x);
-  return text;
-}
-
-std::string position(std::int64_t row, std::int64_t col) { return "[" + std::to_string(row) + ", " + std::to_string(col) + "]"; }
+std::string number(double x) { return formatted("%.9g", x); }
 
 Reference::Where best_place([[maybe_unused]] const TestMatrix& A, [[maybe_unused]] const TestMatrix& B) {
 #ifdef COURSE_ON_GPU
@@ -130,7 +124,7 @@ std::string Reference::compare_rows(const TestMatrix& C, std::int64_t begin, std
       else
         right = std::fabs(got - expected) <= tolerance;  // false if got is NaN
       if (!right)
-        return "C" + position(r, c) + " is " + number(got) + ", expected " + number(expected) +
+        return "C[" + std::to_string(r) + ", " + std::to_string(c) + "] is " + number(got) + ", expected " + number(expected) +
                (std::isfinite(expected) ? " within " + number(tolerance) : "");
     }
   return "";

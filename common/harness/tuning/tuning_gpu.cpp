@@ -10,17 +10,6 @@
 namespace harness {
 namespace {
 
-void run_once(const Variant& v, const Problem& p) {
-  const Epilogue& epilogue = p.spec.epilogue;
-  v.run(epilogue, p.A.view(), p.B.view(), p.C.view(), epilogue.bias ? p.bias.view().data : nullptr);
-}
-
-std::vector<double> time_variants(const std::vector<const Variant*>& variants, const Problem& p) {
-  std::vector<std::function<void()>> launchers;
-  for (const Variant* v : variants) launchers.push_back([v, &p] { run_once(*v, p); });
-  return seconds_of(launchers);
-}
-
 void show_progress(std::size_t done, std::size_t all) {
   std::fprintf(stderr, "\r  %zu of %zu tiles", done, all);
   if (done == all) std::fprintf(stderr, "\r%30s\r", "");
@@ -38,15 +27,19 @@ Tuning tune_here(const std::vector<const Variant*>& variants, const Spec& spec, 
   Tuner tuner;
   tuner.gpu = limits_here();
   tuner.gpu.mma_flops = ceilings.peak(spec.in);  // measured
-  tuner.resources = [&](const Variant& v) { return resources_of([&] { run_once(v, problem()); }); };
+  tuner.resources = [&](const Variant& v) { return resources_of([&] { problem().run(v); }); };
   tuner.verify = [&](const Variant& v) {
     Problem& p = problem();
     p.C.poison();
-    run_once(v, p);
+    p.run(v);
     device::synchronize();
     return p.verify(sums_of(v, spec));
   };
-  tuner.time = [&](const std::vector<const Variant*>& group) { return time_variants(group, problem()); };
+  tuner.time = [&](const std::vector<const Variant*>& group) {
+    std::vector<std::function<void()>> launchers;
+    for (const Variant* v : group) launchers.push_back([v, &p = problem()] { p.run(*v); });
+    return seconds_of(launchers);
+  };
   if (isatty(STDERR_FILENO)) tuner.progress = show_progress;
   return tune(variants, key, tuner, cache);
 }
