@@ -35,7 +35,8 @@ template <class In>
 void launch_typed(const AnyMatrix& A, const AnyMatrix& B, double* sum, double* magnitude) {
   const int64_t tiles = gemm::ceil_div<int64_t>(A.rows, kTile) * gemm::ceil_div<int64_t>(B.cols, kTile);
   if (tiles == 0) return;
-  device::launch(reference_kernel<In>, gemm::grid_size(tiles), kTile * kTile, 0, typed<const In>(A), typed<const In>(B), sum, magnitude);
+  device::launch(reference_kernel<In>, gemm::grid_size(tiles), kTile * kTile, 0, typed<const In>(A), typed<const In>(B), sum,
+                 magnitude);
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ class TestMatrix {
 
   /// @name The whole allocation in device memory, guard bands included, for copies of it
   /// @{
-  void* allocation() const { return device_.data(); }            ///< address of the first guard band
+  void* allocation() const { return device_.data(); }           ///< address of the first guard band
   std::size_t allocated_bytes() const { return host_.size(); }  ///< with both guard bands
   /// The matrix in a copy of the allocation.
   AnyMatrix view_in(void* copy) const;

@@ -99,18 +99,20 @@ void interpret(const Typed& typed, Arguments& arguments) {
 
 }  // namespace
 
-int run_program(const std::string& name, int argc, char** argv, int (*body)(const Arguments&)) {
+int run_program(int argc, char** argv, int (*body)(const Arguments&)) {
   constexpr int kFailed = 1, kBadInput = 2;
+  const Step& step = this_step();
   const auto say = [&](const char* message) {
     std::fflush(stdout);
-    std::fprintf(stderr, "%s: %s\n", name.c_str(), message);
+    std::fprintf(stderr, "%s: %s\n", step.name.c_str(), message);
   };
-  CLI::App app("Step " + name + ": runs its kernels on random matrices, C = A * B, verifies the result and measures or counts.");
+  CLI::App app("Step " + step.name +
+               ": runs its kernels on random matrices, C = A * B, verifies the result and measures or counts.");
   Typed typed;
-  if (!this_step().variants.empty()) typed.dtype = harness::name(this_step().variants.front().in);
+  if (!step.variants.empty()) typed.dtype = name(step.variants.front().in);
   Arguments arguments;
   describe(app, typed, arguments);
-  if (this_step().tuned) describe_tuning(app, arguments);
+  if (step.tuned) describe_tuning(app, arguments);
   try {
     app.parse(argc, argv);
     interpret(typed, arguments);
