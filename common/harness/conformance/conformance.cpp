@@ -151,43 +151,55 @@ std::string title(const Step& step, const Variant& v) {
   return step.name + " [" + v.tile + "] " + std::string(name(v.in)) + " -> " + std::string(name(v.out));
 }
 
-// Launches into a C of nobody's values. @return what is wrong with that or with the matrices, or an empty string.
-template <class Launch>
-std::string run_into(TestMatrix& C, const TestMatrix& A, const TestMatrix& B, const Launch& launch) {
-  C.poison();
-  try {
-    launch();
-    device::synchronize();
-  } catch (const std::exception& e) {
-    return e.what();
+// A case's matrices.
+struct Matrices {
+  Matrices(const Variant& v, const Case& c, const Inputs& a, const Inputs& b)
+      : A("A", v.in, c.A), B("B", v.in, c.B), C("C", v.out, c.C) {
+    A.fill(a);
+    B.fill(b);
   }
-  for (const std::string& wrong : {C.fetch(), A.changed(), B.changed()})
-    if (!wrong.empty()) return wrong;
-  return "";
-}
+  // Calls gemm(A, B, C) with a C of nobody's values. @return what is wrong with that or with the matrices, or an empty string.
+  template <class Gemm>
+  std::string run(const Gemm& gemm) {
+    C.poison();
+    try {
+      gemm(A.view(), B.view(), C.view());
+      device::synchronize();
+    } catch (const std::exception& e) {
+      return e.what();
+    }
+    for (const std::string& wrong : {C.fetch(), A.changed(), B.changed()})
+      if (!wrong.empty()) return wrong;
+    return "";
+  }
+  TestMatrix A, B, C;
+};
 
 // All of it, row by row.
-std::vector<double> elements_of(const TestMatrix& m, std::int64_t rows, std::int64_t cols) {
+std::vector<double> elements_of(const TestMatrix& m) {
   std::vector<double> elements;
-  for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t c = 0; c < cols; ++c) elements.push_back(m.at(r, c));
+  for (std::int64_t r = 0; r < m.rows(); ++r)
+    for (std::int64_t c = 0; c < m.cols(); ++c) elements.push_back(m.at(r, c));
   return elements;
 }
 
 // Runs one case. @return what is wrong, or an empty string.
 std::string run(const Variant& v, const Case& c, const Inputs& a, const Inputs& b, bool exact, bool affine = false) {
-  TestMatrix A("A", v.in, c.A), B("B", v.in, c.B), C("C", v.out, c.C);
-  A.fill(a);
-  B.fill(b);
-  const auto launch = [&] { (affine ? v.gemm_affine : v.gemm)(A.view(), B.view(), C.view()); };
-  if (const std::string wrong = run_into(C, A, B, launch); !wrong.empty()) return wrong;
-  const Reference reference(A, B);
+  Matrices of(v, c, a, b);
+  if (const std::string wrong = of.run(affine ? v.gemm_affine : v.gemm); !wrong.empty()) return wrong;
+  const Reference reference(of.A, of.B);
   const Reference::Sums sums = exact ? Reference::Sums::kExact : Reference::Sums::kFloat;
-  if (!affine) return reference.compare(C, sums);
+  if (!affine) return reference.compare(of.C, sums);
   // Steps up to 06, and 08 to 11, do not ask for the epilogue in a column. What takes the fallback does.
   const auto in_column = [](double x, std::int64_t col) { return 2 * x + 1 + static_cast<double>(col % 16); };
-  if (reference.compare(C, sums, in_column).empty()) return "";
-  return reference.compare(C, sums, [](double x, std::int64_t) { return 2 * x + 1; });
+  if (reference.compare(of.C, sums, in_column).empty()) return "";
+  return reference.compare(of.C, sums, [](double x, std::int64_t) { return 2 * x + 1; });
+}
+
+// With numbers that leave no doubt. @param order that the backend runs in, as in_all_orders() names it
+void check_exactly(const Step& step, const Variant& v, const Case& c, const std::string& order = "") {
+  INFO(title(step, v) << ": " << c.name << order);
+  CHECK(run(v, c, small_integers(1), small_integers(2), true) == "");
 }
 
 // With other types a tile's threads go the same way.
@@ -253,8 +265,7 @@ void check_shapes_and_strides(const Step& step) {
     in_all_orders(step, v, [&](const std::string& order) {
       for (const Case& c : all) {
         if ((!is_own(v, c) && c.name != kNotOwn) || of_the_fallback.has_been_tested(v, c)) continue;
-        INFO(title(step, v) << ": " << c.name << order);
-        CHECK(run(v, c, small_integers(1), small_integers(2), true) == "");
+        check_exactly(step, v, c, order);
         of_the_fallback.note(v, c);
       }
     });
@@ -269,20 +280,16 @@ void check_long_k(const Step& step) {
     const TileNumbers tile =
         v.numbers.threads ? v.numbers : TileNumbers{.block_m = 128, .block_n = 128, .block_k = 32, .stages = 2};
     const std::int64_t m = tile.block_m + 8, n = tile.block_n + 16, k = std::int64_t{tile.block_k} * (tile.stages + 1) + 8;
-    const auto check = [&](const Case& c, const std::string& order) {
-      INFO(title(step, v) << ": " << c.name << order);
-      CHECK(run(v, c, small_integers(1), small_integers(2), true) == "");
-    };
     const Case rows = dense(m, n, k, false, false, 0);
     if (!has_first_type(step, v)) {
-      check(rows, "");
+      check_exactly(step, v, rows);
       continue;
     }
-    in_all_orders(step, v, [&](const std::string& order) { check(rows, order); });
-    check(dense(5, n, k, false, false, 0), "");
+    in_all_orders(step, v, [&](const std::string& order) { check_exactly(step, v, rows, order); });
+    check_exactly(step, v, dense(5, n, k, false, false, 0));
     for (const auto& [transpose_a, transpose_b] : layouts_of(v)) {
-      if (transpose_a || transpose_b) check(dense(m, n, k, transpose_a, transpose_b, 0), "");
-      check(in_chunks(m - 3, n - 3, k - 8, transpose_a, transpose_b), "");
+      if (transpose_a || transpose_b) check_exactly(step, v, dense(m, n, k, transpose_a, transpose_b, 0));
+      check_exactly(step, v, in_chunks(m - 3, n - 3, k - 8, transpose_a, transpose_b));
     }
   }
 }
@@ -298,7 +305,7 @@ void check_boxes([[maybe_unused]] const Step& step) {
       const Case c = in_chunks(24, 72, 512, transpose_a, transpose_b);
       INFO(title(step, v) << ": " << c.name);
       interpreter::clear_profiles();
-      CHECK(run(v, c, small_integers(1), small_integers(2), true) == "");
+      check_exactly(step, v, c);
       REQUIRE(interpreter::profiles().size() == 1);
       CHECK(interpreter::profiles().front().total.bulk_read.requests > 0);
       CHECK(interpreter::profiles().front().total.bulk_zeros == 0);
@@ -308,33 +315,25 @@ void check_boxes([[maybe_unused]] const Step& step) {
 }
 
 // Many tiles in both directions, of which the last ones are not whole; rows begin with whole chunks.
-void check_many_tiles(const Step& step) {
-  const Variant& v = step.variants.front();
-  const Case c = dense(1411, 1423, 37, false, true, 3);
-  INFO(title(step, v) << ": " << c.name);
-  CHECK(run(v, c, small_integers(1), small_integers(2), true) == "");
-}
+void check_many_tiles(const Step& step) { check_exactly(step, step.variants.front(), dense(1411, 1423, 37, false, true, 3)); }
 
 // Runs one case twice, on the interpreter the first time with the blocks from behind. @return what is wrong, or an empty
 // string
 std::string run_again(const Variant& v, const Case& c) {
-  TestMatrix A("A", v.in, c.A), B("B", v.in, c.B), C("C", v.out, c.C);
-  A.fill(fractions(9));
-  B.fill(fractions(10));
-  const auto launch = [&] { v.gemm(A.view(), B.view(), C.view()); };
+  Matrices of(v, c, fractions(9), fractions(10));
   std::vector<double> first;
   for (const bool is_first : {true, false}) {
 #ifdef COURSE_ON_INTERPRETER
     interpreter::options().order = is_first ? interpreter::Order::kReverse : interpreter::Order::kForward;
 #endif
-    if (const std::string wrong = run_into(C, A, B, launch); !wrong.empty()) return wrong;
-    const std::vector<double> elements = elements_of(C, c.C.rows, c.C.cols);
+    if (const std::string wrong = of.run(v.gemm); !wrong.empty()) return wrong;
+    const std::vector<double> elements = elements_of(of.C);
     if (is_first)
       first = elements;
     else if (std::memcmp(elements.data(), first.data(), elements.size() * sizeof(double)) != 0)
       return "other bits the second time";
   }
-  return Reference(A, B).compare(C, Reference::Sums::kFloat);
+  return Reference(of.A, of.B).compare(of.C, Reference::Sums::kFloat);
 }
 
 // Shapes that nobody has thought of, each tile in one of its layouts after the other: right, and with the same bits again. In every
@@ -399,15 +398,13 @@ void check_epilogue(const Step& step) {
 
 // Runs one case with a fused epilogue. @return what is wrong, or an empty string.
 std::string run_fused(const Variant& v, const Fused& f, bool with_bias, const Case& c, const Inputs& a, const Inputs& b) {
-  TestMatrix A("A", v.in, c.A), B("B", v.in, c.B), C("C", v.out, c.C),
-      bias("bias", v.out, {with_bias ? 1 : 0, c.C.cols, c.C.cols, 1, 1});  // at no multiple of more than an element
-  A.fill(a);
-  B.fill(b);
+  Matrices of(v, c, a, b);
+  TestMatrix bias("bias", v.out, {with_bias ? 1 : 0, c.C.cols, c.C.cols, 1, 1});  // at no multiple of more than an element
   bias.fill(fractions(8));
-  const auto launch = [&] { f.gemm(A.view(), B.view(), C.view(), with_bias ? bias.view().data : nullptr); };
-  for (const std::string& wrong : {run_into(C, A, B, launch), bias.changed()})
+  const auto gemm = [&](auto... views) { f.gemm(views..., with_bias ? bias.view().data : nullptr); };
+  for (const std::string& wrong : {of.run(gemm), bias.changed()})
     if (!wrong.empty()) return wrong;
-  return Reference(A, B).compare(C, Reference::Sums::kFloat, {f.activation, with_bias}, bias);
+  return Reference(of.A, of.B).compare(of.C, Reference::Sums::kFloat, {f.activation, with_bias}, bias);
 }
 
 void check_fused(const Step& step) {
@@ -421,9 +418,8 @@ void check_fused(const Step& step) {
 void check_refusals(const Step& step) {
   for (const Variant& v : step.variants) {
     INFO(title(step, v));
-    TestMatrix A("A", v.in, row_major(8, 8)), B("B", v.in, row_major(8, 8)), C("C", v.out, row_major(8, 8));
-    A.fill(small_integers(1));
-    B.fill(small_integers(2));
+    Matrices of(v, dense(8, 8, 8, false, false, 0), small_integers(1), small_integers(2));
+    TestMatrix &A = of.A, &B = of.B, &C = of.C;
     C.poison();
     AnyMatrix overlapping = C.view();
     overlapping.row_stride = 7;
@@ -457,10 +453,7 @@ void check_long_matrices(const Step& step) {
     if (tiles == 1 && rows <= 32 && step.needs.least() < 90)
 #endif
       long_cases.push_back(dense(65'536 * rows + 1, 1, 1, false, false, 0));
-    for (const Case& c : long_cases) {
-      INFO(title(step, v) << ": " << c.name);
-      CHECK(run(v, c, small_integers(1), small_integers(2), true) == "");
-    }
+    for (const Case& c : long_cases) check_exactly(step, v, c);
   }
 }
 
@@ -578,10 +571,9 @@ void check_large_fallback(const Step& step) {
 #ifdef COURSE_ON_INTERPRETER
     interpreter::clear_profiles();
 #endif
-    CHECK(run(v, c, small_integers(1), small_integers(2), true) == "");
+    check_exactly(step, v, c);
 #ifdef COURSE_ON_INTERPRETER
-    const int block = device::fallback_block(interpreter::profiles().back().kernel);
-    CHECK(block == 128);
+    CHECK(device::fallback_block(interpreter::profiles().back().kernel) == 128);
 #endif
   }
 }
@@ -632,7 +624,7 @@ void check_lesson_problem(const Step& step) {
     if (v.in != spec.in || v.out != spec.out) continue;
     INFO(title(step, v));
     problem.C.poison();
-    REQUIRE_NOTHROW(v.gemm(problem.A.view(), problem.B.view(), problem.C.view()));
+    REQUIRE_NOTHROW(problem.run(v));
     CHECK(problem.verify() == "");
     double worst = 0;
     for (std::int64_t r = 0; r < spec.m; ++r)
@@ -706,7 +698,7 @@ void check_projection([[maybe_unused]] const Step& step, [[maybe_unused]] DType 
     const std::optional<double> measured = measured_rate(file, step.name, v.tile, large);
     REQUIRE_MESSAGE(measured, "not in " << file << "; record it: tools/gpu-checks results");
     interpreter::clear_profiles();
-    v.gemm(problem.A.view(), problem.B.view(), problem.C.view());
+    problem.run(v);
     const double projected =
         projected_flops_per_second(counted, interpreter::profiles().back().total, interpreter::find_gpu("h200"));
     MESSAGE(title(step, v) << ": projected " << with_prefix(projected) << "FLOP/s, measured " << with_prefix(*measured)
@@ -718,10 +710,10 @@ void check_projection([[maybe_unused]] const Step& step, [[maybe_unused]] DType 
 
 std::vector<double> product(Problem& problem, const Variant& variant) {
   problem.C.poison();
-  variant.gemm(problem.A.view(), problem.B.view(), problem.C.view());
+  problem.run(variant);
   device::synchronize();
   REQUIRE(problem.C.fetch() == "");
-  return elements_of(problem.C, problem.spec.m, problem.spec.n);
+  return elements_of(problem.C);
 }
 
 void check_launches_in_a_row(const Step& step) {
