@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <regex>
 
 #include "common/device/device.cuh"
 #include "common/device/fallback_block.h"
@@ -22,21 +23,18 @@ namespace {
 constexpr double kPatienceSeconds = 120;
 
 void set_order(const std::string& order) {
+  using interpreter::Order;
   auto& options = interpreter::options();
-  const BadInput bad("--order " + order + ": expected forward, reverse, random or random:SEED");
+  std::smatch seed;
   if (order == "forward") {
-    options.order = interpreter::Order::kForward;
+    options.order = Order::kForward;
   } else if (order == "reverse") {
-    options.order = interpreter::Order::kReverse;
-  } else if (order == "random") {
-    options.order = interpreter::Order::kRandom;
-  } else if (order.starts_with("random:")) {
-    const std::string seed = order.substr(7);
-    if (seed.empty() || seed.size() > 18 || seed.find_first_not_of("0123456789") != std::string::npos) throw bad;
-    options.order = interpreter::Order::kRandom;
-    options.seed = std::stoull(seed);
+    options.order = Order::kReverse;
+  } else if (std::regex_match(order, seed, std::regex("random(?::([0-9]{1,18}))?"))) {
+    options.order = Order::kRandom;
+    if (seed[1].matched) options.seed = std::stoull(seed[1]);
   } else {
-    throw bad;
+    throw BadInput("--order " + order + ": expected forward, reverse, random or random:SEED");
   }
 }
 

@@ -245,12 +245,9 @@ Energy energy_alone(Contest& contest, std::size_t who, double seconds, const std
 }  // namespace
 
 Sample Timings::sample(std::size_t i) const {
-  return {quantile(seconds[i], 0.5),
-          quantile(seconds[i], 0.2),
-          quantile(seconds[i], 0.8),
-          static_cast<int>(seconds[i].size()),
-          launches[i],
-          static_cast<bool>(graph[i])};
+  const std::vector<double>& rounds = seconds[i];
+  return {quantile(rounds, 0.5),           quantile(rounds, 0.2), quantile(rounds, 0.8),
+          static_cast<int>(rounds.size()), launches[i],           graph[i]};
 }
 
 Ratio Timings::ratio(std::size_t i, std::size_t other) const {
