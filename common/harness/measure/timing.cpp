@@ -196,6 +196,7 @@ class WithoutPause {
     ends_[(runs_ - 2) % 2].wait();
   }
   void finish() { ends_[(runs_ - 1) % 2].wait(); }
+  int ended() const { return runs_ - 1; }  ///< after next()
 
  private:
   void start() {
@@ -212,14 +213,14 @@ class WithoutPause {
 struct Reading {
   double joules;
   Clock::time_point time;
+  int runs;  // that have ended
 };
-Reading next_reading(WithoutPause& runs, int& count, const std::function<double()>& joules) {
+Reading next_reading(WithoutPause& runs, const std::function<double()>& joules) {
   constexpr double kPatienceSeconds = 2;
   const double before = joules();
   for (const auto start = Clock::now(); seconds_since(start) < kPatienceSeconds;) {
     runs.next();
-    ++count;
-    if (const double now = joules(); now != before) return {now, Clock::now()};
+    if (const double now = joules(); now != before) return {now, Clock::now(), runs.ended()};
   }
   throw device::Error("the GPU's counter of energy stands still; measure without --energy");
 }
@@ -229,16 +230,11 @@ Energy energy_alone(Contest& contest, std::size_t who, double seconds, const std
   constexpr double kSettleSeconds = 0.2;  // then clocks and power have found each other
   WithoutPause runs(contest, who);
   for (const auto start = Clock::now(); seconds_since(start) < kSettleSeconds;) runs.next();
-  int count = 0;
-  const Reading first = next_reading(runs, count, joules);
-  count = 0;
-  while (seconds_since(first.time) < seconds) {
-    runs.next();
-    ++count;
-  }
-  const Reading last = next_reading(runs, count, joules);
+  const Reading first = next_reading(runs, joules);
+  while (seconds_since(first.time) < seconds) runs.next();
+  const Reading last = next_reading(runs, joules);
   runs.finish();
-  const double launches = static_cast<double>(count) * contest.launches()[who];
+  const double launches = static_cast<double>(last.runs - first.runs) * contest.launches()[who];
   return {(last.joules - first.joules) / launches, std::chrono::duration<double>(last.time - first.time).count() / launches};
 }
 
