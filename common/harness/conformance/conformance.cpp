@@ -261,7 +261,7 @@ class FallbackCases {
   static std::string key(const Variant& v, const Case& c) {
     return std::string(name(v.in)) + " " + std::string(name(v.out)) + " " + c.name;
   }
-  std::map<std::string, const Variant*> tested_;  // by whom; on a GPU nobody asks
+  std::map<std::string, const Variant*> tested_;  // by whom first; on a GPU nothing is noted
 };
 
 void check_shapes_and_strides(const Step& step) {
