@@ -42,8 +42,8 @@ class Track {
     const auto call = [&](const Timed& timed, std::size_t C, int set) {
       timed.function(problem_->operands(sets.view(kA, set), sets.view(kB, set), sets.view(C, set), sets.view(kBias, set).data));
     };
-    std::vector<Contestant> contestants = {{[&](int set) { call(answer_, kC, last_set = set); }},
-                                           {[&](int set) { call(solution_, kOtherC, set); }}};
+    std::vector<Contestant> contestants = {[&](int set) { call(answer_, kC, last_set = set); },
+                                           [&](int set) { call(solution_, kOtherC, set); }};
     const harness::Cublas::Algorithm* gemm_ex = nullptr;
     std::vector<harness::Cublas::Algorithm> found;
     if (with_cublas && can_be_plain()) {
@@ -53,11 +53,11 @@ class Track {
       if (!found.empty()) gemm_ex = &found.front();
     }
     const auto multiply = [&](int set) {
-      for (const auto& [a, b, c] : products(sets, set)) gemm_ex->launch({a, b, c});
+      for (const auto& [a, b, c] : products(sets, set)) (*gemm_ex)({a, b, c});
     };
     if (gemm_ex) {
       check(multiply);
-      contestants.push_back({multiply});
+      contestants.push_back(multiply);
     }
 
     Timings timings;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "common/harness/program/availability.h"
+#include "common/harness/program/step.h"
 
 namespace gemm::library {
 namespace {

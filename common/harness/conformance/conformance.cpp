@@ -34,6 +34,12 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
 
+#ifdef COURSE_ON_GPU
+constexpr bool kOnGpu = true;
+#else
+constexpr bool kOnGpu = false;
+#endif
+
 using Inputs = std::function<double(std::int64_t row, std::int64_t col)>;
 
 // Products and sums of these are exact in float, so the result must be exact too.
@@ -151,43 +157,61 @@ std::string title(const Step& step, const Variant& v) {
   return step.name + " [" + v.tile + "] " + std::string(name(v.in)) + " -> " + std::string(name(v.out));
 }
 
-// Launches into a C of nobody's values. @return what is wrong with that or with the matrices, or an empty string.
-template <class Launch>
-std::string run_into(TestMatrix& C, const TestMatrix& A, const TestMatrix& B, const Launch& launch) {
-  C.poison();
-  try {
-    launch();
-    device::synchronize();
-  } catch (const std::exception& e) {
-    return e.what();
+// A case's matrices.
+struct Matrices {
+  Matrices(const Variant& v, const Case& c, const Inputs& a, const Inputs& b)
+      : A("A", v.in, c.A), B("B", v.in, c.B), C("C", v.out, c.C) {
+    A.fill(a);
+    B.fill(b);
   }
-  for (const std::string& wrong : {C.fetch(), A.changed(), B.changed()})
-    if (!wrong.empty()) return wrong;
-  return "";
-}
+  // Calls gemm(A, B, C) with a C of nobody's values. @return what is wrong with that or with the matrices, or an empty string.
+  template <class Gemm>
+  std::string run(const Gemm& gemm) {
+    C.poison();
+    try {
+      gemm(A.view(), B.view(), C.view());
+      device::synchronize();
+    } catch (const std::exception& e) {
+      return e.what();
+    }
+    for (const std::string& wrong : {C.fetch(), A.changed(), B.changed()})
+      if (!wrong.empty()) return wrong;
+    return "";
+  }
+  TestMatrix A, B, C;
+};
 
 // All of it, row by row.
-std::vector<double> elements_of(const TestMatrix& m, std::int64_t rows, std::int64_t cols) {
+std::vector<double> elements_of(const TestMatrix& m) {
   std::vector<double> elements;
-  for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t c = 0; c < cols; ++c) elements.push_back(m.at(r, c));
+  for (std::int64_t r = 0; r < m.rows(); ++r)
+    for (std::int64_t c = 0; c < m.cols(); ++c) elements.push_back(m.at(r, c));
   return elements;
 }
 
 // Runs one case. @return what is wrong, or an empty string.
 std::string run(const Variant& v, const Case& c, const Inputs& a, const Inputs& b, bool exact, bool affine = false) {
-  TestMatrix A("A", v.in, c.A), B("B", v.in, c.B), C("C", v.out, c.C);
-  A.fill(a);
-  B.fill(b);
-  const auto launch = [&] { (affine ? v.gemm_affine : v.gemm)(A.view(), B.view(), C.view()); };
-  if (const std::string wrong = run_into(C, A, B, launch); !wrong.empty()) return wrong;
-  const Reference reference(A, B);
+  Matrices of(v, c, a, b);
+  if (const std::string wrong = of.run(affine ? v.gemm_affine : v.gemm); !wrong.empty()) return wrong;
+  const Reference reference(of.A, of.B);
   const Reference::Sums sums = exact ? Reference::Sums::kExact : Reference::Sums::kFloat;
-  if (!affine) return reference.compare(C, sums);
+  if (!affine) return reference.compare(of.C, sums);
+  // A rounding or two, of which each doubles what came in (2 x + 1).
+  const auto finish = [](bool in_column) {
+    return [in_column](double sum, double tolerance, std::int64_t col) {
+      const double value = 2 * sum + 1 + (in_column ? static_cast<double>(col % 16) : 0);
+      return Expected{value, 2 * tolerance + 0x1p-23 * std::fabs(value)};
+    };
+  };
   // Steps up to 06, and 08 to 11, do not ask for the epilogue in a column. What takes the fallback does.
-  const auto in_column = [](double x, std::int64_t col) { return 2 * x + 1 + static_cast<double>(col % 16); };
-  if (reference.compare(C, sums, in_column).empty()) return "";
-  return reference.compare(C, sums, [](double x, std::int64_t) { return 2 * x + 1; });
+  if (reference.compare(of.C, sums, finish(true)).empty()) return "";
+  return reference.compare(of.C, sums, finish(false));
+}
+
+// With numbers that leave no doubt. @param order that the backend runs in, as in_all_orders() names it
+void check_exactly(const Step& step, const Variant& v, const Case& c, const std::string& order = "") {
+  INFO(title(step, v) << ": " << c.name << order);
+  CHECK(run(v, c, small_integers(1), small_integers(2), true) == "");
 }
 
 // With other types a tile's threads go the same way.
@@ -221,13 +245,9 @@ void in_all_orders([[maybe_unused]] const Step& step, [[maybe_unused]] const Var
 // most of the time, the first tile is tested with them, and each other one with kNotOwn alone.
 class FallbackCases {
  public:
-  bool has_been_tested([[maybe_unused]] const Variant& v, [[maybe_unused]] const Case& c) const {
-#ifdef COURSE_ON_INTERPRETER
+  bool has_been_tested(const Variant& v, const Case& c) const {
     const auto found = tested_.find(key(v, c));
     return found != tested_.end() && found->second != &v && c.name != kNotOwn;
-#else
-    return false;
-#endif
   }
   void note([[maybe_unused]] const Variant& v, [[maybe_unused]] const Case& c) {
 #ifdef COURSE_ON_INTERPRETER
@@ -237,13 +257,11 @@ class FallbackCases {
 #endif
   }
 
-#ifdef COURSE_ON_INTERPRETER
  private:
   static std::string key(const Variant& v, const Case& c) {
     return std::string(name(v.in)) + " " + std::string(name(v.out)) + " " + c.name;
   }
-  std::map<std::string, const Variant*> tested_;
-#endif
+  std::map<std::string, const Variant*> tested_;  // by whom first; on a GPU nothing is noted
 };
 
 void check_shapes_and_strides(const Step& step) {
@@ -253,8 +271,7 @@ void check_shapes_and_strides(const Step& step) {
     in_all_orders(step, v, [&](const std::string& order) {
       for (const Case& c : all) {
         if ((!is_own(v, c) && c.name != kNotOwn) || of_the_fallback.has_been_tested(v, c)) continue;
-        INFO(title(step, v) << ": " << c.name << order);
-        CHECK(run(v, c, small_integers(1), small_integers(2), true) == "");
+        check_exactly(step, v, c, order);
         of_the_fallback.note(v, c);
       }
     });
@@ -269,20 +286,16 @@ void check_long_k(const Step& step) {
     const TileNumbers tile =
         v.numbers.threads ? v.numbers : TileNumbers{.block_m = 128, .block_n = 128, .block_k = 32, .stages = 2};
     const std::int64_t m = tile.block_m + 8, n = tile.block_n + 16, k = std::int64_t{tile.block_k} * (tile.stages + 1) + 8;
-    const auto check = [&](const Case& c, const std::string& order) {
-      INFO(title(step, v) << ": " << c.name << order);
-      CHECK(run(v, c, small_integers(1), small_integers(2), true) == "");
-    };
     const Case rows = dense(m, n, k, false, false, 0);
     if (!has_first_type(step, v)) {
-      check(rows, "");
+      check_exactly(step, v, rows);
       continue;
     }
-    in_all_orders(step, v, [&](const std::string& order) { check(rows, order); });
-    check(dense(5, n, k, false, false, 0), "");
+    in_all_orders(step, v, [&](const std::string& order) { check_exactly(step, v, rows, order); });
+    check_exactly(step, v, dense(5, n, k, false, false, 0));
     for (const auto& [transpose_a, transpose_b] : layouts_of(v)) {
-      if (transpose_a || transpose_b) check(dense(m, n, k, transpose_a, transpose_b, 0), "");
-      check(in_chunks(m - 3, n - 3, k - 8, transpose_a, transpose_b), "");
+      if (transpose_a || transpose_b) check_exactly(step, v, dense(m, n, k, transpose_a, transpose_b, 0));
+      check_exactly(step, v, in_chunks(m - 3, n - 3, k - 8, transpose_a, transpose_b));
     }
   }
 }
@@ -298,7 +311,7 @@ void check_boxes([[maybe_unused]] const Step& step) {
       const Case c = in_chunks(24, 72, 512, transpose_a, transpose_b);
       INFO(title(step, v) << ": " << c.name);
       interpreter::clear_profiles();
-      CHECK(run(v, c, small_integers(1), small_integers(2), true) == "");
+      check_exactly(step, v, c);
       REQUIRE(interpreter::profiles().size() == 1);
       CHECK(interpreter::profiles().front().total.bulk_read.requests > 0);
       CHECK(interpreter::profiles().front().total.bulk_zeros == 0);
@@ -308,52 +321,39 @@ void check_boxes([[maybe_unused]] const Step& step) {
 }
 
 // Many tiles in both directions, of which the last ones are not whole; rows begin with whole chunks.
-void check_many_tiles(const Step& step) {
-  const Variant& v = step.variants.front();
-  const Case c = dense(1411, 1423, 37, false, true, 3);
-  INFO(title(step, v) << ": " << c.name);
-  CHECK(run(v, c, small_integers(1), small_integers(2), true) == "");
-}
+void check_many_tiles(const Step& step) { check_exactly(step, step.variants.front(), dense(1411, 1423, 37, false, true, 3)); }
 
 // Runs one case twice, on the interpreter the first time with the blocks from behind. @return what is wrong, or an empty
 // string
 std::string run_again(const Variant& v, const Case& c) {
-  TestMatrix A("A", v.in, c.A), B("B", v.in, c.B), C("C", v.out, c.C);
-  A.fill(fractions(9));
-  B.fill(fractions(10));
-  const auto launch = [&] { v.gemm(A.view(), B.view(), C.view()); };
+  Matrices of(v, c, fractions(9), fractions(10));
   std::vector<double> first;
   for (const bool is_first : {true, false}) {
 #ifdef COURSE_ON_INTERPRETER
     interpreter::options().order = is_first ? interpreter::Order::kReverse : interpreter::Order::kForward;
 #endif
-    if (const std::string wrong = run_into(C, A, B, launch); !wrong.empty()) return wrong;
-    const std::vector<double> elements = elements_of(C, c.C.rows, c.C.cols);
+    if (const std::string wrong = of.run(v.gemm); !wrong.empty()) return wrong;
+    const std::vector<double> elements = elements_of(of.C);
     if (is_first)
       first = elements;
     else if (std::memcmp(elements.data(), first.data(), elements.size() * sizeof(double)) != 0)
       return "other bits the second time";
   }
-  return Reference(A, B).compare(C, Reference::Sums::kFloat);
+  return Reference(of.A, of.B).compare(of.C, Reference::Sums::kFloat);
 }
 
 // Shapes that nobody has thought of, each tile in one of its layouts after the other: right, and with the same bits again. In every
 // eighth, rows begin anywhere.
 void check_random_problems(const Step& step) {
-#ifdef COURSE_ON_GPU
-  constexpr int kProblems = 200, kMost = 400;
-#else
-  constexpr int kProblems = 4, kMost = 150;
-#endif
+  constexpr int kProblems = kOnGpu ? 200 : 4, kMost = kOnGpu ? 400 : 150;
   std::mt19937 random(2026);
   const auto extent = [&](int i) { return 1 + static_cast<std::int64_t>(random() % (i % 3 == 0 ? 40 : kMost)); };
   for (int i = 0; i < kProblems; ++i) {
     const std::int64_t m = extent(i), n = extent(i + 1), k = extent(i + 2), padding = static_cast<std::int64_t>(random() % 4);
     for (const Variant& v : step.variants) {
       if (!has_first_type(step, v)) continue;
-#ifdef COURSE_ON_INTERPRETER
-      if (&v != &step.variants.front()) continue;  // the others have each a short way through all cases above
-#endif
+      // On the interpreter the others have each a short way through all cases above.
+      if (!kOnGpu && &v != &step.variants.front()) continue;
       const auto layouts = layouts_of(v);
       const auto [transpose_a, transpose_b] = layouts[static_cast<std::size_t>(i) % layouts.size()];
       const Case c = i % 8 == 7 ? dense(m, n, k, transpose_a, transpose_b, padding) : in_chunks(m, n, k, transpose_a, transpose_b);
@@ -399,15 +399,13 @@ void check_epilogue(const Step& step) {
 
 // Runs one case with a fused epilogue. @return what is wrong, or an empty string.
 std::string run_fused(const Variant& v, const Fused& f, bool with_bias, const Case& c, const Inputs& a, const Inputs& b) {
-  TestMatrix A("A", v.in, c.A), B("B", v.in, c.B), C("C", v.out, c.C),
-      bias("bias", v.out, {with_bias ? 1 : 0, c.C.cols, c.C.cols, 1, 1});  // at no multiple of more than an element
-  A.fill(a);
-  B.fill(b);
+  Matrices of(v, c, a, b);
+  TestMatrix bias("bias", v.out, {with_bias ? 1 : 0, c.C.cols, c.C.cols, 1, 1});  // at no multiple of more than an element
   bias.fill(fractions(8));
-  const auto launch = [&] { f.gemm(A.view(), B.view(), C.view(), with_bias ? bias.view().data : nullptr); };
-  for (const std::string& wrong : {run_into(C, A, B, launch), bias.changed()})
+  const auto gemm = [&](auto... views) { f.gemm(views..., with_bias ? bias.view().data : nullptr); };
+  for (const std::string& wrong : {of.run(gemm), bias.changed()})
     if (!wrong.empty()) return wrong;
-  return Reference(A, B).compare(C, Reference::Sums::kFloat, {f.activation, with_bias}, bias);
+  return Reference(of.A, of.B).compare(of.C, Reference::Sums::kFloat, {f.activation, with_bias}, bias);
 }
 
 void check_fused(const Step& step) {
@@ -421,9 +419,8 @@ void check_fused(const Step& step) {
 void check_refusals(const Step& step) {
   for (const Variant& v : step.variants) {
     INFO(title(step, v));
-    TestMatrix A("A", v.in, row_major(8, 8)), B("B", v.in, row_major(8, 8)), C("C", v.out, row_major(8, 8));
-    A.fill(small_integers(1));
-    B.fill(small_integers(2));
+    Matrices of(v, dense(8, 8, 8, false, false, 0), small_integers(1), small_integers(2));
+    TestMatrix &A = of.A, &B = of.B, &C = of.C;
     C.poison();
     AnyMatrix overlapping = C.view();
     overlapping.row_stride = 7;
@@ -442,25 +439,17 @@ void check_refusals(const Step& step) {
 
 // CUDA allows 65,535 blocks in y and z, and 2^31 - 1 in x: the last kind of matrix has more tiles below each other than that.
 void check_long_matrices(const Step& step) {
-  [[maybe_unused]] int tiles = 0;
   for (const Variant& v : step.variants) {
     if (v.in != step.variants.front().in) continue;
-#ifdef COURSE_ON_INTERPRETER
-    if (++tiles > 1) break;         // all tiles of a step share a launcher
-    if (v.numbers.stays) continue;  // no more blocks than SMs, whatever the matrix; and so many tiles take a minute
-#endif
+    // On the interpreter one, for all tiles of a step share a launcher; and none of those that stay: they have no more blocks than
+    // SMs, whatever the matrix, and so many tiles take a minute.
+    if (!kOnGpu && (&v != &step.variants.front() || v.numbers.stays)) break;
     // Whole chunks, so that steps which have a fallback run their own kernel.
     std::vector<Case> long_cases = {dense(70'000, 32, 8, false, false, 0), dense(32, 70'000, 8, false, false, 0)};
     const std::int64_t rows = v.numbers.block_m ? v.numbers.block_m : std::max(32, v.tile_m);
-#ifdef COURSE_ON_INTERPRETER
-    // Millions of threads: once, and larger tiles and clusters on a GPU only.
-    if (tiles == 1 && rows <= 32 && step.needs.least() < 90)
-#endif
-      long_cases.push_back(dense(65'536 * rows + 1, 1, 1, false, false, 0));
-    for (const Case& c : long_cases) {
-      INFO(title(step, v) << ": " << c.name);
-      CHECK(run(v, c, small_integers(1), small_integers(2), true) == "");
-    }
+    // Millions of threads: larger tiles and clusters on a GPU only.
+    if (kOnGpu || (rows <= 32 && step.needs.least() < 90)) long_cases.push_back(dense(65'536 * rows + 1, 1, 1, false, false, 0));
+    for (const Case& c : long_cases) check_exactly(step, v, c);
   }
 }
 
@@ -545,12 +534,11 @@ void check_offsets_past_2_31(const Step& step) {
     check_sparse(v, m, n, k, {k, 1}, {kFarA + ragged, 1}, {80, 1});
     check_sparse(v, 9, n, k, {k, 1}, {80, 1}, {kFarC + ragged, 1});
   }
-#ifdef COURSE_ON_INTERPRETER
+  if (kOnGpu) return;
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   MESSAGE("peak resident memory: " << usage.ru_maxrss / 1024 << " MB");
   CHECK(usage.ru_maxrss < 1024 * 1024);  // kilobytes
-#endif
 }
 
 }  // namespace
@@ -578,10 +566,9 @@ void check_large_fallback(const Step& step) {
 #ifdef COURSE_ON_INTERPRETER
     interpreter::clear_profiles();
 #endif
-    CHECK(run(v, c, small_integers(1), small_integers(2), true) == "");
+    check_exactly(step, v, c);
 #ifdef COURSE_ON_INTERPRETER
-    const int block = device::fallback_block(interpreter::profiles().back().kernel);
-    CHECK(block == 128);
+    CHECK(device::fallback_block(interpreter::profiles().back().kernel) == 128);
 #endif
   }
 }
@@ -612,18 +599,15 @@ std::string wrong_epilogue(const Variant& v) {
 void check_lesson_problem(const Step& step) {
   std::mt19937_64 engine(0);
   const auto uniform = [&] { return static_cast<double>((engine() >> 11) * 2 + 1) * 0x1p-54 - 0.5; };
-#ifdef COURSE_ON_GPU
-  const Spec spec{512, 512, 512, DType::kF16, DType::kF16};
-#else  // a quarter of it: sums as long, and still several tiles
-  const Spec spec{256, 256, 512, DType::kF16, DType::kF16};
-#endif
+  constexpr int kRows = kOnGpu ? 512 : 256;  // a quarter of it on the interpreter: sums as long, and still several tiles
+  const Spec spec{kRows, kRows, 512, DType::kF16, DType::kF16};
   Problem problem(spec, uniform);
   TestMatrix expected("expected", spec.out, row_major(spec.m, spec.n));
 #ifdef COURSE_ON_GPU
   expected.poison();
   const Cublas cublas;
   const Operands operands{problem.A.view(), problem.B.view(), expected.view()};
-  cublas.gemm_ex(operands, spec.in, spec.out).at(0).launch(operands);
+  cublas.gemm_ex(operands, spec.in, spec.out).at(0)(operands);
   REQUIRE(expected.fetch() == "");
 #else
   expected.fill([&](std::int64_t r, std::int64_t c) { return problem.reference.sum(r, c); });
@@ -632,7 +616,7 @@ void check_lesson_problem(const Step& step) {
     if (v.in != spec.in || v.out != spec.out) continue;
     INFO(title(step, v));
     problem.C.poison();
-    REQUIRE_NOTHROW(v.gemm(problem.A.view(), problem.B.view(), problem.C.view()));
+    REQUIRE_NOTHROW(problem.run(v));
     CHECK(problem.verify() == "");
     double worst = 0;
     for (std::int64_t r = 0; r < spec.m; ++r)
@@ -706,7 +690,7 @@ void check_projection([[maybe_unused]] const Step& step, [[maybe_unused]] DType 
     const std::optional<double> measured = measured_rate(file, step.name, v.tile, large);
     REQUIRE_MESSAGE(measured, "not in " << file << "; record it: tools/gpu-checks results");
     interpreter::clear_profiles();
-    v.gemm(problem.A.view(), problem.B.view(), problem.C.view());
+    problem.run(v);
     const double projected =
         projected_flops_per_second(counted, interpreter::profiles().back().total, interpreter::find_gpu("h200"));
     MESSAGE(title(step, v) << ": projected " << with_prefix(projected) << "FLOP/s, measured " << with_prefix(*measured)
@@ -718,19 +702,15 @@ void check_projection([[maybe_unused]] const Step& step, [[maybe_unused]] DType 
 
 std::vector<double> product(Problem& problem, const Variant& variant) {
   problem.C.poison();
-  variant.gemm(problem.A.view(), problem.B.view(), problem.C.view());
+  problem.run(variant);
   device::synchronize();
   REQUIRE(problem.C.fetch() == "");
-  return elements_of(problem.C, problem.spec.m, problem.spec.n);
+  return elements_of(problem.C);
 }
 
 void check_launches_in_a_row(const Step& step) {
   constexpr std::int64_t kRows = 328, kColumns = 264, kShift = 3;
-#ifdef COURSE_ON_GPU
-  constexpr int kLaunches = 64;
-#else
-  constexpr int kLaunches = 3;
-#endif
+  constexpr int kLaunches = kOnGpu ? 64 : 3;
   const auto first = [](std::int64_t row, std::int64_t column) { return static_cast<double>((row * 7 + column) % 512); };
   for (const Variant& v : step.variants) {
     if (v.in != DType::kF16 || v.out != DType::kF16) continue;

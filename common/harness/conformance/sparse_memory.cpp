@@ -25,19 +25,8 @@ namespace {
 
 // The driver's functions for virtual memory, asked of the runtime, so that nothing has to be linked with the driver.
 struct Driver {
-  Driver() {
-    find("cuDeviceGetAttribute", device_get_attribute);
-    find("cuMemGetAllocationGranularity", granularity);
-    find("cuMemAddressReserve", reserve);
-    find("cuMemAddressFree", free_addresses);
-    find("cuMemCreate", create);
-    find("cuMemRelease", release);
-    find("cuMemMap", map);
-    find("cuMemUnmap", unmap);
-    find("cuMemSetAccess", set_access);
-  }
   template <class Function>
-  void find(const char* name, Function*& function) {
+  Function* find(const char* name) {
     constexpr unsigned kCudaVersion = 10020;  // the first that had them
     void* found = nullptr;
     cudaDriverEntryPointQueryResult status{};
@@ -45,18 +34,19 @@ struct Driver {
       cudaGetLastError();
       complete = false;
     }
-    function = reinterpret_cast<Function*>(found);
+    return reinterpret_cast<Function*>(found);
   }
   bool complete = true;
-  decltype(cuDeviceGetAttribute)* device_get_attribute;
-  decltype(cuMemGetAllocationGranularity)* granularity;
-  decltype(cuMemAddressReserve)* reserve;
-  decltype(cuMemAddressFree)* free_addresses;
-  decltype(cuMemCreate)* create;
-  decltype(cuMemRelease)* release;
-  decltype(cuMemMap)* map;
-  decltype(cuMemUnmap)* unmap;
-  decltype(cuMemSetAccess)* set_access;
+  decltype(cuDeviceGetAttribute)* device_get_attribute = find<decltype(cuDeviceGetAttribute)>("cuDeviceGetAttribute");
+  decltype(cuMemGetAllocationGranularity)* granularity =
+      find<decltype(cuMemGetAllocationGranularity)>("cuMemGetAllocationGranularity");
+  decltype(cuMemAddressReserve)* reserve = find<decltype(cuMemAddressReserve)>("cuMemAddressReserve");
+  decltype(cuMemAddressFree)* free_addresses = find<decltype(cuMemAddressFree)>("cuMemAddressFree");
+  decltype(cuMemCreate)* create = find<decltype(cuMemCreate)>("cuMemCreate");
+  decltype(cuMemRelease)* release = find<decltype(cuMemRelease)>("cuMemRelease");
+  decltype(cuMemMap)* map = find<decltype(cuMemMap)>("cuMemMap");
+  decltype(cuMemUnmap)* unmap = find<decltype(cuMemUnmap)>("cuMemUnmap");
+  decltype(cuMemSetAccess)* set_access = find<decltype(cuMemSetAccess)>("cuMemSetAccess");
 };
 
 const Driver& driver() {

@@ -5,7 +5,6 @@
 #include <functional>
 
 #include "common/harness/program/arguments.h"
-#include "common/harness/program/availability.h"
 #include "common/harness/program/step.h"
 #include "common/harness/results/results.h"
 #include "common/harness/tuning/tuning.h"

@@ -1,6 +1,7 @@
 // A step's program on the GPU: verified, timed against cuBLAS and, where it fuses something, against separate kernels; verified
 // again.
 #include <cuda_profiler_api.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -17,26 +18,17 @@
 #include "common/harness/measure/timing.h"
 #include "common/harness/problem/activation_kernel.h"
 #include "common/harness/results/statistics.h"
+#include "common/harness/tuning/here.h"
 
 namespace harness {
 namespace {
 
-cudaDeviceProp properties() {
-  cudaDeviceProp p{};
-  int gpu = 0;
-  DEVICE_CHECK(cudaGetDevice(&gpu));
-  DEVICE_CHECK(cudaGetDeviceProperties(&p, gpu));
-  return p;
-}
-
 // As nvidia-smi -L shows it.
 std::string uuid_of(const cudaDeviceProp& p) {
   std::string text = "GPU";
-  for (std::size_t i = 0; i < sizeof p.uuid.bytes; ++i) {
-    char byte[3];
-    std::snprintf(byte, sizeof byte, "%02x", static_cast<unsigned char>(p.uuid.bytes[i]));
-    text += i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? std::string("-") + byte : std::string(byte);
-  }
+  for (std::size_t i = 0; i < sizeof p.uuid.bytes; ++i)
+    text +=
+        formatted(i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", static_cast<unsigned char>(p.uuid.bytes[i]));
   return text;
 }
 
@@ -113,12 +105,12 @@ std::vector<Competitor> find_baselines(const Variant& variant, const Problem& p,
                          launch_activation(type, o.C, epilogue, o.bias);
                        }});
   };
-  for (const Cublas::Algorithm& a : cublas().gemm_ex(like, p.spec.in, p.spec.out)) add(kGemmEx, kGemmExThen, a.launch);
+  for (const Cublas::Algorithm& a : cublas().gemm_ex(like, p.spec.in, p.spec.out)) add(kGemmEx, kGemmExThen, a);
   if (!epilogue.is_identity()) add(kUnfused, kUnfusedThen, [&variant](const Operands& o) { variant.gemm(o.A, o.B, o.C); });
   const std::vector<Cublas::Algorithm> candidates = cublas().lt_candidates(like, p.spec.in, p.spec.out, epilogue);
   if (candidates.empty()) return found;
   std::vector<Contestant> contestants;
-  for (const Cublas::Algorithm& a : candidates) contestants.push_back({[&](int set) { a.launch(buffers.baselines(set)); }});
+  for (const Cublas::Algorithm& a : candidates) contestants.push_back([&](int set) { a(buffers.baselines(set)); });
   TimingPlan quick = plan;
   if (!plan.cold) quick.sets = 1;
   quick.min_rounds = 3, quick.max_rounds = plan.graphs ? 7 : 31, quick.seconds = 0.2;
@@ -127,8 +119,7 @@ std::vector<Competitor> find_baselines(const Variant& variant, const Problem& p,
   quick.warm_up = 2e-3;
   const std::vector<double> seconds = comparable(time_in_rounds(contestants, quick).seconds);
   const auto best = static_cast<std::size_t>(std::min_element(seconds.begin(), seconds.end()) - seconds.begin());
-  found.push_back(
-      {epilogue.is_identity() ? kLt : kLtFused, static_cast<int>(candidates.size()), epilogue, candidates[best].launch});
+  found.push_back({epilogue.is_identity() ? kLt : kLtFused, static_cast<int>(candidates.size()), epilogue, candidates[best]});
   return found;
 }
 
@@ -181,13 +172,13 @@ void time_against_baselines(const Variant& variant, Problem& problem, const Argu
   const ProblemSets buffers(problem, baseline_C, plan.sets);
   const std::vector<Competitor> found = find_baselines(variant, problem, buffers, plan);
   int last_set = 0;  // that our kernel wrote to
-  std::vector<Contestant> contestants = {{[&](int set) {
+  std::vector<Contestant> contestants = {[&](int set) {
     const Operands o = buffers.ours(last_set = set);
     variant.run(problem.spec.epilogue, o.A, o.B, o.C, o.bias);
-  }}};
+  }};
   for (const Competitor& c : found) {
     check_baseline(c, problem, baseline_C);
-    contestants.push_back({[&](int set) { c.launch(buffers.baselines(set)); }});
+    contestants.push_back([&](int set) { c.launch(buffers.baselines(set)); });
   }
 
   const Timings timings = time_in_rounds(contestants, plan, [&] { result.conditions = nvml().conditions(); });
@@ -215,13 +206,11 @@ void time_against_baselines(const Variant& variant, Problem& problem, const Argu
   }
 }
 
-std::string text_of(const char* format, double x) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, x);
-  return text;
+void show_progress(std::size_t done, std::size_t all) {
+  std::fprintf(stderr, "\r  %zu of %zu tiles", done, all);
+  if (done == all) std::fprintf(stderr, "\r%30s\r", "");
+  std::fflush(stderr);
 }
-
-double noise(const Sample& s) { return (s.q80 - s.q20) / 2 / s.median; }
 
 }  // namespace
 
@@ -230,8 +219,8 @@ Availability availability(const Step& step) {
   if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {  // prepare() says so
     return step.architectures.empty() ? Availability{"is not in this build, which has no GPU with what it needs"} : Availability{};
   }
-  const cudaDeviceProp p = properties();
-  return availability(step, p.name, 10 * p.major + p.minor);
+  const GpuLimits here = limits_here();
+  return availability(step, here.name, here.capability);
 }
 
 void prepare(const Arguments& arguments) {
@@ -251,13 +240,16 @@ void prepare(const Arguments& arguments) {
 
 Machine this_machine() {
   Machine m = this_host();
-  const cudaDeviceProp p = properties();
+  const GpuLimits here = limits_here();
   m.backend = "gpu";
-  m.gpu = p.name, m.uuid = uuid_of(p);
-  m.compute_capability = 10 * p.major + p.minor, m.multiprocessors = p.multiProcessorCount;
-  m.l2_bytes = p.l2CacheSize, m.memory_bytes = static_cast<double>(p.totalGlobalMem);
+  m.gpu = here.name, m.compute_capability = here.capability, m.multiprocessors = here.multiprocessors;
+  m.l2_bytes = static_cast<double>(here.l2_bytes);
+  int gpu = 0, runtime = 0;
+  cudaDeviceProp properties{};
+  DEVICE_CHECK(cudaGetDevice(&gpu));
+  DEVICE_CHECK(cudaGetDeviceProperties(&properties, gpu));
+  m.uuid = uuid_of(properties), m.memory_bytes = static_cast<double>(properties.totalGlobalMem);
   m.driver = nvml().driver_version();
-  int runtime = 0;
   DEVICE_CHECK(cudaRuntimeGetVersion(&runtime));
   m.cuda = std::to_string(runtime / 1000) + "." + std::to_string(runtime % 1000 / 10);
   m.cublas = cublas().version();
@@ -294,19 +286,44 @@ void check_memory(const Spec& s, const Arguments& arguments) {
 
 void check_patience(const Spec&, const Arguments&, const std::vector<const Variant*>&) {}
 
+// By the compiler's figures, results verified, times of the harness.
+Tuning tune_here(const std::vector<const Variant*>& variants, const Spec& spec, const std::function<Problem&()>& problem,
+                 const Machine& machine, const Ceilings& ceilings, TuningCache& cache) {
+  TuningKey key;
+  key.step = this_step().name, key.kernel_version = this_step().kernel_version;
+  key.spec = spec;
+  key.gpu = machine.gpu, key.multiprocessors = machine.multiprocessors, key.driver = machine.driver.value_or("unknown");
+  Tuner tuner;
+  tuner.gpu = limits_here();
+  tuner.gpu.mma_flops = ceilings.peak(spec.in);  // measured
+  tuner.resources = [&](const Variant& v) { return resources_of([&] { problem().run(v); }); };
+  tuner.verify = [&](const Variant& v) {
+    Problem& p = problem();
+    p.C.poison();
+    p.run(v);
+    device::synchronize();
+    return p.verify(sums_of(v, spec));
+  };
+  tuner.time = [&](const std::vector<const Variant*>& group) {
+    std::vector<std::function<void()>> launchers;
+    for (const Variant* v : group) launchers.push_back([v, &p = problem()] { p.run(*v); });
+    return seconds_of(launchers);
+  };
+  if (isatty(STDERR_FILENO)) tuner.progress = show_progress;
+  return tune(variants, key, tuner, cache);
+}
+
 std::string measure(const Variant& variant, Problem& problem, const Arguments& arguments, Result& result) {
   try {
     const Epilogue& epilogue = problem.spec.epilogue;
-    const void* const bias = problem.bias.view().data;
     if (arguments.once && !epilogue.is_identity() && !variant.unfused) {  // a profiler is to see what fusing saves
-      variant.gemm(problem.A.view(), problem.B.view(), problem.C.view());
-      launch_activation(problem.spec.out, problem.C.view(), epilogue, bias);
+      without_fusing(variant).run(epilogue, problem.A.view(), problem.B.view(), problem.C.view(), problem.bias.view().data);
       device::synchronize();
       problem.C.poison();
     }
     // 'ncu --profile-from-start off' sees what lies between these two.
     DEVICE_CHECK(cudaProfilerStart());
-    variant.run(epilogue, problem.A.view(), problem.B.view(), problem.C.view(), bias);
+    problem.run(variant);
     device::synchronize();
     DEVICE_CHECK(cudaProfilerStop());
     if (std::string wrong = problem.verify(sums_of(variant, problem.spec)); !wrong.empty()) return wrong;
@@ -321,28 +338,27 @@ std::string measure(const Variant& variant, Problem& problem, const Arguments& a
 std::string to_text(const Result& r, const Arguments& arguments) {
   if (arguments.once) return "\n";
   if (!r.time) return "; nothing to time\n";
-  std::string text = text_of("; %.4g ms", 1e3 * r.time->median) + text_of(" +- %.1f %%", 100 * noise(*r.time)) + " (" + r.mode +
-                     ", " + std::to_string(r.time->rounds) + " rounds";
-  text += r.time->launches > 1 ? " of " + std::to_string(r.time->launches) + " launches)" : ")";
+  const double noise = (r.time->q80 - r.time->q20) / 2 / r.time->median;
+  std::string text =
+      formatted("; %.4g ms +- %.1f %% (%s, %d rounds", 1e3 * r.time->median, 100 * noise, r.mode.c_str(), r.time->rounds);
+  text += r.time->launches > 1 ? formatted(" of %d launches)", r.time->launches) : ")";
   if (r.rate()) text += ", " + with_prefix(*r.rate()) + "FLOP/s";
   for (const Baseline& b : r.baselines) {
     text += "\n  " + b.name;
     if (b.candidates > 1) text += ", best of " + std::to_string(b.candidates);
-    text += b.time && b.ratio
-                ? text_of(": %.4g ms", 1e3 * b.time->median) + text_of("; this is %.2f %% of it", 100 * b.ratio->median)
-                : ": cannot run this";
+    text += b.time && b.ratio ? formatted(": %.4g ms; this is %.2f %% of it", 1e3 * b.time->median, 100 * b.ratio->median)
+                              : ": cannot run this";
   }
   if (r.energy) {
     const auto of = [&](const Energy& e) {
-      return text_of("%.3g pJ/FLOP", 1e12 * e.joules / r.roofline.flops) + text_of(" at %.0f W", e.joules / e.seconds);
+      return formatted("%.3g pJ/FLOP at %.0f W", 1e12 * e.joules / r.roofline.flops, e.joules / e.seconds);
     };
     text += "\n  energy: " + of(*r.energy);
     for (const Baseline& b : r.baselines)
       if (b.energy) text += "; " + b.name + ": " + of(*b.energy);
   }
   if (const auto& c = r.conditions; c && c->sm_hz && c->power && c->temperature)
-    text +=
-        text_of("\n  SM clock %.0f MHz", 1e-6 * *c->sm_hz) + text_of(", %.0f W", *c->power) + text_of(", %.0f C", *c->temperature);
+    text += formatted("\n  SM clock %.0f MHz, %.0f W, %.0f C", 1e-6 * *c->sm_hz, *c->power, *c->temperature);
   return text + "\n  " + note(r.roofline, r.rate()) + "\n";
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <regex>
 
 #include "common/device/device.cuh"
 #include "common/device/fallback_block.h"
@@ -11,6 +12,7 @@
 #include "common/harness/measure/backend.h"
 #include "common/harness/measure/projection.h"
 #include "common/harness/problem/activation_kernel.h"
+#include "common/harness/tuning/here.h"
 #include "common/interpreter/count/counters.h"
 #include "common/interpreter/count/gpus.h"
 
@@ -21,27 +23,24 @@ namespace {
 constexpr double kPatienceSeconds = 120;
 
 void set_order(const std::string& order) {
+  using interpreter::Order;
   auto& options = interpreter::options();
-  const BadInput bad("--order " + order + ": expected forward, reverse, random or random:SEED");
+  std::smatch seed;
   if (order == "forward") {
-    options.order = interpreter::Order::kForward;
+    options.order = Order::kForward;
   } else if (order == "reverse") {
-    options.order = interpreter::Order::kReverse;
-  } else if (order == "random") {
-    options.order = interpreter::Order::kRandom;
-  } else if (order.starts_with("random:")) {
-    const std::string seed = order.substr(7);
-    if (seed.empty() || seed.size() > 18 || seed.find_first_not_of("0123456789") != std::string::npos) throw bad;
-    options.order = interpreter::Order::kRandom;
-    options.seed = std::stoull(seed);
+    options.order = Order::kReverse;
+  } else if (std::regex_match(order, seed, std::regex("random(?::([0-9]{1,18}))?"))) {
+    options.order = Order::kRandom;
+    if (seed[1].matched) options.seed = std::stoull(seed[1]);
   } else {
-    throw bad;
+    throw BadInput("--order " + order + ": expected forward, reverse, random or random:SEED");
   }
 }
 
 double seconds_of(const Variant& v, const Problem& p) {
   const auto begin = std::chrono::steady_clock::now();
-  v.run(p.spec.epilogue, p.A.view(), p.B.view(), p.C.view(), p.bias.view().data);
+  p.run(v);
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
@@ -120,6 +119,16 @@ void check_patience(const Spec& s, const Arguments& arguments, const std::vector
                    " minutes on the interpreter; choose a smaller --shape, or add --force");
 }
 
+// The model of the GPU that is modelled decides; nothing is timed.
+Tuning tune_here(const std::vector<const Variant*>& variants, const Spec& spec, const std::function<Problem&()>&, const Machine&,
+                 const Ceilings&, TuningCache& cache) {
+  TuningKey key;
+  key.spec = spec;
+  Tuner tuner;
+  tuner.gpu = limits_here();
+  return tune(variants, key, tuner, cache);
+}
+
 std::string measure(const Variant& variant, Problem& problem, const Arguments& arguments, Result& result) {
   interpreter::clear_profiles();
   device::clean_workspace();  // another tile may have failed
@@ -169,9 +178,8 @@ std::string measure(const Variant& variant, Problem& problem, const Arguments& a
 }
 
 std::string to_text(const Result& result, const Arguments&) {
-  char seconds[32];
-  std::snprintf(seconds, sizeof seconds, "%.2f s", result.seconds.value_or(0));
-  std::string text = std::string("; no error found by memcheck, racecheck, initcheck, synccheck; ") + seconds + "\n";
+  std::string text =
+      formatted("; no error found by memcheck, racecheck, initcheck, synccheck; %.2f s\n", result.seconds.value_or(0));
   for (const auto& profile : interpreter::profiles()) text += interpreter::to_text(profile);
   text += note(result.roofline, {}) + "\n";
   if (result.projection)

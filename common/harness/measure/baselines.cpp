@@ -104,14 +104,14 @@ std::string Cublas::version() const {
 std::vector<Cublas::Algorithm> Cublas::gemm_ex(const Operands& like, DType in, DType out) const {
   const auto gemm = in_terms_of_cublas(like);
   if (!gemm) return {};
-  return {{[handles = handles_, g = *gemm, in, out](const Operands& operands) {
+  return {[handles = handles_, g = *gemm, in, out](const Operands& operands) {
     const Operands o = g.of(operands);
     CUBLAS_CHECK(cublasSetStream(handles->blas, device::stream()));
     CUBLAS_CHECK(cublasSetWorkspace(handles->blas, handles->workspace.data(), kWorkspaceBytes));  // setting the stream resets it
     CUBLAS_CHECK(cublasGemmEx(handles->blas, g.a.op, g.b.op, g.m, g.n, g.k, &kOne, o.A.data, cuda_type(in),
                               static_cast<int>(g.a.ld), o.B.data, cuda_type(in), static_cast<int>(g.b.ld), &kZero, o.C.data,
                               cuda_type(out), static_cast<int>(g.ldc), CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
-  }}};
+  }};
 }
 
 std::vector<Cublas::Algorithm> Cublas::lt_candidates(const Operands& like, DType in, DType out, const Epilogue& epilogue) const {
@@ -172,12 +172,12 @@ std::vector<Cublas::Algorithm> Cublas::lt_candidates(const Operands& like, DType
   std::vector<Algorithm> algorithms;
   for (int i = 0; i < count; ++i) {
     if (found[i].state != CUBLAS_STATUS_SUCCESS) continue;
-    algorithms.push_back({[handles = handles_, d, g = *gemm, algorithm = found[i].algo, set_bias](const Operands& operands) {
+    algorithms.push_back([handles = handles_, d, g = *gemm, algorithm = found[i].algo, set_bias](const Operands& operands) {
       const Operands o = g.of(operands);
       if (o.bias) set_bias(d->operation, o.bias);
       CUBLAS_CHECK(cublasLtMatmul(handles->lt, d->operation, &kOne, o.A.data, d->a, o.B.data, d->b, &kZero, o.C.data, d->c,
                                   o.C.data, d->c, &algorithm, handles->workspace.data(), kWorkspaceBytes, device::stream()));
-    }});
+    });
   }
   return algorithms;
 }

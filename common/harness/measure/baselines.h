@@ -28,11 +28,9 @@ class Cublas {
   /// "13.1.0".
   std::string version() const;
 
-  /// One way to compute C = A · B for operands placed like those it was made for.
-  struct Algorithm {
-    /// Starts it on device::stream(). @throws device::Error when cuBLAS fails.
-    std::function<void(const Operands&)> launch;
-  };
+  /// One way to compute C = A · B for operands placed like those it was made for: starts it on device::stream().
+  /// @throws device::Error when cuBLAS fails
+  using Algorithm = std::function<void(const Operands&)>;
 
   /// cublasGemmEx with its own choice of algorithm; nothing where cuBLAS has no such layout: every operand needs one stride of 1
   /// and the other at least as large as a row, sizes must fit into 31 bits, and no dimension may be 0.

@@ -11,15 +11,14 @@
 
 #include "common/device/device.cuh"
 #include "common/harness/problem/test_matrix.h"
+#include "common/harness/tuning/here.h"
 
 namespace harness {
 
 /// How many sets of matrices of so many bytes launches have to take in turn, so that between two uses of a set more than three
 /// times the L2 cache is read or written.
 inline int cold_sets(double bytes) {
-  int gpu = 0, l2_bytes = 0;
-  DEVICE_CHECK(cudaGetDevice(&gpu));
-  DEVICE_CHECK(cudaDeviceGetAttribute(&l2_bytes, cudaDevAttrL2CacheSize, gpu));
+  const double l2_bytes = static_cast<double>(limits_here().l2_bytes);
   return static_cast<int>(std::min(1e9, std::ceil(3.0 * l2_bytes / std::max(1.0, bytes)) + 1));
 }
 

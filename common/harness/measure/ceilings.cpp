@@ -7,6 +7,7 @@
 
 #include "common/device/device.cuh"
 #include "common/harness/measure/timing.h"
+#include "common/harness/tuning/here.h"
 
 namespace harness {
 namespace {
@@ -69,16 +70,8 @@ __global__ __launch_bounds__(kThreads) void mma_rate(const T* random, float* out
 double median_seconds(const std::function<void()>& launch) {
   TimingPlan plan;
   plan.max_rounds = 21, plan.seconds = 0.1;
-  return time_in_rounds({{[&](int) { launch(); }}}, plan).sample(0).median;
+  return time_in_rounds({[&](int) { launch(); }}, plan).sample(0).median;
 }
-
-int attribute(cudaDeviceAttr which) {
-  int value = 0, gpu = 0;
-  DEVICE_CHECK(cudaGetDevice(&gpu));
-  DEVICE_CHECK(cudaDeviceGetAttribute(&value, which, gpu));
-  return value;
-}
-int multiprocessors() { return attribute(cudaDevAttrMultiProcessorCount); }
 
 template <class T>
 double mma_flops() {
@@ -88,14 +81,14 @@ double mma_flops() {
   for (T& x : host) x = static_cast<T>(normal(engine));
   const device::Buffer<T> random(host, "random");
   const device::Buffer<float> out(1, "out");
-  const unsigned blocks = static_cast<unsigned>(multiprocessors());
+  const unsigned blocks = static_cast<unsigned>(limits_here().multiprocessors);
   const double seconds = median_seconds([&] { device::launch(mma_rate<T>, blocks, kThreads, 0, random.data(), out.data()); });
   return kFlopsPerProduct * kFragmentsM * kFragmentsN * kMmaRounds * (kThreads / 32) * blocks / seconds;
 }
 
 double fma_flops() {
   const device::Buffer<float> out(1, "out");
-  const unsigned blocks = 8 * static_cast<unsigned>(multiprocessors());
+  const unsigned blocks = 8 * static_cast<unsigned>(limits_here().multiprocessors);
   const double seconds = median_seconds([&] { device::launch(fma_rate, blocks, kThreads, 0, 0.5f, out.data()); });
   return 2.0 * kChains * kFmaRounds * kThreads * blocks / seconds;
 }
@@ -116,7 +109,7 @@ double copy_bytes_per_second() {
 Ceilings measure_ceilings() {
   const double fma = fma_flops();
   // Where the tensor cores know no bf16, CUDA cores multiply what was converted to float.
-  const double bf16 = attribute(cudaDevAttrComputeCapabilityMajor) >= 8 ? mma_flops<__nv_bfloat16>() : fma;
+  const double bf16 = limits_here().capability >= 80 ? mma_flops<__nv_bfloat16>() : fma;
   return {"measured", copy_bytes_per_second(), fma, mma_flops<__half>(), bf16};
 }
 

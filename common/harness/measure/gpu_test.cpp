@@ -71,7 +71,7 @@ TEST_CASE("cuBLAS computes the same in every layout that it has, with each algor
       for (const Cublas::Algorithm& a : cublas.lt_candidates(operands, in, out)) algorithms.push_back(a);
       for (const Cublas::Algorithm& a : algorithms) {
         C.poison();
-        a.launch(operands);
+        a(operands);
         device::synchronize();
         CHECK(C.fetch() == "");
         CHECK(reference.compare(C, Reference::Sums::kInParts) == "");
@@ -93,7 +93,7 @@ TEST_CASE("cublasLt fuses ReLU, GELU and a bias, and nothing else") {
         CHECK(algorithms.empty() == (a == kActivation<gemm::LeakyRelu> || a == kActivation<gemm::Silu>));
         for (const Cublas::Algorithm& algorithm : algorithms) {
           p.C.poison();
-          algorithm.launch(operands);
+          algorithm(operands);
           device::synchronize();
           CHECK(p.C.fetch() == "");
           CHECK(p.reference.compare(p.C, Reference::Sums::kInParts, spec.epilogue, p.bias) == "");
@@ -113,7 +113,7 @@ TEST_CASE("cublasLt's GELU is the tanh form, not x times the normal distribution
   const auto algorithms = Cublas().lt_candidates(operands, DType::kF16, DType::kF32, {kActivation<gemm::GeluTanh>, false});
   REQUIRE(!algorithms.empty());
   C.poison();
-  algorithms[0].launch(operands);
+  algorithms[0](operands);
   device::synchronize();
   REQUIRE(C.fetch() == "");
   double from_tanh = 0, from_erf = 0;

@@ -8,16 +8,12 @@ namespace harness {
 namespace {
 
 // The functions, types and numbers of nvml.h that are used here: the header is a package of its own, which not every CUDA toolkit
-// comes with. NVML API Reference Guide, "System Queries" and "Device Queries". Each function returns 0 when it succeeded.
+// comes with. NVML API Reference Guide, "System Queries" and "Device Queries". Each function returns 0 when it succeeded. What it
+// says of a device in its last argument is unsigned (megahertz, milliwatts, degrees Celsius) or unsigned long long (millijoules).
 using Device = void*;
 using Init = int();
 using DeviceByBusId = int(const char* bus_id, Device*);
 using DriverVersion = int(char* text, unsigned length);
-using ClockInfo = int(Device, int clock, unsigned* megahertz);
-using Power = int(Device, unsigned* milliwatts);
-using Temperature = int(Device, int sensor, unsigned* celsius);
-using TotalEnergy = int(Device, unsigned long long* millijoules);
-using ThrottleReasons = int(Device, unsigned long long*);
 constexpr int kClockSm = 1, kClockMemory = 2, kSensorGpu = 0;
 constexpr std::pair<unsigned long long, const char*> kReasons[] = {
     {0x1, "idle"},
@@ -34,6 +30,11 @@ constexpr std::pair<unsigned long long, const char*> kReasons[] = {
 template <class Function>
 Function* symbol(void* library, const char* name) {
   return reinterpret_cast<Function*>(dlsym(library, name));
+}
+
+template <class Value>
+std::optional<double> times(double unit, std::optional<Value> value) {
+  return value ? std::optional(unit * static_cast<double>(*value)) : std::nullopt;
 }
 
 }  // namespace
@@ -59,33 +60,28 @@ std::optional<std::string> Nvml::driver_version() const {
   return text;
 }
 
+template <class Value, class... Which>
+std::optional<Value> Nvml::ask(const char* function, Which... which) const {
+  if (!device_) return std::nullopt;
+  Value value{};
+  const auto get = symbol<int(Device, Which..., Value*)>(library_, function);
+  if (!get || get(device_, which..., &value) != 0) return std::nullopt;
+  return value;
+}
+
 Conditions Nvml::conditions() const {
   Conditions c;
-  if (!device_) return c;
-  unsigned value = 0;
-  if (const auto get = symbol<ClockInfo>(library_, "nvmlDeviceGetClockInfo")) {
-    if (get(device_, kClockSm, &value) == 0) c.sm_hz = 1e6 * value;
-    if (get(device_, kClockMemory, &value) == 0) c.memory_hz = 1e6 * value;
-  }
-  if (const auto get = symbol<Power>(library_, "nvmlDeviceGetPowerUsage"); get && get(device_, &value) == 0) c.power = 1e-3 * value;
-  if (const auto get = symbol<Power>(library_, "nvmlDeviceGetEnforcedPowerLimit"); get && get(device_, &value) == 0)
-    c.power_limit = 1e-3 * value;
-  if (const auto get = symbol<Temperature>(library_, "nvmlDeviceGetTemperature"); get && get(device_, kSensorGpu, &value) == 0)
-    c.temperature = value;
-  unsigned long long bits = 0;
-  if (const auto get = symbol<ThrottleReasons>(library_, "nvmlDeviceGetCurrentClocksThrottleReasons");
-      get && get(device_, &bits) == 0)
-    for (const auto& [bit, name] : kReasons)
-      if (bits & bit) c.throttle.push_back(name);
+  c.sm_hz = times(1e6, ask<unsigned>("nvmlDeviceGetClockInfo", kClockSm));
+  c.memory_hz = times(1e6, ask<unsigned>("nvmlDeviceGetClockInfo", kClockMemory));
+  c.power = times(1e-3, ask<unsigned>("nvmlDeviceGetPowerUsage"));
+  c.power_limit = times(1e-3, ask<unsigned>("nvmlDeviceGetEnforcedPowerLimit"));
+  c.temperature = ask<unsigned>("nvmlDeviceGetTemperature", kSensorGpu);
+  const auto reasons = ask<unsigned long long>("nvmlDeviceGetCurrentClocksThrottleReasons");
+  for (const auto& [bit, name] : kReasons)
+    if (reasons.value_or(0) & bit) c.throttle.push_back(name);
   return c;
 }
 
-std::optional<double> Nvml::joules() const {
-  if (!device_) return std::nullopt;
-  unsigned long long millijoules = 0;
-  const auto get = symbol<TotalEnergy>(library_, "nvmlDeviceGetTotalEnergyConsumption");
-  if (!get || get(device_, &millijoules) != 0) return std::nullopt;
-  return 1e-3 * static_cast<double>(millijoules);
-}
+std::optional<double> Nvml::joules() const { return times(1e-3, ask<unsigned long long>("nvmlDeviceGetTotalEnergyConsumption")); }
 
 }  // namespace harness

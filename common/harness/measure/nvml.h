@@ -26,6 +26,10 @@ class Nvml {
   std::optional<double> joules() const;
 
  private:
+  // What a function of NVML says of the GPU. @param which its arguments between the GPU and the result
+  template <class Value, class... Which>
+  std::optional<Value> ask(const char* function, Which... which) const;
+
   void* library_ = nullptr;
   void* device_ = nullptr;
 };

@@ -115,7 +115,7 @@ class Contest {
     // first contestant would seem slower than it is: with one launch of 0.9 ms in place of two, a round leaves more of its time,
     // and so of the power limit, to the others.
     for (const Contestant& c : contestants_) {
-      c.launch(turn());
+      c(turn());
       DEVICE_CHECK(cudaStreamSynchronize(device::stream()));
       shortest_launch(c, plan_.warm_up);
     }
@@ -133,7 +133,7 @@ class Contest {
     if (graph_[who])
       graphs_[who][static_cast<std::size_t>(round) % graphs_[who].size()].launch();
     else
-      contestants_[who].launch(plan_.cold ? turn() : round % plan_.sets);  // cold, each launch finds another set
+      contestants_[who](plan_.cold ? turn() : round % plan_.sets);  // cold, each launch finds another set
   }
 
  private:
@@ -144,7 +144,7 @@ class Contest {
     const auto start = Clock::now();
     do {
       begin_.record();
-      c.launch(turn());
+      c(turn());
       end_.record();
       shortest = std::min(shortest, end_.seconds_since(begin_));
     } while (seconds_since(start) < seconds);
@@ -168,7 +168,7 @@ class Contest {
     graphs_.emplace_back();
     for (int set = 0; graph_[who] && set < (plan_.cold ? 1 : plan_.sets); ++set) {
       graphs_[who].emplace_back([&] {
-        for (int i = 0; i < launches_[who]; ++i) contestants_[who].launch(plan_.cold ? i % plan_.sets : set);
+        for (int i = 0; i < launches_[who]; ++i) contestants_[who](plan_.cold ? i % plan_.sets : set);
       });
     }
   }
@@ -196,6 +196,7 @@ class WithoutPause {
     ends_[(runs_ - 2) % 2].wait();
   }
   void finish() { ends_[(runs_ - 1) % 2].wait(); }
+  int ended() const { return runs_ - 1; }  ///< after next()
 
  private:
   void start() {
@@ -212,14 +213,14 @@ class WithoutPause {
 struct Reading {
   double joules;
   Clock::time_point time;
+  int runs;  // that have ended
 };
-Reading next_reading(WithoutPause& runs, int& count, const std::function<double()>& joules) {
+Reading next_reading(WithoutPause& runs, const std::function<double()>& joules) {
   constexpr double kPatienceSeconds = 2;
   const double before = joules();
   for (const auto start = Clock::now(); seconds_since(start) < kPatienceSeconds;) {
     runs.next();
-    ++count;
-    if (const double now = joules(); now != before) return {now, Clock::now()};
+    if (const double now = joules(); now != before) return {now, Clock::now(), runs.ended()};
   }
   throw device::Error("the GPU's counter of energy stands still; measure without --energy");
 }
@@ -229,28 +230,20 @@ Energy energy_alone(Contest& contest, std::size_t who, double seconds, const std
   constexpr double kSettleSeconds = 0.2;  // then clocks and power have found each other
   WithoutPause runs(contest, who);
   for (const auto start = Clock::now(); seconds_since(start) < kSettleSeconds;) runs.next();
-  int count = 0;
-  const Reading first = next_reading(runs, count, joules);
-  count = 0;
-  while (seconds_since(first.time) < seconds) {
-    runs.next();
-    ++count;
-  }
-  const Reading last = next_reading(runs, count, joules);
+  const Reading first = next_reading(runs, joules);
+  while (seconds_since(first.time) < seconds) runs.next();
+  const Reading last = next_reading(runs, joules);
   runs.finish();
-  const double launches = static_cast<double>(count) * contest.launches()[who];
+  const double launches = static_cast<double>(last.runs - first.runs) * contest.launches()[who];
   return {(last.joules - first.joules) / launches, std::chrono::duration<double>(last.time - first.time).count() / launches};
 }
 
 }  // namespace
 
 Sample Timings::sample(std::size_t i) const {
-  return {quantile(seconds[i], 0.5),
-          quantile(seconds[i], 0.2),
-          quantile(seconds[i], 0.8),
-          static_cast<int>(seconds[i].size()),
-          launches[i],
-          static_cast<bool>(graph[i])};
+  const std::vector<double>& rounds = seconds[i];
+  return {quantile(rounds, 0.5),           quantile(rounds, 0.2), quantile(rounds, 0.8),
+          static_cast<int>(rounds.size()), launches[i],           graph[i]};
 }
 
 Ratio Timings::ratio(std::size_t i, std::size_t other) const {

@@ -11,11 +11,9 @@
 namespace harness {
 
 /// One of the things that are timed against each other.
-struct Contestant {
-  /// Starts the work once on device::stream(), on buffer set number `set`, and does not wait for it. Memory of Buffers that it
-  /// makes and gives back is kept for its next launch.
-  std::function<void(int set)> launch;
-};
+/// Starts the work once on device::stream(), on buffer set number `set`, and does not wait for it. Memory of Buffers that it makes
+/// and gives back is kept for its next launch.
+using Contestant = std::function<void(int set)>;
 
 /// How much is timed.
 struct TimingPlan {

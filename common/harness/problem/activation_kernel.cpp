@@ -2,7 +2,7 @@
 
 #include "common/device/chunk_access.cuh"
 #include "common/device/element.cuh"
-#include "common/gemm/activation.h"
+#include "common/harness/program/tile.h"
 
 namespace harness {
 namespace {
@@ -61,10 +61,9 @@ class AsideScope {
 };
 
 template <class T>
-void launch_typed(const AnyMatrix& m, const Epilogue& e, const void* any_bias) {
-  const gemm::Matrix<T> C{static_cast<T*>(m.data), m.rows, m.cols, m.row_stride, m.col_stride};
+void launch_typed(const AnyMatrix& C, const Epilogue& e, const void* any_bias) {
   const T* const bias = e.bias ? static_cast<const T*>(any_bias) : nullptr;
-  with_functor(e.activation, [&](auto functor) { launch(C, bias, functor); });
+  with_functor(e.activation, [&](auto functor) { launch(typed<T>(C), bias, functor); });
 }
 
 }  // namespace

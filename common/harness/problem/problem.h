@@ -44,6 +44,8 @@ class Problem {
   /// Gives as many of them at once as it is asked for.
   using Numbers = std::function<const double*(std::int64_t count)>;
 
+  /// Starts C = epilogue(A · B) on the device.
+  void run(const Variant& v) const { v.run(spec.epilogue, A.view(), B.view(), C.view(), bias.view().data); }
   /// Fetches C from the device. @return what is wrong with it, with the bytes around it, with A or with B; or an empty string.
   std::string verify(Reference::Sums sums = Reference::Sums::kFloat);
 

@@ -2,24 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <mutex>
 
 #include "common/device/device.cuh"
-#include "common/harness/problem/reference_kernel.h"
 #include "common/harness/program/parallel.h"
+#include "common/harness/program/text.h"
 
 namespace harness {
 namespace {
 
-std::string number(double x) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.9g", x);
-  return text;
-}
-
-std::string position(std::int64_t row, std::int64_t col) { return "[" + std::to_string(row) + ", " + std::to_string(col) + "]"; }
+std::string number(double x) { return formatted("%.9g", x); }
 
 Reference::Where best_place([[maybe_unused]] const TestMatrix& A, [[maybe_unused]] const TestMatrix& B) {
 #ifdef COURSE_ON_GPU
@@ -54,8 +47,8 @@ void Reference::compute_on_host(const TestMatrix& A, const TestMatrix& B) {
     for (std::int64_t c = 0; c < cols_; ++c) b[static_cast<std::size_t>(k * cols_ + c)] = B.at(k, c);
   in_parts(rows_, static_cast<double>(rows_) * static_cast<double>(k_ * cols_), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
-      double *const sum = &sum_[static_cast<std::size_t>(r * cols_)], *const magnitude =
-                                                                          &magnitude_[static_cast<std::size_t>(r * cols_)];
+      double* const sum = &sum_[static_cast<std::size_t>(r * cols_)];
+      double* const magnitude = &magnitude_[static_cast<std::size_t>(r * cols_)];
       for (std::int64_t k = 0; k < k_; ++k) {
         const double a = A.at(r, k), *const row = &b[static_cast<std::size_t>(k * cols_)];
         for (std::int64_t c = 0; c < cols_; ++c) {
@@ -67,25 +60,15 @@ void Reference::compute_on_host(const TestMatrix& A, const TestMatrix& B) {
   });
 }
 
-std::string Reference::compare(const TestMatrix& C, Sums sums,
-                               const std::function<double(double x, std::int64_t col)>& epilogue) const {
-  if (!epilogue) return compare(C, sums, Finish());
-  // A rounding or two, of which each doubles what came in (2 x + 1).
-  return compare(C, sums, Finish([&](double sum, double tolerance, std::int64_t col) {
-                   const double value = epilogue(sum, col);
-                   return Expected{value, 2 * tolerance + 0x1p-23 * std::fabs(value)};
-                 }));
-}
-
 std::string Reference::compare(const TestMatrix& C, Sums sums, const Epilogue& epilogue, const TestMatrix& bias) const {
-  if (epilogue.is_identity()) return compare(C, sums, Finish());
-  return compare(C, sums, Finish([&](double sum, double tolerance, std::int64_t col) {
-                   if (std::isinf(sum)) tolerance = 0;
-                   if (!epilogue.bias) return expected(epilogue.activation, sum, tolerance);
-                   const double biased = sum + bias.at(0, col);
-                   const double rounding = std::isfinite(biased) ? 0x1p-24 * (std::fabs(biased) + tolerance) : 0;
-                   return expected(epilogue.activation, biased, tolerance + rounding);
-                 }));
+  if (epilogue.is_identity()) return compare(C, sums);
+  return compare(C, sums, [&](double sum, double tolerance, std::int64_t col) {
+    if (std::isinf(sum)) tolerance = 0;
+    if (!epilogue.bias) return expected(epilogue.activation, sum, tolerance);
+    const double biased = sum + bias.at(0, col);
+    const double rounding = std::isfinite(biased) ? 0x1p-24 * (std::fabs(biased) + tolerance) : 0;
+    return expected(epilogue.activation, biased, tolerance + rounding);
+  });
 }
 
 std::string Reference::compare(const TestMatrix& C, Sums sums, const Finish& finish) const {
@@ -131,7 +114,7 @@ std::string Reference::compare_rows(const TestMatrix& C, std::int64_t begin, std
       else
         right = std::fabs(got - expected) <= tolerance;  // false if got is NaN
       if (!right)
-        return "C" + position(r, c) + " is " + number(got) + ", expected " + number(expected) +
+        return "C[" + std::to_string(r) + ", " + std::to_string(c) + "] is " + number(got) + ", expected " + number(expected) +
                (std::isfinite(expected) ? " within " + number(tolerance) : "");
     }
   return "";

@@ -17,7 +17,7 @@ class Reference {
  public:
   /// Where it is computed.
   enum class Where { kHost, kDevice };
-  /// Computes all elements: on the host over all cores, or with reference_kernel.h on the device.
+  /// Computes all elements: on the host over all cores, or with launch_reference() on the device.
   Reference(const TestMatrix& A, const TestMatrix& B, Where where);
   /// On a GPU above 1024³ multiply-adds, on the host below and on the interpreter.
   Reference(const TestMatrix& A, const TestMatrix& B);
@@ -29,9 +29,11 @@ class Reference {
     kInParts,  ///< also parts of the sum, or all of it before the epilogue, in C's type, as cuBLAS and a kernel that fuses nothing
                ///< may
   };
+  /// What an epilogue makes of a sum that may be off by `tolerance`, before it is rounded to C's type.
+  using Finish = std::function<Expected(double sum, double tolerance, std::int64_t col)>;
   /// The first element of C that is wrong, in words, or an empty string. Besides what `sums` may lose, one rounding to C's type is
   /// allowed. NaN and infinity must be where the reference has them.
-  std::string compare(const TestMatrix& C, Sums sums, const std::function<double(double x, std::int64_t col)>& epilogue = {}) const;
+  std::string compare(const TestMatrix& C, Sums sums, const Finish& finish = {}) const;
   /// The same for a fused epilogue. @param bias one row of as many columns as C has; without elements if the epilogue has no bias
   std::string compare(const TestMatrix& C, Sums sums, const Epilogue& epilogue, const TestMatrix& bias) const;
 
@@ -42,13 +44,14 @@ class Reference {
 
  private:
   void compute_on_host(const TestMatrix& A, const TestMatrix& B);
-  /// What an epilogue makes of a sum that may be off by `tolerance`, before it is rounded to C's type.
-  using Finish = std::function<Expected(double sum, double tolerance, std::int64_t col)>;
-  std::string compare(const TestMatrix& C, Sums sums, const Finish& finish) const;
   std::string compare_rows(const TestMatrix& C, std::int64_t begin, std::int64_t end, Sums sums, const Finish& finish) const;
 
   std::int64_t rows_, cols_, k_;
   std::vector<double> sum_, magnitude_;
 };
+
+/// Starts the kernel that computes, in double precision and row-major, the sums over k of a · b and of |a · b|.
+/// @param type of A's and B's elements  @param sum, magnitude A.rows x B.cols each, in device memory
+void launch_reference(DType type, const AnyMatrix& A, const AnyMatrix& B, double* sum, double* magnitude);
 
 }  // namespace harness

@@ -1,8 +1,7 @@
-#include "common/harness/problem/reference_kernel.h"
-
 #include "common/device/device.cuh"
 #include "common/device/element.cuh"
-#include "common/gemm/gemm.h"
+#include "common/harness/problem/reference.h"
+#include "common/harness/program/tile.h"
 
 namespace harness {
 namespace {
@@ -34,12 +33,10 @@ __global__ __launch_bounds__(kTile* kTile) void reference_kernel(gemm::Matrix<co
 
 template <class In>
 void launch_typed(const AnyMatrix& A, const AnyMatrix& B, double* sum, double* magnitude) {
-  const auto typed = [](const AnyMatrix& m) {
-    return gemm::Matrix<const In>{static_cast<const In*>(m.data), m.rows, m.cols, m.row_stride, m.col_stride};
-  };
   const int64_t tiles = gemm::ceil_div<int64_t>(A.rows, kTile) * gemm::ceil_div<int64_t>(B.cols, kTile);
   if (tiles == 0) return;
-  device::launch(reference_kernel<In>, gemm::grid_size(tiles), kTile * kTile, 0, typed(A), typed(B), sum, magnitude);
+  device::launch(reference_kernel<In>, gemm::grid_size(tiles), kTile * kTile, 0, typed<const In>(A), typed<const In>(B), sum,
+                 magnitude);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "common/device/device.cuh"
 #include "common/harness/program/parallel.h"
 
 namespace harness {
@@ -28,8 +27,7 @@ TestMatrix::TestMatrix(std::string name, DType type, const Placement& p) : name_
     (reach < 0 ? lowest : highest) += p.rows > 0 && p.cols > 0 ? reach : 0;
   first_ = kGuard + p.offset - lowest / 64 * 64 + (lowest % 64 ? 64 : 0);
   const std::size_t cells = static_cast<std::size_t>(first_ + highest + 1 + kGuard);
-  bytes_ = cells * bytes(type);
-  host_.assign(bytes_, kPattern);
+  host_.assign(cells * bytes(type), kPattern);
   // Elements in runs along what is contiguous, if anything is; what lies between the runs belongs to nobody.
   const bool columns = p.row_stride == 1 && p.col_stride != 1, runs = columns || p.col_stride == 1;
   const std::int64_t length = runs ? (columns ? p.rows : p.cols) : 1;
@@ -44,28 +42,14 @@ TestMatrix::TestMatrix(std::string name, DType type, const Placement& p) : name_
     end = std::max(end, begin + length);
   }
   gaps_.push_back({end, static_cast<std::int64_t>(cells)});
-  device_ = device::detail::allocate(bytes_, name_);
-}
-
-TestMatrix::TestMatrix(TestMatrix&& other) noexcept
-    : name_(std::move(other.name_)),
-      type_(other.type_),
-      placement_(other.placement_),
-      first_(other.first_),
-      bytes_(other.bytes_),
-      device_(std::exchange(other.device_, nullptr)),
-      host_(std::move(other.host_)),
-      gaps_(std::move(other.gaps_)) {}
-
-TestMatrix::~TestMatrix() {
-  if (device_) device::detail::release(device_);
+  device_ = device::Buffer<unsigned char>(host_.size(), name_);
 }
 
 std::int64_t TestMatrix::element(std::int64_t row, std::int64_t col) const {
   return first_ + row * placement_.row_stride + col * placement_.col_stride;
 }
 
-AnyMatrix TestMatrix::view() const { return view_in(device_); }
+AnyMatrix TestMatrix::view() const { return view_in(device_.data()); }
 
 AnyMatrix TestMatrix::view_in(void* copy) const {
   return {static_cast<char*>(copy) + first_ * static_cast<std::int64_t>(bytes(type_)), placement_.rows, placement_.cols,
@@ -80,7 +64,7 @@ void TestMatrix::fill(const std::function<double(std::int64_t, std::int64_t)>& v
   for (std::int64_t r = 0; r < rows() && cols() > 0; ++r)
     for (std::int64_t c = 0; c < cols(); ++c)
       store(type_, host_.data() + static_cast<std::size_t>(element(r, c)) * bytes(type_), value(r, c));
-  device::detail::copy_in(device_, host_.data(), bytes_);
+  device_.upload(host_.data(), host_.size());
 }
 
 void TestMatrix::fill_in_order(const std::function<const double*(std::int64_t count)>& next) {
@@ -96,7 +80,7 @@ void TestMatrix::fill_in_order(const std::function<const double*(std::int64_t co
           store(type_, host_.data() + static_cast<std::size_t>(element(r, c)) * bytes(type_), *value++);
     });
   }
-  device::detail::copy_in(device_, host_.data(), bytes_);
+  device_.upload(host_.data(), host_.size());
 }
 
 void TestMatrix::poison() {
@@ -110,11 +94,11 @@ void TestMatrix::poison() {
   for (std::size_t at = 0; at < row.size(); at += bytes(type_)) store(type_, row.data() + at, kNaN);
   for (std::int64_t r = 0; r < rows() && !row.empty(); ++r)
     std::copy(row.begin(), row.end(), host_.begin() + element(r, 0) * static_cast<std::int64_t>(bytes(type_)));
-  device::detail::copy_in(device_, host_.data(), bytes_);
+  device_.upload(host_.data(), host_.size());
 }
 
 std::string TestMatrix::fetch() {
-  device::detail::copy_out(host_.data(), device_, bytes_);
+  device_.download(host_.data(), host_.size());
   const auto size = static_cast<std::int64_t>(bytes(type_));
   for (const auto& [begin, end] : gaps_) {
     const auto last = host_.begin() + end * size;
@@ -128,8 +112,8 @@ std::string TestMatrix::fetch() {
 }
 
 std::string TestMatrix::changed() const {
-  now_.resize(bytes_);
-  device::detail::copy_out(now_.data(), device_, bytes_);
+  now_.resize(host_.size());
+  device_.download(now_.data(), now_.size());
   if (now_ == host_) return "";
   const auto mine = std::mismatch(host_.begin(), host_.end(), now_.begin()).first;
   return "the input " + name_ + " was overwritten, " +

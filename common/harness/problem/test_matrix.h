@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/device/device.cuh"
 #include "common/harness/program/step.h"
 
 namespace harness {
@@ -28,8 +29,6 @@ class TestMatrix {
  public:
   /// @throws std::bad_alloc when memory is short.
   TestMatrix(std::string name, DType type, const Placement& placement);
-  TestMatrix(TestMatrix&& other) noexcept;
-  ~TestMatrix();
 
   AnyMatrix view() const;                                ///< of the data on the device
   DType type() const { return type_; }                   ///< of the elements
@@ -54,8 +53,8 @@ class TestMatrix {
 
   /// @name The whole allocation in device memory, guard bands included, for copies of it
   /// @{
-  void* allocation() const { return device_; }            ///< address of the first guard band
-  std::size_t allocated_bytes() const { return bytes_; }  ///< with both guard bands
+  void* allocation() const { return device_.data(); }           ///< address of the first guard band
+  std::size_t allocated_bytes() const { return host_.size(); }  ///< with both guard bands
   /// The matrix in a copy of the allocation.
   AnyMatrix view_in(void* copy) const;
   /// @}
@@ -67,9 +66,8 @@ class TestMatrix {
   DType type_;
   Placement placement_;
   std::int64_t first_ = 0;  // index of element (0, 0) in the allocation
-  std::size_t bytes_ = 0;
-  void* device_ = nullptr;
   std::vector<unsigned char> host_;
+  device::Buffer<unsigned char> device_;
   std::vector<std::pair<std::int64_t, std::int64_t>> gaps_;  // what belongs to no element: indices into the allocation
   mutable std::vector<unsigned char> now_;                   // of the device; kept, because memory costs time when it is new
 };

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <map>
+#include <regex>
 #include <sstream>
 
 #include "common/harness/program/step.h"
@@ -13,18 +14,11 @@ namespace harness {
 namespace {
 
 Spec parse_shape(const std::string& text) {
-  Spec spec;
-  std::int64_t* const extents[] = {&spec.m, &spec.n, &spec.k};
-  std::size_t at = 0;
-  for (int i = 0; i < 3; ++i) {
-    const std::size_t end = std::min(text.find_first_not_of("0123456789", at), text.size());
-    const bool is_last = end == text.size();
-    if (end == at || end - at > 10 || is_last != (i == 2) || (!is_last && text[end] != 'x'))
-      throw BadInput("--shape " + text + ": expected MxNxK with three numbers of at most 10 digits, for example 256x512x128");
-    *extents[i] = std::stoll(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return spec;
+  static const std::regex shape("([0-9]{1,10})x([0-9]{1,10})x([0-9]{1,10})");
+  std::smatch extents;
+  if (!std::regex_match(text, extents, shape))
+    throw BadInput("--shape " + text + ": expected MxNxK with three numbers of at most 10 digits, for example 256x512x128");
+  return {std::stoll(extents[1]), std::stoll(extents[2]), std::stoll(extents[3])};
 }
 
 // As typed.
@@ -99,18 +93,20 @@ void interpret(const Typed& typed, Arguments& arguments) {
 
 }  // namespace
 
-int run_program(const std::string& name, int argc, char** argv, int (*body)(const Arguments&)) {
+int run_program(int argc, char** argv, int (*body)(const Arguments&)) {
   constexpr int kFailed = 1, kBadInput = 2;
+  const Step& step = this_step();
   const auto say = [&](const char* message) {
     std::fflush(stdout);
-    std::fprintf(stderr, "%s: %s\n", name.c_str(), message);
+    std::fprintf(stderr, "%s: %s\n", step.name.c_str(), message);
   };
-  CLI::App app("Step " + name + ": runs its kernels on random matrices, C = A * B, verifies the result and measures or counts.");
+  CLI::App app("Step " + step.name +
+               ": runs its kernels on random matrices, C = A * B, verifies the result and measures or counts.");
   Typed typed;
-  if (!this_step().variants.empty()) typed.dtype = harness::name(this_step().variants.front().in);
+  if (!step.variants.empty()) typed.dtype = name(step.variants.front().in);
   Arguments arguments;
   describe(app, typed, arguments);
-  if (this_step().tuned) describe_tuning(app, arguments);
+  if (step.tuned) describe_tuning(app, arguments);
   try {
     app.parse(argc, argv);
     interpret(typed, arguments);

@@ -44,7 +44,6 @@ struct Arguments {
 
 /// Reads the command line, runs `body`, and turns what it throws into an exit code: 2 for input that can be repaired, 1 for
 /// everything else. --help is answered here.
-/// @param name of the step: begins each message
-int run_program(const std::string& name, int argc, char** argv, int (*body)(const Arguments&));
+int run_program(int argc, char** argv, int (*body)(const Arguments&));
 
 }  // namespace harness

@@ -1,34 +1,22 @@
-#include "common/harness/program/availability.h"
-
 #include <algorithm>
+
+#include "common/harness/program/step.h"
 
 namespace harness {
 namespace {
 
 std::string with_point(int capability) { return std::to_string(capability / 10) + "." + std::to_string(capability % 10); }
 
-// "90a-real" in parts: 90, 'a', and whether there is code for later GPUs in it, which the driver compiles.
-struct Architecture {
-  explicit Architecture(const std::string& text) {
-    std::size_t end = 0;
-    number = std::stoi(text, &end);
-    if (end < text.size() && text[end] != '-') kind = text[end];
-    has_later = !text.ends_with("-real");
-  }
-  // CUDA C++ Programming Guide, "Application Compatibility": machine code runs on the same major version, from its own minor one
-  // on.
-  bool runs_on(int capability) const {
-    if (kind == 'a') return capability == number;
-    if (capability / 10 == number / 10) return capability >= number;
-    return kind != 'f' && has_later && capability > number;
-  }
-  int number;
-  char kind = ' ';
-  bool has_later;
-};
-
-bool has_what_it_needs(const Needs& needs, int capability) {
-  return needs.only() ? capability == needs.least() : capability >= needs.least();
+// Whether a GPU runs what was compiled for an architecture: "90a-real", without "-real" with code for later GPUs in it, which the
+// driver compiles. CUDA C++ Programming Guide, "Application Compatibility": machine code runs on the same major version, from its
+// own minor one on.
+bool runs_on(const std::string& architecture, int capability) {
+  std::size_t end = 0;
+  const int number = std::stoi(architecture, &end);
+  const char kind = end < architecture.size() ? architecture[end] : '-';
+  if (kind == 'a') return capability == number;
+  if (capability / 10 == number / 10) return capability >= number;
+  return kind != 'f' && !architecture.ends_with("-real") && capability > number;
 }
 
 }  // namespace
@@ -36,12 +24,12 @@ bool has_what_it_needs(const Needs& needs, int capability) {
 Availability availability(const Step& step, const std::string& gpu, int capability) {
   const Needs& needs = step.needs;
   if (needs.capability.empty()) return {};
-  if (!has_what_it_needs(needs, capability))
+  if (needs.only() ? capability != needs.least() : capability < needs.least())
     return {"needs compute capability " + with_point(needs.least()) + (needs.only() ? ", no other" : " or higher") +
                 (needs.what.empty() ? "" : ": " + needs.what) + ". This GPU, " + gpu + ", has " + with_point(capability) +
                 ". Run it on the interpreter: tools/course run " + step.name + " --on interpreter",
             false};
-  const auto runs_here = [&](const std::string& text) { return Architecture(text).runs_on(capability); };
+  const auto runs_here = [&](const std::string& architecture) { return runs_on(architecture, capability); };
   if (std::any_of(step.architectures.begin(), step.architectures.end(), runs_here)) return {};
   std::string built;
   for (const std::string& each : step.architectures) built += (built.empty() ? "" : ";") + each;

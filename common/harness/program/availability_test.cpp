@@ -1,6 +1,6 @@
-#include "common/harness/program/availability.h"
-
 #include <doctest/doctest.h>
+
+#include "common/harness/program/step.h"
 
 using harness::availability, harness::Step;
 

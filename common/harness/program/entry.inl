@@ -22,6 +22,8 @@ namespace {
 // The epilogue is tested with one type, for it gets floats from all of them, and with the tiles that a step ships.
 template <class First, class... Others>
 First first_of(gemm::TypeList<First, Others...>);
+template <class None = gemm::Identity>
+None first_of(gemm::TypeList<>);  // of no activations
 template <class In>
 constexpr bool is_first_input = std::is_same_v<In, decltype(first_of(this_step_namespace::Inputs{}))>;
 
@@ -115,14 +117,6 @@ void add_first_variant(Step& step) {
 }
 #endif
 
-template <class Activations>
-Activation default_activation([[maybe_unused]] Activations list) {
-  if constexpr (kIsFused)
-    return kActivation<decltype(first_of(list))>;
-  else
-    return kActivation<gemm::Identity>;
-}
-
 template <class... Inputs>
 void add_inputs(Step& step, gemm::TypeList<Inputs...>) {
 #ifdef COURSE_FIRST_OF
@@ -141,7 +135,7 @@ const Step& this_step() {
     std::istringstream architectures(COURSE_STEP_ARCHITECTURES);
     for (std::string each; architectures >> each;) s.architectures.push_back(each);
     add_inputs(s, this_step_namespace::Inputs{});
-    s.activation = default_activation(this_step_namespace::Activations{});
+    s.activation = kActivation<decltype(first_of(this_step_namespace::Activations{}))>;
     s.is_short = kIsShort;
 #ifdef COURSE_KERNEL_VERSION
     s.tuned = !kIsShort, s.kernel_version = COURSE_KERNEL_VERSION;  // with a single tile, there is nothing to choose from

@@ -3,9 +3,7 @@
 #include <cstdio>
 #include <optional>
 
-#include "common/harness/measure/backend.h"
-#include "common/harness/program/best_tile.h"
-#include "common/harness/program/variants.h"
+#include "common/harness/program/tiles.h"
 
 namespace harness {
 namespace {
@@ -164,4 +162,4 @@ int run(const Arguments& arguments) {
 }  // namespace
 }  // namespace harness
 
-int main(int argc, char** argv) { return harness::run_program(harness::this_step().name, argc, argv, harness::run); }
+int main(int argc, char** argv) { return harness::run_program(argc, argv, harness::run); }

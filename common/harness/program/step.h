@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/gemm/gemm.h"
 #include "common/harness/problem/dtype.h"
 #include "common/harness/problem/epilogue.h"
 
@@ -94,5 +95,22 @@ struct Step {
 
 /// The step that this program is linked with.
 const Step& this_step();
+
+/// What a step's program and its test do about a GPU.
+struct Availability {
+  std::string why_not{};    ///< and what to do instead, behind the step's name and a colon; empty if it can run
+  bool gpu_is_able = true;  ///< and only the build is for another one
+};
+/// Whether a GPU can run a step. @param gpu its name  @param capability its compute capability: 80 is 8.0
+Availability availability(const Step& step, const std::string& gpu, int capability);
+
+/// What a step's namespace may leave out.
+namespace step_defaults {
+
+/// The activations that a step is built with besides gemm::Identity, what it is about first. Each is built with a bias too;
+/// gemm::Identity among them stands for the bias alone.
+using Activations = gemm::TypeList<>;
+
+}  // namespace step_defaults
 
 }  // namespace harness

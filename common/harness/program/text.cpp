@@ -2,20 +2,26 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdarg>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <utility>
 
 namespace harness {
 
-std::string digits(double x) {  // three significant ones
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2e", x);
-  if (!std::isfinite(x)) return text;
-  const int exponent = std::atoi(std::strchr(text, 'e') + 1);  // of the rounded number: 9.996 has one more digit than it seems
-  std::snprintf(text, sizeof text, "%.*f", std::clamp(2 - exponent, 0, 6), x);
+std::string formatted(const char* format, ...) {
+  char text[128];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
   return text;
+}
+
+std::string digits(double x) {  // three significant ones
+  const std::string text = formatted("%.2e", x);
+  if (!std::isfinite(x)) return text;
+  const int exponent = std::stoi(text.substr(text.find('e') + 1));  // of the rounded number: 9.996 has one more digit than it seems
+  return formatted("%.*f", std::clamp(2 - exponent, 0, 6), x);
 }
 
 std::string with_prefix(double x) {

@@ -1,6 +1,5 @@
 #include "common/harness/results/results.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -8,11 +7,11 @@
 #include <cerrno>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <thread>
 
 #include "common/harness/results/results_json.h"
@@ -143,6 +142,21 @@ std::optional<std::string> commit() {
   return value && *value ? std::optional<std::string>(value) : std::nullopt;
 }
 
+// Renaming would put a file in the place of a device.
+void refuse_irregular(const std::string& path) {
+  struct stat there {};
+  if (stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
+    throw BadInput("cannot write " + path + ": it is not a regular file; name another one");
+}
+
+// Of a result file.
+ordered_json results_in(const std::string& path) {
+  std::ifstream file(path);
+  const ordered_json document = ordered_json::parse(file, nullptr, false);
+  if (document.is_discarded() || !document.contains("results")) throw std::runtime_error("no results in " + path);
+  return document["results"];
+}
+
 }  // namespace
 
 std::optional<double> Result::rate() const {
@@ -184,15 +198,6 @@ std::string to_json(const Machine& m, const Ceilings& ceilings, const std::vecto
   return document.dump(1) + "\n";
 }
 
-namespace {
-// Renaming would put a file in the place of a device.
-void refuse_irregular(const std::string& path) {
-  struct stat there {};
-  if (stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
-    throw BadInput("cannot write " + path + ": it is not a regular file; name another one");
-}
-}  // namespace
-
 void check_writable(const std::string& path) {
   refuse_irregular(path);
   const std::string trial = path + "." + std::to_string(getpid()) + ".trial";
@@ -209,30 +214,20 @@ void write_file(const std::string& path, const std::string& text) {
     throw BadInput(std::string("cannot ") + what + " " + path + ": " + reason +
                    "; name a file in a folder that you can write to, on a disk with room");
   };
-  const int file = open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (file < 0) refuse("create");
-  std::size_t done = 0;
-  bool good = true;
-  while (good && done < text.size()) {
-    const ssize_t n = write(file, text.data() + done, text.size() - done);
-    good = n >= 0 || errno == EINTR;
-    if (n > 0) done += static_cast<std::size_t>(n);
-  }
-  good = good && fsync(file) == 0;
+  std::FILE* const file = std::fopen(unfinished.c_str(), "wxe");  // as a new file, and not for processes that are started
+  if (!file) refuse("create");
+  const bool good =
+      std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0 && fsync(fileno(file)) == 0;
   const int error = errno;
-  good = close(file) == 0 && good;
-  if (!good) {
-    if (error) errno = error;
+  if (std::fclose(file) != 0 || !good) {
+    if (!good) errno = error;
     refuse("write");
   }
   if (rename(unfinished.c_str(), path.c_str()) != 0) refuse("write");
 }
 
 std::optional<double> measured_rate(const std::string& path, const std::string& step, const std::string& tile, const Spec& spec) {
-  std::ifstream file(path);
-  const ordered_json document = ordered_json::parse(file, nullptr, false);
-  if (document.is_discarded() || !document.contains("results")) throw std::runtime_error("no results in " + path);
-  for (const ordered_json& r : document["results"])
+  for (const ordered_json& r : results_in(path))
     if (r["step"] == step && r["tile"] == tile && r["m"] == spec.m && r["n"] == spec.n && r["k"] == spec.k &&
         r["in"] == name(spec.in) && r["out"] == name(spec.out) && r["layout"] == spec.layout() && r["mode"] == "hot" &&
         r.contains("epilogue") == !spec.epilogue.is_identity() && r["tflops"].is_number())
@@ -241,12 +236,9 @@ std::optional<double> measured_rate(const std::string& path, const std::string& 
 }
 
 std::vector<Result> read_tuning(const std::string& path) {
-  std::ifstream file(path);
-  const ordered_json document = ordered_json::parse(file, nullptr, false);
-  if (document.is_discarded() || !document.contains("results")) throw std::runtime_error("no results in " + path);
   const auto dtype = [](const std::string& text) { return dtype_named(text).value(); };
   std::vector<Result> results;
-  for (const ordered_json& j : document["results"]) {
+  for (const ordered_json& j : results_in(path)) {
     if (!j.contains("tuning")) continue;
     Result& r = results.emplace_back();
     r.step = j["step"], r.tile = j["tile"];

@@ -54,7 +54,7 @@ KernelResources resources_of(const std::function<void()>& launcher) {
 
 std::vector<double> seconds_of(const std::vector<std::function<void()>>& launchers) {
   std::vector<Contestant> contestants;
-  for (const std::function<void()>& launcher : launchers) contestants.push_back({[&launcher](int) { launcher(); }});
+  for (const std::function<void()>& launcher : launchers) contestants.push_back([&launcher](int) { launcher(); });
   TimingPlan plan;
   plan.min_rounds = 7, plan.max_rounds = 51, plan.seconds = 0.05 * static_cast<double>(launchers.size());
   return comparable(time_in_rounds(contestants, plan).seconds);

@@ -1,7 +1,6 @@
 #include "common/harness/tuning/tuning.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <optional>
 
@@ -112,11 +111,7 @@ void time_candidates(std::vector<Candidate>& candidates, const TuningKey& key, c
   }
 }
 
-std::string milliseconds(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g ms", 1e3 * seconds);
-  return text;
-}
+std::string milliseconds(double seconds) { return formatted("%.4g ms", 1e3 * seconds); }
 
 std::string fate_of(const Candidate& c, const Spec& spec) {
   switch (c.fate) {

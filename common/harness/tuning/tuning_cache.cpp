@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -19,6 +18,8 @@
 #include <system_error>
 #include <thread>
 #include <utility>
+
+#include "common/harness/program/text.h"
 
 namespace harness {
 namespace {
@@ -34,9 +35,7 @@ constexpr const char* kUnfinished = ".new";
 std::string fnv1a(const std::string& text) {  // Fowler, Noll, Vo; against accidents, not against malice
   std::uint64_t hash = 14695981039346656037u;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  char digits[17];
-  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
-  return digits;
+  return formatted("%016llx", static_cast<unsigned long long>(hash));
 }
 
 // What a driver or a user names may be no UTF-8.
