@@ -1,6 +1,7 @@
 """Starting other programs, so that none of them outlives a Ctrl-C half-way."""
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -39,6 +40,35 @@ def wait(child, between=None, seconds=1.0):
     if interruption:
         raise interruption
     return shell_code(code)
+
+
+def listen(command, hear, pause, **options):
+    """The exit code of COMMAND. Calls HEAR(PIECE) with what it says as it comes, and PAUSE() when that is nothing for a second.
+
+    What interrupts this waits for its end, as in wait().
+    """
+    child, interruption = start(command, stdout=subprocess.PIPE, **options), None
+    while True:
+        try:
+            if not select.select([child.stdout], [], [], 1.0)[0]:
+                pause()
+                continue
+            piece = os.read(child.stdout.fileno(), 65536)
+            if not piece:
+                break
+            hear(piece)
+        except KeyboardInterrupt as error:
+            interruption = error
+        except (Terminated, BrokenPipeError) as error:
+            interruption = error
+            child.terminate()
+            if isinstance(error, BrokenPipeError):
+                break
+    child.stdout.close()
+    code = wait(child)
+    if interruption:
+        raise interruption
+    return code
 
 
 def shell_code(code):

@@ -7,10 +7,11 @@ import os
 import shutil
 import subprocess
 
+from .. import files
 from ..machine import processes
-from ..machine.progress import tail
+from ..machine.progress import show_end
 from ..machine.toolchain import find_nvcc
-from ..messages import Failed, say, show
+from ..messages import Failed, say
 from ..places import LOGS, ROOT, script
 
 # What a learner looks at first; tools/report/profile_table.py makes rows of it. ldgsts is cp.async, hmma mma.
@@ -80,13 +81,11 @@ def profile(ncu, name, out, kernel, program):
     say(f"{name}: profiling with ncu ...")
     with open(log, "wb") as output:
         code = processes.run(command(ncu, report, kernel, program), stdout=output, stderr=subprocess.STDOUT, cwd=ROOT)
-    with open(log, encoding="utf-8", errors="replace") as file:
-        said = file.read()
+    said = files.text(log)
     if FORBIDDEN in said:
         raise NotAllowed
     if code or "No kernels were profiled" in said:
-        show(tail(log))
-        say(f"the whole log: {log}")
+        show_end(log)
         raise Failed("ncu profiled nothing: what it says above is why.")
     return to_csv(ncu, report, os.path.join(out, f"{name}.csv"))
 

@@ -9,8 +9,8 @@ import sys
 from ..build import folder
 from ..cli.arguments import wants_help
 from ..machine import packages, processes, toolchain
-from ..machine.progress import Progress, tail
-from ..messages import Failed, say, show
+from ..machine.progress import Progress, show_end
+from ..messages import Failed
 from ..places import BUILD, LOGS, script
 
 NEEDS_DISASSEMBLER = 69  # as in tools/report/sass.py
@@ -78,8 +78,7 @@ def install_disassembler(venv, version):
             code = toolchain.make_venv(progress, venv, wheels)
         if code:
             shutil.rmtree(venv, ignore_errors=True)
-            show(tail(log))
-            say(f"the whole log: {log}")
+            show_end(log)
             raise Failed("could not download cuobjdump and nvdisasm. Without a network, install those of the CUDA toolkit.")
 
 
