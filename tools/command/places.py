@@ -8,6 +8,9 @@ BUILD = os.path.join(ROOT, "build")  # everything that the course writes
 LOGS = os.path.join(BUILD, "logs")
 PYCACHE = os.path.join(BUILD, "pycache")
 
+# tools/report has modules that other Pythons run as scripts, too: no package.
+sys.path.append(os.path.join(ROOT, "tools", "report"))
+
 # Where the machine's own folders begin: tests give one that they have made.
 MACHINE = os.environ.get("COURSE_TEST_MACHINE", "")
 
