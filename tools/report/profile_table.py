@@ -1,19 +1,18 @@
 """The table of 'course profile': one launch as predicted, as the interpreter counts it, as ncu measures it; and why these differ.
 
-FILE is a profile as tools/command/profiling/ writes it.
+A document is what tools/command/profiling/ makes.
 """
 
 import dataclasses
 import json
 import re
-import sys
 import textwrap
 from typing import Callable
 
 import results
 import tables
 from prediction import ELEMENT_BYTES, Problem, predict, tile_named
-from terminal import NOTHING, Arguments, Style, align, count, rounded, run_command, size, wants_colours, width
+from terminal import NOTHING, align, count, rounded, size, width
 
 COLUMNS = ("predicted", "interpreted", "measured")
 
@@ -367,18 +366,3 @@ def as_json(profile):
     measured = of and {name: of[name] for name in ("gpu", "is_recorded", "files", "kernel")}
     fields = {name: document[name] for name in ("name", "title", "tile", "problem")}
     return json.dumps({**fields, "measured": measured, "rows": rows, "stalls": stalls}, indent=1, ensure_ascii=False) + "\n"
-
-
-def main():
-    arguments = Arguments(prog="tools/report/profile_table.py", description=__doc__)
-    arguments.add_argument("file", metavar="FILE")
-    arguments.add_argument("--json", action="store_true", help="print the rows as JSON instead of the table")
-    given = arguments.parse_args()
-    with open(given.file, encoding="utf-8") as file:
-        profile = Profile(json.load(file))
-    sys.stdout.write(as_json(profile) if given.json else page(profile, Style(wants_colours(sys.stdout))))
-    return 0
-
-
-if __name__ == "__main__":
-    run_command(main)

@@ -1,5 +1,6 @@
 """ncu: one launch of a program, and what it counts there."""
 
+import contextlib
 import csv
 import io
 import math
@@ -12,7 +13,9 @@ from ..machine import processes
 from ..machine.progress import show_end
 from ..machine.toolchain import find_nvcc
 from ..messages import Failed, say
-from ..places import LOGS, ROOT, script
+from ..places import LOGS, ROOT
+
+import ncu_csv  # of tools/report
 
 # What a learner looks at first; tools/report/profile_table.py makes rows of it. ldgsts is cp.async, hmma mma.
 METRICS = (
@@ -92,7 +95,10 @@ def profile(ncu, name, out, kernel, program):
 
 def to_csv(ncu, report, path):
     code, raw = processes.ask([ncu, "--import", report, "--csv", "--page", "raw", "--print-units", "base"])
-    table = "" if code else processes.ask([*script("report", "ncu_csv.py"), ",".join(METRICS)], raw)[1]
+    table = ""
+    if not code:
+        with contextlib.suppress(ValueError):
+            table = ncu_csv.table(raw, METRICS)
     if table.count("\n") != 2:
         raise Failed(f"ncu does not say of {report} what it was asked for: look at it with 'ncu --import {report}'.")
     with open(path, "w", encoding="utf-8") as file:

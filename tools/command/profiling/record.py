@@ -19,9 +19,11 @@ if not __package__:  # started as a program
     import command.profiling  # noqa: F401  pylint: disable=unused-import
 
 from ..cli import steps  # noqa: E402
-from ..places import BUILD, ROOT, script  # noqa: E402
+from ..places import BUILD, ROOT  # noqa: E402
 from . import ncu  # noqa: E402
 from .subjects import LARGE, USUAL  # noqa: E402
+
+import ncu_csv  # noqa: E402  of tools/report
 
 SECONDS = 120  # for one subject
 LOADS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
@@ -56,11 +58,10 @@ def command(tool, kernel, words, metrics=ncu.METRICS):
     return [tool, "--csv", "--page", "raw", *options, *of_kernel, *words]
 
 
-def output_of(words, **options):
+def output_of(words):
     """(exit code, what it said), of a program within SECONDS."""
-    done = subprocess.run(
-        words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", check=False, timeout=SECONDS, **options
-    )
+    options = {"encoding": "utf-8", "errors": "replace", "timeout": SECONDS, "cwd": ROOT, "check": False}
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
     return done.returncode, done.stdout
 
 
@@ -73,17 +74,20 @@ def unknown_metrics(said):
 def measured(tool, name, kernel, words):
     """(name of the table, its text)."""
     try:
-        code, said = output_of(command(tool, kernel, words), cwd=ROOT)
+        code, said = output_of(command(tool, kernel, words))
         unknown = unknown_metrics(said)
         if unknown:
             print(f"{name}: this ncu does not have {' '.join(unknown)}", flush=True)
-            code, said = output_of(command(tool, kernel, words, [each for each in ncu.METRICS if each not in unknown]), cwd=ROOT)
+            code, said = output_of(command(tool, kernel, words, [each for each in ncu.METRICS if each not in unknown]))
         if ncu.FORBIDDEN in said:
             raise NotMeasured(ncu.HOW_TO_ALLOW)
-        no_table, table = output_of([*script("report", "ncu_csv.py"), "--some", ",".join(ncu.METRICS)], input=said)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NotMeasured(str(error)) from None
-    if code or no_table:
+    try:
+        table = "" if code else ncu_csv.table(said, ncu.METRICS, some=True)
+    except ValueError:
+        table = ""
+    if not table:
         raise NotMeasured("\n".join(said.splitlines()[-15:]))
     found = PROFILED.search(said)
     return f"{name}-{found[1]}" if found else name, one_launch(table)
