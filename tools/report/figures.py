@@ -11,8 +11,9 @@ import subprocess
 import sys
 from xml.sax.saxutils import escape
 
-from plots import COLOURS, ROOT, TEXT, write_all
-from results import BadFile
+from ladder import ROOT
+from plots import COLOURS, TEXT
+from results import BadFile, write_all
 from terminal import Arguments, run_command
 
 HELP = """\

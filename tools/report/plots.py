@@ -5,7 +5,6 @@ white and to GitHub's dark #0d1117 (the test computes it). Colours never stand a
 The same files give the same bytes, so that a committed plot changes only if its data do.
 """
 
-import contextlib
 import io
 import math
 import os
@@ -16,10 +15,9 @@ import textwrap
 
 import results
 import shapes
-from ladder import by_step, projected
+from ladder import ROOT, by_step, machine, projected
 from terminal import NOTHING, Arguments, rounded, run_command, tera
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 NEEDS_MATPLOTLIB = 69  # the exit code that tells tools/plot to install it
 
 TEXT = "#767b82"  # also axes and cuBLAS
@@ -138,14 +136,11 @@ def describe(group):
 
 
 def caption(document, group, *notes):
-    gpu, what = document["gpu"], describe(group)
+    where = [f"projected for {projection(group)} from the interpreter's counters", "no measurement"]
     if document["backend"] == "gpu":
-        machine = [gpu["name"], f"driver {gpu.get('driver') or NOTHING}", f"CUDA {document.get('cuda') or NOTHING}"]
-        machine.append(f"cuBLAS {document.get('cublas') or NOTHING}")
-    else:
-        machine = [f"projected for {projection(group)} from the interpreter's counters", "no measurement"]
+        where = machine(document)
     made = f"commit {document.get('commit') or NOTHING}, {document['created']}"
-    return "\n".join(plain(shortened(line, 130)) for line in (", ".join(machine), f"{what}; {made}", *notes))
+    return "\n".join(plain(shortened(line, 130)) for line in (", ".join(where), f"{describe(group)}; {made}", *notes))
 
 
 def title(what, group):
@@ -764,46 +759,6 @@ def draw(document, only=tuple(ALL_PLOTS), steps=()):
     return canvases, reasons
 
 
-def write_all(files):
-    """FILES: from path to bytes. Afterwards all are complete; or BadFile is raised and none has changed."""
-    written, made = {}, []
-    path = ""
-    try:
-        for path, data in files.items():
-            folder, name = os.path.split(os.path.abspath(path))
-            if not os.path.isdir(folder):
-                os.makedirs(folder)
-                made.append(folder)
-            if os.path.exists(path) and not os.path.isfile(path):
-                raise OSError(0, "it is not a regular file")
-            temporary = os.path.join(folder, f".{name}.{os.getpid()}")
-            written[temporary] = path
-            with open(temporary, "xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-        for temporary, path in written.items():
-            os.replace(temporary, path)
-        written, made = {}, []
-    except KeyboardInterrupt:
-        remove_all(written, made)
-        raise
-    except OSError as error:
-        remove_all(written, made)
-        raise results.BadFile(
-            f"cannot write {path}: {error.strerror}. Free some space, make the folder yours, or name another one with --out."
-        ) from None
-
-
-def remove_all(files, folders):
-    for file in files:
-        if os.path.exists(file):
-            os.remove(file)
-    for folder in reversed(folders):
-        with contextlib.suppress(OSError):  # somebody else's files
-            os.rmdir(folder)
-
-
 def prepare_matplotlib():
     """Without what the reader may have set in a matplotlibrc. Exits if there is no matplotlib."""
     try:
@@ -861,7 +816,7 @@ def main():
             " Measure on a GPU, or project with 'tools/course run --on interpreter --as h200', and draw that."
         )
     files = {f"{path}.{each}": canvas.render(each) for path, (canvas, _) in chosen.items() for each in FORMATS}
-    write_all(files)
+    results.write_all(files)
     for path in files:
         print(path)
     return 0

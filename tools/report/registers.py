@@ -19,11 +19,10 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
-from plots import write_all
-from results import BadFile
+from ladder import ROOT
+from results import BadFile, write_all
 from terminal import Arguments, run_command
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 STEP = "04_pipelined_num_stages"
 KERNEL, RESULT = f"steps/{STEP}/gemm.cuh", f"docs/results/registers/{STEP}.json"
 TILE, ARCHITECTURE = (128, 128, 64, 64, 64, 3), "90a"
@@ -121,7 +120,6 @@ def main():
     }
     path = os.path.join(ROOT, RESULT)
     if not given.check:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
         write_all({path: (json.dumps(made, indent=1) + "\n").encode()})
         print(RESULT)
         return 0

@@ -8,10 +8,10 @@ import re
 import sys
 
 import disassembly
+from ladder import ROOT
 from results import BadFile
 from terminal import NOTHING, Arguments, Style, align, run_command, wants_colours
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 NEEDS_DISASSEMBLER = 69  # the exit code that tells tools/sass to install it
 CHECKED = ("sm_80", "sm_89", "sm_90a")
 
