@@ -193,12 +193,10 @@ class Canvas:
             axes.barh(0, 0.96, left=index + 0.02, height=1, color=colour, lw=0)
         axes.set_xlim(0, len(CELLS))
         axes.set_ylim(-0.5, 0.5)
-        axes.set_xticks(range(1, len(CELLS)))
-        axes.set_xticklabels(edges)
+        axes.set_xticks(range(1, len(CELLS)), labels=edges)
         axes.tick_params(length=0, labelsize=7.5, pad=2)
         axes.set_yticks([])
-        for spine in axes.spines.values():
-            spine.set_visible(False)
+        axes.spines[:].set_visible(False)
         axes.text(len(CELLS) + 0.25, 0, words, va="center", fontsize=8)
 
     def name_points(self, points):
@@ -302,8 +300,7 @@ def draw_ladder(document, everything):
             axes.axvline(three[1] * 1e-12, color=TEXT, ls=style, lw=1.5)
             handles.append(Line2D([], [], color=TEXT, ls=style, lw=1.5, label=f"{name} {tera(three[1])}"))
     canvas.legend(handles, 5)
-    axes.set_yticks([at for at, _, _ in rows])
-    axes.set_yticklabels(labels)
+    axes.set_yticks([at for at, _, _ in rows], labels=labels)
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(rows[-1][0] + 0.7, -1.1)
     axes.set_xlim(left=0)
@@ -416,10 +413,8 @@ def draw_roofline(document, everything, shown=None):
     canvas.legend(handles, 3)
     axes.set_xlabel("FLOP/byte")
     axes.set_ylabel("TFLOP/s, projected" if gpu else "TFLOP/s, median")
-    axes.set_xticks(powers_of_ten(left, right))
-    axes.set_xticklabels([f"{each:g}" for each in powers_of_ten(left, right)])
-    axes.set_yticks(powers_of_ten(bottom, top))
-    axes.set_yticklabels([f"{each * 1e-12:g}" for each in powers_of_ten(bottom, top)])
+    axes.set_xticks(powers_of_ten(left, right), labels=[f"{each:g}" for each in powers_of_ten(left, right)])
+    axes.set_yticks(powers_of_ten(bottom, top), labels=[f"{each * 1e-12:g}" for each in powers_of_ten(bottom, top)])
     return canvas
 
 
@@ -510,8 +505,7 @@ def draw_curves(document, by_size, words, axis, missing):
         handles.append(Patch(color=TEXT, alpha=0.3, lw=0, label="20-80 % of the rounds"))
     canvas.legend(handles, 2)
     named = named_sizes(sizes)
-    axes.set_xticks(sizes)
-    axes.set_xticklabels([str(each) if each in named else "" for each in sizes])
+    axes.set_xticks(sizes, labels=[str(each) if each in named else "" for each in sizes])
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.grid()
@@ -574,14 +568,11 @@ def draw_cells(canvas, cells, rows, columns):
             axes.text(column + 0.5, row + 0.5, plain(words), ha="center", va="center_baseline", **style)
     axes.set_xlim(0, len(columns))
     axes.set_ylim(len(rows), 0)
-    axes.set_xticks([each + 0.5 for each in range(len(columns))])
-    axes.set_yticks([each + 0.5 for each in range(len(rows))])
-    axes.set_xticklabels(columns)
-    axes.set_yticklabels(rows)
+    axes.set_xticks([each + 0.5 for each in range(len(columns))], labels=columns)
+    axes.set_yticks([each + 0.5 for each in range(len(rows))], labels=rows)
     axes.xaxis.tick_top()
     axes.tick_params(length=0, labelsize=8)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set_visible(False)
 
 
 # --- ratios to cuBLAS ---
