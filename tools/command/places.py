@@ -8,8 +8,8 @@ BUILD = os.path.join(ROOT, "build")  # everything that the course writes
 LOGS = os.path.join(BUILD, "logs")
 PYCACHE = os.path.join(BUILD, "pycache")
 
-# tools/report has modules that other Pythons run as scripts, too: no package.
-sys.path.append(os.path.join(ROOT, "tools", "report"))
+# tools/report has modules that other Pythons run as scripts, too: no package. Before the machine's, which may have a 'tables', too.
+sys.path.insert(1, os.path.join(ROOT, "tools", "report"))
 
 # Where the machine's own folders begin: tests give one that they have made.
 MACHINE = os.environ.get("COURSE_TEST_MACHINE", "")

@@ -1,6 +1,6 @@
-"""Records what ncu measures of one launch, for docs/results/<gpu>/profile: no table, and no interpreter.
+"""Records what ncu measures of one launch, for docs/results/<gpu>/profile: no table, and no interpreter. For tools/gpu-checks.
 
-python3 tools/command/profiling/record.py FOLDER [--shape MxNxK] steps/NAME|solutions/NAME...
+tools/course record FOLDER [--shape MxNxK] steps/NAME|solutions/NAME...
 
 Each subject's table is in FOLDER as soon as it is measured. One that fails is reported, and does not stop the others.
 Exit code: 0 all were measured, 1 some were not.
@@ -13,17 +13,12 @@ import subprocess
 import sys
 import time
 
-if not __package__:  # started as a program
-    sys.path[0] = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    __package__ = "command.profiling"  # pylint: disable=redefined-builtin
-    import command.profiling  # noqa: F401  pylint: disable=unused-import
+from ..cli import steps
+from ..places import BUILD, ROOT
+from ..profiling import ncu
+from ..profiling.subjects import LARGE, USUAL
 
-from ..cli import steps  # noqa: E402
-from ..places import BUILD, ROOT  # noqa: E402
-from . import ncu  # noqa: E402
-from .subjects import LARGE, USUAL  # noqa: E402
-
-import ncu_csv  # noqa: E402  of tools/report
+import ncu_csv  # of tools/report
 
 SECONDS = 120  # for one subject
 LOADS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
@@ -109,7 +104,7 @@ def subject(word, shape):
 
 
 def main(words):
-    arguments = argparse.ArgumentParser(prog="record.py", description=__doc__)
+    arguments = argparse.ArgumentParser(prog="tools/course record", description=__doc__)
     arguments.add_argument("--shape")
     arguments.add_argument("folder")
     arguments.add_argument("subjects", nargs="+")
@@ -131,7 +126,3 @@ def main(words):
             failed = 1
             print(f"{word}: NOT MEASURED ({time.monotonic() - begin:.1f} s)\n{reason}", flush=True)
     return failed
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
