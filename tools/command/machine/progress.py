@@ -29,8 +29,8 @@ def seconds_since(begin):
 class Ticker:
     """For work that says nothing itself: a line now and then, with the time that it takes."""
 
-    def __init__(self, title, patience=PATIENCE):
-        self.title, self.begin, self.patience = title, time.monotonic(), patience
+    def __init__(self, title):
+        self.title, self.begin, self.patience = title, time.monotonic(), PATIENCE
         self.last = self.begin
 
     def heard(self):
