@@ -168,8 +168,10 @@ WHY = {
     "bulk_stored": "Sectors are written whole, also where a panel begins or ends within one, or ends beyond the matrix.",
     "wgmma": "The prediction multiplies whole tiles, with zeros beyond the edges.",
     "mma": "The prediction multiplies whole tiles, with zeros beyond the edges; the kernel leaves some of that out.",
-    "hit_rate": "By the prediction all that DRAM does not deliver is a hit. On this GPU reads of neighbouring SMs are merged before they"
-    " reach L2, so fewer hits are left, and what one half of L2 fetches from the other counts as a miss.",
+    "hit_rate": (
+        "By the prediction all that DRAM does not deliver is a hit. On this GPU reads of neighbouring SMs are merged before they"
+        " reach L2, so fewer hits are left, and what one half of L2 fetches from the other counts as a miss."
+    ),
     "dram_read": dram_read,
     "dram_written": dram_written,
     "registers": "Predicted are the sums alone; operands, addresses and indices need registers too.",

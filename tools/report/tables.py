@@ -402,7 +402,9 @@ def limits_table(context):
         if not launches:
             raise ValueError("it is empty")
         launches.sort(key=lambda launch: -busy(launch))
-        rows = [[tile_of_kernel(launch["Kernel Name"]), *(rounded(number(launch)) for _, number in columns)] for launch in launches]
+        rows = [
+            [tile_of_kernel(launch["Kernel Name"]), *(rounded(number(launch)) for _, number in columns)] for launch in launches
+        ]
     return ["tile", *(header for header, _ in columns)], rows
 
 
@@ -674,7 +676,10 @@ def solutions_table(content):
     return ["solution", "problem", "hot, % of cuBLAS", "cold, % of cuBLAS"], rows, made_by
 
 
-OF_WHOLE_FILES = {"registers": (registers_table, "tools/registers"), "solutions": (solutions_table, "tools/gpu-checks solutions")}
+OF_WHOLE_FILES = {
+    "registers": (registers_table, "tools/registers"),
+    "solutions": (solutions_table, "tools/gpu-checks solutions"),
+}
 
 
 # --- from a marker to its table ---

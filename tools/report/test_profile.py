@@ -227,7 +227,8 @@ class Table(unittest.TestCase):
                 for column in ("interpreted", "measured"):
                     profile.columns = {"predicted": known, column: {key: factor * value for key, value in known.items()}}
                     for row, values in profile.rows():
-                        self.assertEqual(bool(row.key in profile_table.WHY and differs(row, values)), bool(profile.why(row, values)), row.key)
+                        is_explained = row.key in profile_table.WHY and differs(row, values)
+                        self.assertEqual(is_explained, bool(profile.why(row, values)), row.key)
 
     def test_json(self):
         profile = Profile(document(interpreted={ASKED: 1048576, REQUESTS: 65536}))
