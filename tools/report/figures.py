@@ -302,7 +302,8 @@ def draw_fragments(data):
         f"Numbers are lanes, colours lane % 4: four lanes share a row of A and of C, and a column of B. Filled: all that lane"
         f" {SHOWN_LANE} holds.",
         "A register a[i] or b[i] holds two neighbours of 16 bits, the first in its lower half; a register d[i] holds a float.",
-        "ldmatrix.x4 loads four matrices of 8 × 8, between thick lines: all of A in the order of a[i], or two such B side by side.",
+        "ldmatrix.x4 loads four matrices of 8 × 8, between thick lines: all of A in the order of a[i], or two such B side by"
+        " side.",
         "For matrix i, lane 8i + r gives the address of row r, 16 bytes as they lie in shared memory.",
     )
     return svg.render(x - gap + 16, end)

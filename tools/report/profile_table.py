@@ -169,8 +169,8 @@ WHY = {
     "wgmma": "The prediction multiplies whole tiles, with zeros beyond the edges.",
     "mma": "The prediction multiplies whole tiles, with zeros beyond the edges; the kernel leaves some of that out.",
     "hit_rate": (
-        "By the prediction all that DRAM does not deliver is a hit. On this GPU reads of neighbouring SMs are merged before they"
-        " reach L2, so fewer hits are left, and what one half of L2 fetches from the other counts as a miss."
+        "By the prediction all that DRAM does not deliver is a hit. On this GPU reads of neighbouring SMs are merged before"
+        " they reach L2, so fewer hits are left, and what one half of L2 fetches from the other counts as a miss."
     ),
     "dram_read": dram_read,
     "dram_written": dram_written,

@@ -224,7 +224,7 @@ def is_no_file(path):
 
 
 def write_all(files, instead="name another one with --out", makes_folders=True):
-    """FILES: from path to bytes. Afterwards all are complete; or BadFile is raised, with what to do INSTEAD, and none has changed."""
+    """FILES: from path to bytes. Afterwards all are complete; or BadFile, with what to do INSTEAD, and none has changed."""
     written, made = {}, []
     path = ""
     try:
