@@ -683,7 +683,7 @@ test_results() {
   check 'compare with a bad file' equal "$(grep -c '' <<<"$errors")" 1
 }
 
-# The benchmark, whose own tests are tools/report/test_bench.py: what the command makes of its arguments, and one from end to end.
+# The benchmark, whose own tests are command/tests/test_benchmark.py: what becomes of the arguments, and one from end to end.
 test_bench() {
   local out=$scratch/course/build/results/bench
   : >"$scratch/reports"

@@ -28,8 +28,8 @@ COMMANDS = {
     "interpret": "compile and run a CUDA program without a GPU, checks on",
     "docs": "build the lessons and the pages of the API as HTML",
 }
-# What tools/plot, tools/sass, tools/registers, tools/figures and .ci/run call: scripts/ has these.
-SCRIPTS = ("plot", "sass", "registers", "figures", "walk", "build", "install", "where")
+# What tools/plot, tools/sass, tools/registers, tools/figures, tools/gpu-checks and .ci/run call: scripts/ has these.
+SCRIPTS = ("plot", "sass", "registers", "figures", "record", "walk", "build", "install", "where")
 
 HELP = """\
 Usage: tools/course COMMAND [ARGUMENT...]

@@ -8,6 +8,9 @@ BUILD = os.path.join(ROOT, "build")  # everything that the course writes
 LOGS = os.path.join(BUILD, "logs")
 PYCACHE = os.path.join(BUILD, "pycache")
 
+# tools/report is no package: other Pythons run its modules as scripts. It comes before what is installed, a 'tables' perhaps.
+sys.path.insert(1, os.path.join(ROOT, "tools", "report"))
+
 # Where the machine's own folders begin: tests give one that they have made.
 MACHINE = os.environ.get("COURSE_TEST_MACHINE", "")
 

@@ -11,8 +11,9 @@ import subprocess
 import sys
 from xml.sax.saxutils import escape
 
-from plots import COLOURS, ROOT, TEXT, write_all
-from results import BadFile
+from ladder import ROOT
+from plots import COLOURS, TEXT
+from results import BadFile, write_all
 from terminal import Arguments, run_command
 
 HELP = """\
@@ -34,6 +35,7 @@ LOOP_BEGINS, LOOP_ENDS = "  // clang-format off\n", "  // clang-format on\n"
 ON_COLOUR = "#ffffff"  # text on a filled shape, whatever the page
 BLUE, ORANGE, GREEN, PINK, _ = COLOURS
 TINT = 0.16  # opacity of fills with TEXT on them
+PROSE = 17  # pixels from line to line
 
 
 # --- SVG ---
@@ -64,19 +66,24 @@ class Svg:
     def line(self, x1, y1, x2, y2, colour=TEXT, width=1.0, dashes=None, opacity=None):
         self.add("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=colour, stroke_width=width, stroke_dasharray=dashes, opacity=opacity)
 
-    def text(self, x, y, words, anchor="middle", size=None, bold=False, colour=None):
+    def text(self, x, y, words, anchor="middle", size=11, bold=False, colour=None):
         """Y is the middle of the line."""
-        size = size or 11
-        self.add(
-            "text",
-            words,
-            x=x,
-            y=y + 0.35 * size,
-            text_anchor=None if anchor == "start" else anchor,
-            font_size=None if size == 11 else size,
-            font_weight="bold" if bold else None,
-            fill=colour,
-        )
+        font = {"font_size": None if size == 11 else size, "font_weight": "bold" if bold else None}
+        self.add("text", words, x=x, y=y + 0.35 * size, text_anchor=None if anchor == "start" else anchor, **font, fill=colour)
+
+    def heading(self, x, y, words):
+        self.text(x, y, words, anchor="start", bold=True, size=12)
+
+    def prose(self, x, y, *lines):
+        """Below each other, the first of which is at Y. Returns where one more would be."""
+        for index, words in enumerate(lines):
+            self.text(x, y + PROSE * index, words, anchor="start")
+        return y + PROSE * len(lines)
+
+    def cell(self, x, y, width, height, colour, words, size, shown, tint=TINT / 2, line=0.6):
+        """A box with WORDS in its middle. SHOWN: filled, as what the figure is about."""
+        self.box(x, y, width, height, colour, filled=1 if shown else tint, line=line)
+        self.text(x + width / 2, y + height / 2, words, size=size, bold=shown, colour=ON_COLOUR if shown else None)
 
     def render(self, width, height):
         head = (
@@ -129,13 +136,12 @@ def draw_memory(data):
     svg.text(middle, 14, f"{data['gpu']}, {sms} SMs", bold=True, size=12)
     svg.text(middle + 305, 14, "who sees it", anchor="start", bold=True)
     bottom = 34 + 4 * row + 3 * gap
-    for index, words in enumerate(
-        (
-            "Data travel in sectors of 32 bytes; four sectors in a row are a line. DRAM: the datasheet's rate.",
-            "L2 and L1: 64 and 128 bytes for each SM and clock, at the highest clock. No kernel gets all of it.",
-        )
-    ):
-        svg.text(left, bottom + 20 + 17 * index, words, anchor="start")
+    svg.prose(
+        left,
+        bottom + 20,
+        "Data travel in sectors of 32 bytes; four sectors in a row are a line. DRAM: the datasheet's rate.",
+        "L2 and L1: 64 and 128 bytes for each SM and clock, at the highest clock. No kernel gets all of it.",
+    )
     svg.description = "From small and fast to large and slow. " + "; ".join(described) + "."
     return svg.render(middle + 400, bottom + 50)
 
@@ -165,7 +171,7 @@ def draw_levels(data):
         x = left + index * (side + gap)
         width = side if index < 3 else side / 2
         colour = (BLUE, GREEN, ORANGE, PINK)[index]
-        svg.text(x, 14, name, anchor="start", bold=True, size=12)
+        svg.heading(x, 14, name)
         svg.text(x, 31, size, anchor="start", size=10)
         svg.box(x, top, width, side, colour, filled=TINT / 2, line=1.5)
         for row in range(1, rows):
@@ -188,8 +194,7 @@ def draw_levels(data):
         f" {fragment} × {fragment}.",
         f"It uses each fragment of A for {warp_n // mma_n} products, and each one of B for {2 * (warp_m // fragment)}.",
     )
-    for index, words in enumerate(lines):
-        svg.text(left, top + side + 40 + 17 * index, words, anchor="start")
+    svg.prose(left, top + side + 40, *lines)
     svg.description = "Four squares, each the first part of the one before. " + "; ".join(described) + ". " + " ".join(lines)
     return svg.render(left + 3 * (side + gap) + side + 20, top + side + 68)
 
@@ -205,7 +210,7 @@ def draw_copies(data):
     cell, height, left, top, gap = 34, 18, 66, 58, 90
     x_shared = left + chunks * cell + gap
     for x, title in ((left, "A in global memory"), (x_shared, "the tile in shared memory, swizzled")):
-        svg.text(x, 14, title, anchor="start", bold=True, size=12)
+        svg.heading(x, 14, title)
     svg.text(left - 8, top - 11, "chunk", anchor="end", size=9)
     svg.text(x_shared - 8, top - 11, "bank", anchor="end", size=9)
     for chunk in range(chunks):
@@ -217,12 +222,9 @@ def draw_copies(data):
             svg.text(x - 8, y + height / 2, f"row {row}", anchor="end", size=9)
         for chunk in range(chunks):
             thread, place = data["table"][row][chunk]
-            filled = thread == SHOWN_THREAD
+            shown = thread == SHOWN_THREAD
             for x, at in ((left, chunk), (x_shared, place)):
-                svg.box(x + at * cell, y, cell, height, ORANGE if filled else BLUE, filled=1 if filled else TINT / 2, line=0.6)
-                svg.text(
-                    x + (at + 0.5) * cell, y + height / 2, str(thread), size=9, bold=filled, colour=ON_COLOUR if filled else None
-                )
+                svg.cell(x + at * cell, y, cell, height, ORANGE if shown else BLUE, str(thread), 9, shown)
     bottom = top + SHOWN_ROWS * height
     svg.text(left, bottom + 12, "⋮", size=12)
     svg.text(x_shared, bottom + 12, "⋮", size=12)
@@ -234,13 +236,12 @@ def draw_copies(data):
         f"Then they copy the next {step} rows, {copied} times in all. A row is 128 bytes: 4 sectors of A, and all 32 banks.",
         f"Filled: thread {SHOWN_THREAD} copies chunk {first} of rows {SHOWN_THREAD // chunks}, {SHOWN_THREAD // chunks + step}, ...",
     )
-    for index, words in enumerate(lines):
-        svg.text(left - 50, bottom + 34 + 17 * index, words, anchor="start")
+    end = svg.prose(left - 50, bottom + 34, *lines)
     svg.description = (
         "Two grids of chunks with the numbers of the threads that copy them: as they lie in A, and as they lie in shared memory, where"
         " each row has another order. " + " ".join(lines)
     )
-    return svg.render(x_shared + chunks * cell + 60, bottom + 34 + 17 * 3)
+    return svg.render(x_shared + chunks * cell + 60, end)
 
 
 # --- 03: fragments ---
@@ -283,14 +284,10 @@ def draw_fragments(data):
                 places = [(r, c) for r in range(rows) for c in range(cols) if grid[r][c][:2] == [lane, reg]]
                 height = (1 + places[-1][0] - row) * cell
                 width = (1 + places[-1][1] - col) * cell
-                filled = lane == SHOWN_LANE
-                at = (x + col * cell, top + row * cell)
-                svg.box(*at, width, height, COLOURS[lane % 4], filled=1 if filled else TINT, line=0.8)
-                middle = (at[0] + width / 2, at[1] + height / 2)
-                if filled:
-                    svg.text(*middle, f"{register}[{reg}]", size=9 if width > cell else 8, bold=True, colour=ON_COLOUR)
-                else:
-                    svg.text(*middle, str(lane), size=9)
+                shown = lane == SHOWN_LANE
+                words = f"{register}[{reg}]" if shown else str(lane)
+                size = 8 if shown and width <= cell else 9
+                svg.cell(x + col * cell, top + row * cell, width, height, COLOURS[lane % 4], words, size, shown, TINT, 0.8)
         for row in range(0, rows + 1, 8):
             svg.line(x, top + row * cell, x + cols * cell, top + row * cell, width=2)
         for col in range(0, cols + 1, 8):
@@ -299,17 +296,17 @@ def draw_fragments(data):
     bottom = top + 16 * cell
     svg.text(left + 16 * cell + gap / 2 - 6, top + 8 * cell, "×", size=18)
     svg.text(left + 24 * cell + gap * 1.5 - 6, top + 8 * cell, "→", size=18)
-    for index, words in enumerate(
-        (
-            f"Numbers are lanes, colours lane % 4: four lanes share a row of A and of C, and a column of B. Filled: all that lane"
-            f" {SHOWN_LANE} holds.",
-            "A register a[i] or b[i] holds two neighbours of 16 bits, the first in its lower half; a register d[i] holds a float.",
-            "ldmatrix.x4 loads four matrices of 8 × 8, between thick lines: all of A in the order of a[i], or two such B side by side.",
-            "For matrix i, lane 8i + r gives the address of row r, 16 bytes as they lie in shared memory.",
-        )
-    ):
-        svg.text(left, bottom + 22 + 17 * index, words, anchor="start")
-    return svg.render(x - gap + 16, bottom + 22 + 17 * 4)
+    end = svg.prose(
+        left,
+        bottom + 22,
+        f"Numbers are lanes, colours lane % 4: four lanes share a row of A and of C, and a column of B. Filled: all that lane"
+        f" {SHOWN_LANE} holds.",
+        "A register a[i] or b[i] holds two neighbours of 16 bits, the first in its lower half; a register d[i] holds a float.",
+        "ldmatrix.x4 loads four matrices of 8 × 8, between thick lines: all of A in the order of a[i], or two such B side by"
+        " side.",
+        "For matrix i, lane 8i + r gives the address of row r, 16 bytes as they lie in shared memory.",
+    )
+    return svg.render(x - gap + 16, end)
 
 
 # --- 03: swizzle ---
@@ -329,7 +326,7 @@ def draw_swizzle(data):
             x0, y0 = left + side * (width + gap), top + 56
             layout = each[kind]
             waves = layout["wavefronts"][READ_CHUNK]
-            svg.text(x0, top + 16, f"rows of {each['row']} elements, {title}", anchor="start", bold=True, size=12)
+            svg.heading(x0, top + 16, f"rows of {each['row']} elements, {title}")
             svg.text(x0 - 8, y0 - 11, "bank", anchor="end", size=9)
             for column in range(chunks):
                 svg.text(x0 + (column + 0.5) * cell, y0 - 11, str(column % 8 * 4), size=9)
@@ -342,10 +339,7 @@ def draw_swizzle(data):
                     read = chunk == READ_CHUNK
                     if read:
                         banks.add(place // 8 % 8)
-                    svg.box(x, y, cell, height, ORANGE if read else BLUE, filled=1 if read else TINT / 2, line=0.8)
-                    svg.text(
-                        x + cell / 2, y + height / 2, str(chunk), size=10, bold=read, colour=ON_COLOUR if read else None
-                    )
+                    svg.cell(x, y, cell, height, ORANGE if read else BLUE, str(chunk), 10, read, line=0.8)
             for column in range(8, chunks, 8):  # a row longer than all banks together
                 svg.line(x0 + column * cell, y0 - 18, x0 + column * cell, y0 + 8 * height, width=2)
             where = "the same 4 banks" if len(banks) == 1 else f"{len(banks)} groups of 4 banks"
@@ -358,10 +352,12 @@ def draw_swizzle(data):
         "Grids of eight rows; a column is four banks of shared memory, 16 bytes, a number the chunk of 8 elements that lies there. "
         + " ".join(described)
     )
-    words = "Numbers are chunks of 8 elements, 16 bytes; a column is four banks, named after the first of them."
-    svg.text(left, top + 4, words, anchor="start")
-    words = f"Filled: what eight lanes of ldmatrix read for one matrix, here chunk {READ_CHUNK} of each row."
-    svg.text(left, top + 21, words, anchor="start")
+    svg.prose(
+        left,
+        top + 4,
+        "Numbers are chunks of 8 elements, 16 bytes; a column is four banks, named after the first of them.",
+        f"Filled: what eight lanes of ldmatrix read for one matrix, here chunk {READ_CHUNK} of each row.",
+    )
     return svg.render(left + 2 * width + gap + 16, top + 36)
 
 
@@ -386,10 +382,8 @@ def draw_pipeline(data):
     y, described = 8, []
     width = left + max(5 * column_width, *(each["ticks"] * tick for each in data)) + 84
 
-    def bar(start, end, at, colour, words, filled):
-        svg.box(left + start * tick, at + 2, (end - start) * tick, row - 4, colour, filled=filled)
-        middle = left + (start + end) / 2 * tick
-        svg.text(middle, at + row / 2, words, size=10, bold=filled == 1, colour=ON_COLOUR if filled == 1 else None)
+    def bar(start, end, at, colour, words, shown):
+        svg.cell(left + start * tick, at + 2, (end - start) * tick, row - 4, colour, words, 10, shown, TINT, 1.0)
 
     # Legend
     svg.box(left, y, 34, 14, BLUE, filled=TINT)
@@ -403,7 +397,7 @@ def draw_pipeline(data):
     y += 50
     for each in data:
         units = f"{each['ticks'] / slices:g}"
-        svg.text(left, y + 8, f"kNumStages = {each['stages']}", anchor="start", bold=True, size=12)
+        svg.heading(left, y + 8, f"kNumStages = {each['stages']}")
         words = f"cp_async_wait_group<{each['waits'][-1]['groups']}>"
         if each["empty_groups"]:
             words += f", empty groups at the end: {each['empty_groups']}"
@@ -417,12 +411,12 @@ def draw_pipeline(data):
             svg.line(left, at + row, left + each["ticks"] * tick, at + row, width=0.5, opacity=0.5)
         for copy in each["copies"]:
             at = y + copy["stage"] * row
-            bar(copy["start"], copy["end"], at, BLUE, str(copy["tile"]), TINT)
+            bar(copy["start"], copy["end"], at, BLUE, str(copy["tile"]), False)
             if starts[copy["tile"]] > copy["end"]:
                 middle = at + row / 2
                 svg.line(left + copy["end"] * tick, middle, left + starts[copy["tile"]] * tick, middle, BLUE, 2, "2 3")
         for tile, stage, start, end in multiplied:
-            bar(start, end, y + stage * row, ORANGE, str(tile), 1)
+            bar(start, end, y + stage * row, ORANGE, str(tile), True)
         y += each["stages"] * row
         svg.text(left - 8, y + row / 2, "waiting", anchor="end")
         waiting = 0
@@ -432,7 +426,7 @@ def draw_pipeline(data):
                 svg.line(left + wait["start"] * tick, y + row / 2, left + wait["end"] * tick, y + row / 2, TEXT, 6)
         end = left + each["ticks"] * tick
         svg.line(end, y - each["stages"] * row, end, y + row, width=1.5)
-        svg.text(end + 8, y + row / 2, f"takes {units}", anchor="start", bold=True, size=12)
+        svg.heading(end + 8, y + row / 2, f"takes {units}")
         stages = "1 stage" if each["stages"] == 1 else f"{each['stages']} stages"
         described.append(
             f"{stages}: {len(starts)} tiles take {units} times as long as multiplying one, {waiting / slices:g} of that waiting."
@@ -442,7 +436,7 @@ def draw_pipeline(data):
     # Inside a tile. A load shares its column with the next multiplication, unless that needs what it loads.
     done = 0
     words = "One level down, in registers: two sets of fragments, while one tile is multiplied"
-    svg.text(left, y + 8, words, anchor="start", bold=True, size=12)
+    svg.heading(left, y + 8, words)
     y += 20
     for index in range(2):
         svg.text(left - 8, y + (index + 0.5) * row, f"set {index}", anchor="end")
@@ -452,7 +446,7 @@ def draw_pipeline(data):
         start = (column * column_width) / tick
         slice_name = "next tile" if loads and step["slice"] < done else f"slice {step['slice']}"
         words = f"{'ldmatrix' if loads else 'mma'}, {slice_name}"
-        bar(start, start + column_width / tick, y + step["set"] * row, BLUE if loads else ORANGE, words, TINT if loads else 1)
+        bar(start, start + column_width / tick, y + step["set"] * row, BLUE if loads else ORANGE, words, not loads)
         done += not loads
     y += 2 * row
     svg.description = (
@@ -476,7 +470,7 @@ def draw_order(data):
         tiles, first, group = each["tiles"], each["first"], each["group_m"]
         width = each["tiles_n"] * cell
         name = "row by row (kGroupM = 1)" if group == 1 else f"kGroupM = {group}"
-        svg.text(x, 14, name, anchor="start", bold=True, size=12)
+        svg.heading(x, 14, name)
         for block, (m, n) in enumerate(tiles):
             at = (x + n * cell, top + m * cell, cell, cell)
             if not first:
@@ -516,16 +510,18 @@ def draw_order(data):
             last = f"{last} row{'s' * (last > 1)}"
             caption, sums = f"{each['tiles_m']} × {each['tiles_n']} tiles", f"last group: {last}"
             described.append(f"{name} on {each['tiles_m']} x {each['tiles_n']} tiles: the last group has {last}.")
-        svg.text(x, lowest + 16, caption, anchor="start", bold=True, size=12)
+        svg.heading(x, lowest + 16, caption)
         svg.text(x, lowest + 33, sums, anchor="start")
         x += width + gap
     svg.description = (
         "Grids of C's tiles with the numbers of the blocks that compute them, and the path through them. " + " ".join(described)
     )
-    words = f"Numbers are blockIdx.x: blocks start about in this order. Blue: the first {data[0]['first']}."
-    svg.text(left, lowest + 58, words, anchor="start")
-    words = f"What they load: the rows of A and the columns of B that are marked beside them, of {data[0]['tiles_k']} blocks each."
-    svg.text(left, lowest + 75, words, anchor="start")
+    svg.prose(
+        left,
+        lowest + 58,
+        f"Numbers are blockIdx.x: blocks start about in this order. Blue: the first {data[0]['first']}.",
+        f"What they load: the rows of A and the columns of B that are marked beside them, of {data[0]['tiles_k']} blocks each.",
+    )
     return svg.render(x - gap + 14, lowest + 90)
 
 

@@ -146,14 +146,18 @@ PROJECTION_LEGEND = (
 
 
 def heading(document):
-    gpu = document["gpu"]
     if document["backend"] == "gpu":
-        parts = [gpu["name"], f"driver {gpu.get('driver') or NOTHING}", f"CUDA {document.get('cuda') or NOTHING}"]
-        parts.append(f"cuBLAS {document.get('cublas') or NOTHING}")
+        parts = machine(document)
     else:
-        parts = ["counted by the interpreter", f"bounds of {gpu['name']} ({document['ceilings']['source']})"]
+        parts = ["counted by the interpreter", f"bounds of {document['gpu']['name']} ({document['ceilings']['source']})"]
         parts.append(f"CUDA {document.get('cuda') or NOTHING}")
     return ", ".join([*parts, f"commit {document.get('commit') or NOTHING}", document["created"]])
+
+
+def machine(document):
+    """What was measured on, in words."""
+    words = [("driver", document["gpu"].get("driver")), ("CUDA", document.get("cuda")), ("cuBLAS", document.get("cublas"))]
+    return [document["gpu"]["name"], *(f"{name} {value or NOTHING}" for name, value in words)]
 
 
 def wrapped(label, prose):

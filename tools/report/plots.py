@@ -5,7 +5,6 @@ white and to GitHub's dark #0d1117 (the test computes it). Colours never stand a
 The same files give the same bytes, so that a committed plot changes only if its data do.
 """
 
-import contextlib
 import io
 import math
 import os
@@ -16,10 +15,9 @@ import textwrap
 
 import results
 import shapes
-from ladder import by_step, projected
+from ladder import ROOT, by_step, machine, projected
 from terminal import NOTHING, Arguments, rounded, run_command, tera
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 NEEDS_MATPLOTLIB = 69  # the exit code that tells tools/plot to install it
 
 TEXT = "#767b82"  # also axes and cuBLAS
@@ -138,14 +136,11 @@ def describe(group):
 
 
 def caption(document, group, *notes):
-    gpu, what = document["gpu"], describe(group)
+    where = [f"projected for {projection(group)} from the interpreter's counters", "no measurement"]
     if document["backend"] == "gpu":
-        machine = [gpu["name"], f"driver {gpu.get('driver') or NOTHING}", f"CUDA {document.get('cuda') or NOTHING}"]
-        machine.append(f"cuBLAS {document.get('cublas') or NOTHING}")
-    else:
-        machine = [f"projected for {projection(group)} from the interpreter's counters", "no measurement"]
+        where = machine(document)
     made = f"commit {document.get('commit') or NOTHING}, {document['created']}"
-    return "\n".join(plain(shortened(line, 130)) for line in (", ".join(machine), f"{what}; {made}", *notes))
+    return "\n".join(plain(shortened(line, 130)) for line in (", ".join(where), f"{describe(group)}; {made}", *notes))
 
 
 def title(what, group):
@@ -198,12 +193,10 @@ class Canvas:
             axes.barh(0, 0.96, left=index + 0.02, height=1, color=colour, lw=0)
         axes.set_xlim(0, len(CELLS))
         axes.set_ylim(-0.5, 0.5)
-        axes.set_xticks(range(1, len(CELLS)))
-        axes.set_xticklabels(edges)
+        axes.set_xticks(range(1, len(CELLS)), labels=edges)
         axes.tick_params(length=0, labelsize=7.5, pad=2)
         axes.set_yticks([])
-        for spine in axes.spines.values():
-            spine.set_visible(False)
+        axes.spines[:].set_visible(False)
         axes.text(len(CELLS) + 0.25, 0, words, va="center", fontsize=8)
 
     def name_points(self, points):
@@ -307,8 +300,7 @@ def draw_ladder(document, everything):
             axes.axvline(three[1] * 1e-12, color=TEXT, ls=style, lw=1.5)
             handles.append(Line2D([], [], color=TEXT, ls=style, lw=1.5, label=f"{name} {tera(three[1])}"))
     canvas.legend(handles, 5)
-    axes.set_yticks([at for at, _, _ in rows])
-    axes.set_yticklabels(labels)
+    axes.set_yticks([at for at, _, _ in rows], labels=labels)
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(rows[-1][0] + 0.7, -1.1)
     axes.set_xlim(left=0)
@@ -421,10 +413,8 @@ def draw_roofline(document, everything, shown=None):
     canvas.legend(handles, 3)
     axes.set_xlabel("FLOP/byte")
     axes.set_ylabel("TFLOP/s, projected" if gpu else "TFLOP/s, median")
-    axes.set_xticks(powers_of_ten(left, right))
-    axes.set_xticklabels([f"{each:g}" for each in powers_of_ten(left, right)])
-    axes.set_yticks(powers_of_ten(bottom, top))
-    axes.set_yticklabels([f"{each * 1e-12:g}" for each in powers_of_ten(bottom, top)])
+    axes.set_xticks(powers_of_ten(left, right), labels=[f"{each:g}" for each in powers_of_ten(left, right)])
+    axes.set_yticks(powers_of_ten(bottom, top), labels=[f"{each * 1e-12:g}" for each in powers_of_ten(bottom, top)])
     return canvas
 
 
@@ -515,8 +505,7 @@ def draw_curves(document, by_size, words, axis, missing):
         handles.append(Patch(color=TEXT, alpha=0.3, lw=0, label="20-80 % of the rounds"))
     canvas.legend(handles, 2)
     named = named_sizes(sizes)
-    axes.set_xticks(sizes)
-    axes.set_xticklabels([str(each) if each in named else "" for each in sizes])
+    axes.set_xticks(sizes, labels=[str(each) if each in named else "" for each in sizes])
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.grid()
@@ -579,14 +568,11 @@ def draw_cells(canvas, cells, rows, columns):
             axes.text(column + 0.5, row + 0.5, plain(words), ha="center", va="center_baseline", **style)
     axes.set_xlim(0, len(columns))
     axes.set_ylim(len(rows), 0)
-    axes.set_xticks([each + 0.5 for each in range(len(columns))])
-    axes.set_yticks([each + 0.5 for each in range(len(rows))])
-    axes.set_xticklabels(columns)
-    axes.set_yticklabels(rows)
+    axes.set_xticks([each + 0.5 for each in range(len(columns))], labels=columns)
+    axes.set_yticks([each + 0.5 for each in range(len(rows))], labels=rows)
     axes.xaxis.tick_top()
     axes.tick_params(length=0, labelsize=8)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set_visible(False)
 
 
 # --- ratios to cuBLAS ---
@@ -764,46 +750,6 @@ def draw(document, only=tuple(ALL_PLOTS), steps=()):
     return canvases, reasons
 
 
-def write_all(files):
-    """FILES: from path to bytes. Afterwards all are complete; or BadFile is raised and none has changed."""
-    written, made = {}, []
-    path = ""
-    try:
-        for path, data in files.items():
-            folder, name = os.path.split(os.path.abspath(path))
-            if not os.path.isdir(folder):
-                os.makedirs(folder)
-                made.append(folder)
-            if os.path.exists(path) and not os.path.isfile(path):
-                raise OSError(0, "it is not a regular file")
-            temporary = os.path.join(folder, f".{name}.{os.getpid()}")
-            written[temporary] = path
-            with open(temporary, "xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-        for temporary, path in written.items():
-            os.replace(temporary, path)
-        written, made = {}, []
-    except KeyboardInterrupt:
-        remove_all(written, made)
-        raise
-    except OSError as error:
-        remove_all(written, made)
-        raise results.BadFile(
-            f"cannot write {path}: {error.strerror}. Free some space, make the folder yours, or name another one with --out."
-        ) from None
-
-
-def remove_all(files, folders):
-    for file in files:
-        if os.path.exists(file):
-            os.remove(file)
-    for folder in reversed(folders):
-        with contextlib.suppress(OSError):  # somebody else's files
-            os.rmdir(folder)
-
-
 def prepare_matplotlib():
     """Without what the reader may have set in a matplotlibrc. Exits if there is no matplotlib."""
     try:
@@ -861,7 +807,7 @@ def main():
             " Measure on a GPU, or project with 'tools/course run --on interpreter --as h200', and draw that."
         )
     files = {f"{path}.{each}": canvas.render(each) for path, (canvas, _) in chosen.items() for each in FORMATS}
-    write_all(files)
+    results.write_all(files)
     for path in files:
         print(path)
     return 0

@@ -1,19 +1,18 @@
 """The table of 'course profile': one launch as predicted, as the interpreter counts it, as ncu measures it; and why these differ.
 
-FILE is a profile as tools/command/profiling/ writes it.
+A document is what tools/command/profiling/ makes.
 """
 
 import dataclasses
 import json
 import re
-import sys
 import textwrap
 from typing import Callable
 
 import results
 import tables
 from prediction import ELEMENT_BYTES, Problem, predict, tile_named
-from terminal import NOTHING, Arguments, Style, align, count, rounded, run_command, size, wants_colours, width
+from terminal import NOTHING, align, count, rounded, size, width
 
 COLUMNS = ("predicted", "interpreted", "measured")
 
@@ -86,7 +85,7 @@ def without_others(predicted, *counted):
     return {key: value for key, value in predicted.items() if key not in left_out}
 
 
-# --- why columns differ: from a Profile and a row's three values to a sentence ---
+# --- why columns differ: a sentence, or what makes one from a Profile and a row's three values ---
 
 
 def differ(a, b, tolerance):
@@ -121,37 +120,10 @@ def shared_loads(profile, *values):
     return "ncu counts loads that found their banks busy once more."
 
 
-def shared_stores(*_):
-    return "Bank conflicts come on top, or the edges of the matrices: see the row of the conflicts, and the shape."
-
-
-def copies(*_):
-    return "Copies that begin past the end of k fill their stage with zeros: the pipeline is longer than what is left of k."
-
-
 def conflicts(profile, *_):
     if profile.has("conflicts", "interpreted"):
         return "Lanes of a warp want different words of one bank, and wait for each other."
     return "Accesses of different warps meet now and then, and the hardware counts that too; no warp has a conflict of its own."
-
-
-def mma(*_):
-    return "The prediction multiplies whole tiles, with zeros beyond the edges; the kernel leaves some of that out."
-
-
-def wgmma(*_):
-    return "The prediction multiplies whole tiles, with zeros beyond the edges."
-
-
-def bulk_stored(*_):
-    return "Sectors are written whole, also where a panel begins or ends within one, or ends beyond the matrix."
-
-
-def hit_rate(*_):
-    return (
-        "By the prediction all that DRAM does not deliver is a hit. On this GPU reads of neighbouring SMs are merged before they"
-        " reach L2, so fewer hits are left, and what one half of L2 fetches from the other counts as a miss."
-    )
 
 
 def dram_read(profile, *values):
@@ -172,14 +144,6 @@ def dram_written(_, *values):
     return "Sectors of C leave L2 before all of their elements are there, and are written more than once."
 
 
-def registers(*_):
-    return "Predicted are the sums alone; operands, addresses and indices need registers too."
-
-
-def possible_warps(*_):
-    return "The interpreter does not know registers: an SM has room for fewer blocks than threads and shared memory say."
-
-
 def seconds(profile, predicted, interpreted, measured):
     if measured is None:
         return "Predicted is the roofline; the projection adds up arithmetic and what moves data, for problems that fill the GPU."
@@ -189,6 +153,35 @@ def seconds(profile, predicted, interpreted, measured):
     if measured < min(each for each in (predicted, interpreted) if each is not None):
         return "The GPU that was measured is faster than the one that the prediction is for."
     return "Predicted is the roofline, when nothing waits. Warps do wait: the stall reasons say for what."
+
+
+LESS_ROOM = "The interpreter does not know registers: an SM has room for fewer blocks than threads and shared memory say."
+# By the keys of the rows.
+WHY = {
+    "load_sectors": whole_sectors,
+    "asked": asked,
+    "store_sectors": whole_sectors,
+    "shared_loads": shared_loads,
+    "shared_stores": "Bank conflicts come on top, or the edges of the matrices: see the row of the conflicts, and the shape.",
+    "copies": "Copies that begin past the end of k fill their stage with zeros: the pipeline is longer than what is left of k.",
+    "conflicts": conflicts,
+    "bulk_stored": "Sectors are written whole, also where a panel begins or ends within one, or ends beyond the matrix.",
+    "wgmma": "The prediction multiplies whole tiles, with zeros beyond the edges.",
+    "mma": "The prediction multiplies whole tiles, with zeros beyond the edges; the kernel leaves some of that out.",
+    "hit_rate": (
+        "By the prediction all that DRAM does not deliver is a hit. On this GPU reads of neighbouring SMs are merged before"
+        " they reach L2, so fewer hits are left, and what one half of L2 fetches from the other counts as a miss."
+    ),
+    "dram_read": dram_read,
+    "dram_written": dram_written,
+    "registers": "Predicted are the sums alone; operands, addresses and indices need registers too.",
+    "waves": LESS_ROOM,
+    "possible_warps": LESS_ROOM,
+    "seconds": seconds,
+}
+# Nobody predicts how many tiles there are where some of them are narrow.
+OF_TILES = ("asked", "shared_stores", "wgmma")
+NARROW = "Some tiles are narrow: there are more of them, and each copies and stores whole panels (lesson 19)."
 
 
 # --- the rows ---
@@ -204,47 +197,35 @@ def duration(value):
     return f"{rounded(value * 1e6)} µs" if value < 1e-3 else f"{rounded(value * 1e3)} ms"
 
 
-def of_narrow_tiles(why):
-    """`why`, but where some tiles are narrow: nobody predicts how many there are."""
-
-    def sentence(profile, *values):
-        if " narrow " in (profile.document["tile"] or ""):
-            return "Some tiles are narrow: there are more of them, and each copies and stores whole panels (lesson 19)."
-        return why(profile, *values)
-
-    return sentence
-
-
 @dataclasses.dataclass(frozen=True)
 class Row:
     key: str
     label: str
     show: Callable
-    why: Callable = None
     tolerance: float = 0.01  # relative; columns that differ by more are explained
     is_optional: bool = False  # left out where all columns are zero: the kernel has no such instruction
 
 
 ROWS = (
-    Row("load_sectors", "global loads: sectors per request", rounded, whole_sectors),
-    Row("asked", "global loads: asked of L1", size, of_narrow_tiles(asked)),
-    Row("store_sectors", "global stores: sectors per request", rounded, whole_sectors),
-    Row("shared_loads", "shared loads: wavefronts", count, shared_loads, is_optional=True),
-    Row("shared_stores", "shared stores: wavefronts", count, of_narrow_tiles(shared_stores), is_optional=True),
-    Row("copies", "cp.async: wavefronts", count, copies, is_optional=True),
-    Row("conflicts", "bank conflicts", count, conflicts, 0),
-    Row("bulk_stored", "bulk stores: written", size, bulk_stored, is_optional=True),
-    Row("wgmma", "wgmma: wavefronts", count, of_narrow_tiles(wgmma), is_optional=True),
-    Row("mma", "tensor cores: mma instructions", count, mma, is_optional=True),
+    Row("load_sectors", "global loads: sectors per request", rounded),
+    Row("asked", "global loads: asked of L1", size),
+    Row("store_sectors", "global stores: sectors per request", rounded),
+    Row("shared_loads", "shared loads: wavefronts", count, is_optional=True),
+    Row("shared_stores", "shared stores: wavefronts", count, is_optional=True),
+    Row("copies", "cp.async: wavefronts", count, is_optional=True),
+    Row("conflicts", "bank conflicts", count, 0),
+    Row("bulk_stored", "bulk stores: written", size, is_optional=True),
+    Row("wgmma", "wgmma: wavefronts", count, is_optional=True),
+    Row("mma", "tensor cores: mma instructions", count, is_optional=True),
     Row("tensor_busy", "tensor cores: busy", percent, is_optional=True),
-    Row("hit_rate", "L2: hit rate", percent, hit_rate, 0.05),
-    Row("dram_read", "DRAM: read", size, dram_read, 0.1),
-    Row("dram_written", "DRAM: written", size, dram_written, 0.1),
-    Row("registers", "registers of a thread", count, registers),
-    Row("waves", "waves of blocks", rounded, possible_warps),
-    Row("possible_warps", "occupancy: possible", percent, possible_warps),
+    Row("hit_rate", "L2: hit rate", percent, 0.05),
+    Row("dram_read", "DRAM: read", size, 0.1),
+    Row("dram_written", "DRAM: written", size, 0.1),
+    Row("registers", "registers of a thread", count),
+    Row("waves", "waves of blocks", rounded),
+    Row("possible_warps", "occupancy: possible", percent),
     Row("warps", "occupancy: reached", percent),
-    Row("seconds", "duration", duration, seconds, 0.1),
+    Row("seconds", "duration", duration, 0.1),
 )
 
 
@@ -308,10 +289,13 @@ class Profile:
         """A sentence, or ''."""
         predicted, interpreted, measured = values
         pairs = ((predicted, interpreted), (predicted, measured), (interpreted, measured))
-        if not row.why or not any(differ(*pair, row.tolerance) for pair in pairs):
+        why = WHY.get(row.key)
+        if not why or not any(differ(*pair, row.tolerance) for pair in pairs):
             return ""
         if row.key not in self.document["allowed"]:
-            return row.why(self, *values)
+            if row.key in OF_TILES and " narrow " in (self.document["tile"] or ""):
+                return NARROW
+            return why if isinstance(why, str) else why(self, *values)
         return "The exercise's test allows less: 'tools/course check' names the line." if found(*values) > predicted else ""
 
     def stalls(self):
@@ -384,18 +368,3 @@ def as_json(profile):
     measured = of and {name: of[name] for name in ("gpu", "is_recorded", "files", "kernel")}
     fields = {name: document[name] for name in ("name", "title", "tile", "problem")}
     return json.dumps({**fields, "measured": measured, "rows": rows, "stalls": stalls}, indent=1, ensure_ascii=False) + "\n"
-
-
-def main():
-    arguments = Arguments(prog="tools/report/profile_table.py", description=__doc__)
-    arguments.add_argument("file", metavar="FILE")
-    arguments.add_argument("--json", action="store_true", help="print the rows as JSON instead of the table")
-    given = arguments.parse_args()
-    with open(given.file, encoding="utf-8") as file:
-        profile = Profile(json.load(file))
-    sys.stdout.write(as_json(profile) if given.json else page(profile, Style(wants_colours(sys.stdout))))
-    return 0
-
-
-if __name__ == "__main__":
-    run_command(main)

@@ -19,11 +19,10 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
-from plots import write_all
-from results import BadFile
-from terminal import Arguments, run_command
+from ladder import ROOT
+from results import BadFile, write_all
+from terminal import Arguments
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 STEP = "04_pipelined_num_stages"
 KERNEL, RESULT = f"steps/{STEP}/gemm.cuh", f"docs/results/registers/{STEP}.json"
 TILE, ARCHITECTURE = (128, 128, 64, 64, 64, 3), "90a"
@@ -96,15 +95,14 @@ def count(nvcc, text):
     return {name: found[name] for name in LAYOUTS}
 
 
-def main():
+def main(words, nvcc):
     arguments = Arguments(prog="tools/registers", add_help=False, allow_abbrev=False)
     arguments.add_argument("--check", action="store_true")
     arguments.add_argument("-h", "--help", action="store_true")
-    given = arguments.parse_args()
+    given = arguments.parse_args(words)
     if given.help:
         print(__doc__)
         return 0
-    nvcc = os.environ.get("COURSE_NVCC")
     version = compiler(nvcc)
     with open(os.path.join(ROOT, KERNEL), encoding="utf-8") as file:
         texts = versions(file.read())
@@ -121,7 +119,6 @@ def main():
     }
     path = os.path.join(ROOT, RESULT)
     if not given.check:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
         write_all({path: (json.dumps(made, indent=1) + "\n").encode()})
         print(RESULT)
         return 0
@@ -137,7 +134,3 @@ def main():
         print(f"course: {RESULT} is not what nvcc makes of {KERNEL} now: run 'tools/registers'.", file=sys.stderr)
         return 1
     return 0
-
-
-if __name__ == "__main__":
-    run_command(main)

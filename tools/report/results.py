@@ -1,5 +1,6 @@
 """Result files: reading, checking, merging and writing them. Their format: docs/results/README.md."""
 
+import contextlib
 import json
 import os
 
@@ -212,26 +213,50 @@ def dump(content):
 
 def write_text(path, content):
     """Afterwards the file is complete; or this raises BadFile, and the file is what it was before."""
-    # Renaming would replace a device such as /dev/null, too.
-    if os.path.exists(path) and not os.path.isfile(path):
+    if is_no_file(path):
         raise BadFile(f"cannot write {path}: it is not a regular file. Name another one.")
-    folder, name = os.path.split(os.path.abspath(path))
-    temporary = os.path.join(folder, f".{name}.{os.getpid()}")
+    write_all({path: content.encode()}, "name another file", makes_folders=False)
+
+
+def is_no_file(path):
+    """Renaming would replace a device such as /dev/null, too."""
+    return os.path.exists(path) and not os.path.isfile(path)
+
+
+def write_all(files, instead="name another one with --out", makes_folders=True):
+    """FILES: from path to bytes. Afterwards all are complete; or BadFile, with what to do INSTEAD, and none has changed."""
+    written, made = {}, []
+    path = ""
     try:
-        try:
-            with open(temporary, "x", encoding="utf-8") as file:
-                file.write(content)
+        for path, data in files.items():
+            folder, name = os.path.split(os.path.abspath(path))
+            if makes_folders and not os.path.isdir(folder):
+                os.makedirs(folder)
+                made.append(folder)
+            if is_no_file(path):
+                raise OSError(0, "it is not a regular file")
+            temporary = os.path.join(folder, f".{name}.{os.getpid()}")
+            written[temporary] = path
+            with open(temporary, "xb") as file:
+                file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
+        for temporary, path in written.items():
             os.replace(temporary, path)
-        except BaseException:  # Ctrl-C, too
-            if os.path.exists(temporary):
-                os.remove(temporary)
+    except BaseException as error:  # Ctrl-C, too
+        remove_all(written, made)
+        if not isinstance(error, OSError):
             raise
-    except OSError as error:
-        raise BadFile(
-            f"cannot write {path}: {error.strerror}. Free some space, make the folder yours, or name another file."
-        ) from None
+        raise BadFile(f"cannot write {path}: {error.strerror}. Free some space, make the folder yours, or {instead}.") from None
+
+
+def remove_all(files, folders):
+    for file in files:
+        if os.path.exists(file):
+            os.remove(file)
+    for folder in reversed(folders):
+        with contextlib.suppress(OSError):  # somebody else's files
+            os.rmdir(folder)
 
 
 def write(path, document):

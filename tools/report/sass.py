@@ -8,11 +8,10 @@ import re
 import sys
 
 import disassembly
+from ladder import ROOT
 from results import BadFile
-from terminal import NOTHING, Arguments, Style, align, run_command, wants_colours
+from terminal import NOTHING, Arguments, Style, align, wants_colours
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-NEEDS_DISASSEMBLER = 69  # the exit code that tells tools/sass to install it
 CHECKED = ("sm_80", "sm_89", "sm_90a")
 
 # --- what an SM has (CUDA C++ Programming Guide, "Compute Capabilities") ---
@@ -371,14 +370,15 @@ def print_table(title, pairs, architecture, style):
     print()
 
 
-def main():
+def main(words, find_disassembler):
+    """FIND_DISASSEMBLER: gives the folder that has one, or installs it; called when arguments and files have been looked at."""
     arguments = Arguments(prog="tools/sass", add_help=False, allow_abbrev=False)
     arguments.add_argument("steps", metavar="STEP", nargs="*")
     arguments.add_argument("--show", metavar="STEP")
     arguments.add_argument("--kernel", metavar="REGEX")
     arguments.add_argument("--arch", metavar="LIST")
     arguments.add_argument("--build", metavar="FOLDER", default=os.path.join(ROOT, "build", "gpu"))
-    given = arguments.parse_intermixed_args()
+    given = arguments.parse_intermixed_args(words)
     if given.show is not None and given.steps:
         arguments.error("--show is about one step, and checks none")
     if given.kernel is not None and given.show is None:
@@ -398,10 +398,7 @@ def main():
     else:
         gates = {step: load_gates(path) for step, path in paths.items()}
     libraries = {step: built(ROOT, given.build, step) for step in steps}
-    folder = os.environ.get("COURSE_DISASSEMBLER")
-    if not folder:
-        sys.exit(NEEDS_DISASSEMBLER)
-    cuobjdump = disassembly.Cuobjdump(folder)
+    cuobjdump = disassembly.Cuobjdump(find_disassembler())
     style = Style(wants_colours(sys.stdout))
 
     if given.show is not None:
@@ -435,7 +432,3 @@ def main():
         print(f"course: {fault}", file=sys.stderr)
     print(f"Demands that do not hold: {len(faults)}." if faults else "Every demand holds.")
     return 1 if faults else 0
-
-
-if __name__ == "__main__":
-    run_command(main)

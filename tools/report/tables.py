@@ -38,7 +38,9 @@ OPTION step, dtype, layout, mode, shape (4096x4096x4096): where the file has res
 """
 
 import argparse
+import contextlib
 import csv
+import dataclasses
 import glob
 import json
 import math
@@ -46,6 +48,7 @@ import os
 import re
 import statistics
 import sys
+from typing import Callable, Optional, Tuple
 
 import ladder
 import results
@@ -61,25 +64,22 @@ class BadTable(Exception):
     """A marker that cannot be followed; the message says what to do."""
 
 
+@dataclasses.dataclass(frozen=True)
 class Context:
-    """What a table is made from: RESULTS of one shape, type, layout and mode, in DOCUMENT, which FILE holds.
+    """What a table is made from: RESULTS of one shape, type, layout and mode, in DOCUMENT, which FILE holds."""
 
-    LISTS: from the names of PARAMETERS that the marker has to their values.
-    """
-
-    def __init__(self, root, folder, file, document, group, lists):
-        self.root, self.folder, self.file, self.document, self.results = root, folder, file, document, group
-        self.lists = lists
-
-    def link(self, path):
-        """From the file with the table to PATH, which is relative to the root."""
-        return os.path.relpath(os.path.join(self.root, path), self.folder)
+    root: str
+    folder: str  # of the file with the table
+    file: str
+    document: dict
+    results: list
+    lists: dict  # from the names of a kind's lists that the marker has to their values
 
     def step(self, step):
         """Its name, linked to its lesson; a peer has none, nor has what chooses among the steps."""
         name, _ = ladder.title(step, self.root)
-        lesson = f"steps/{step}/README.md"
-        return f"[{name}]({self.link(lesson)})" if os.path.exists(os.path.join(self.root, lesson)) else name
+        lesson = os.path.join(self.root, "steps", step, "README.md")
+        return f"[{name}]({os.path.relpath(lesson, self.folder)})" if os.path.exists(lesson) else name
 
 
 # --- kinds ---
@@ -136,99 +136,145 @@ def selected(header, rows, options):
     return header, merged(rows) if "merge" in options else rows
 
 
+def table(group, columns):
+    """A row for each result of GROUP. COLUMNS: (header, from a result to its cell)."""
+    return [header for header, _ in columns], [[cell(each) for _, cell in columns] for each in group]
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    make: Callable  # from a Context to the header and the rows
+    is_of_one_step: bool = True
+    backend: Optional[str] = "gpu"  # that its file must be of; None: any
+    across: Tuple[str, ...] = ()  # what of a setting may differ between its results
+    part: Callable = bool  # whether it is about a result
+    lists: Tuple[str, ...] = ()  # options that choose rows or columns
+
+
+KINDS = {}
+SETTING = ("m", "n", "k", "in", "out", "layout", "mode")
+SHAPE = SETTING[:3]
+
+
+def kind(name, **fields):
+    """The function below it makes the tables NAME."""
+
+    def register(make):
+        KINDS[name] = Kind(make, **fields)
+        return make
+
+    return register
+
+
+def shape_of(result):
+    return results.describe(results.setting(result))[0]
+
+
+def counted(name):
+    return lambda each: count(results.counter(each, name))
+
+
+def microseconds(result):
+    return rounded(result["time"]["median"] * 1e6) if result.get("time") else NOTHING
+
+
+def noise(result):
+    return plus_minus(results.noise(result.get("time")))
+
+
+def of_cublas(result):
+    return percent(ladder.of_baseline(result, "cublasGemmEx"))
+
+
+TILE = ("tile", lambda each: each["tile"])
+TFLOPS = ("TFLOP/s", lambda each: rounded(each.get("tflops")))
+NOISE = ("noise", noise)
+OF_CUBLAS = ("% of cuBLAS", of_cublas)
+OF_ROOFLINE = ("% of roofline", lambda each: percent(each.get("roofline")))
+SHOWN_SHAPE = ("shape", shapes.dimensions)
+EPILOGUE = ("epilogue", lambda each: results.epilogue(each) or "none")
+SECTORS_PER_REQUEST = ("sectors per request", lambda each: rounded(ladder.sectors_per_request(each)))
+BYTES = ("bytes", lambda each: size(results.counter(each, "bytes")))
+OF_TILE_BYTES = (
+    "of bytes per tile",
+    lambda each: rounded(results.quotient(results.counter(each, "bytes"), each["bytes"]["tile_reuse"])),
+)
+
+
+@kind("ladder", is_of_one_step=False)
 def ladder_table(context):
     steps = ladder.by_step(context.results)
     speed_up = ladder.speed_ups(steps)
-    rows = []
-    for step, tiles in steps.items():
-        _, idea = ladder.title(step, context.root)
-        first = tiles[0]
-        rows.append(
-            [
-                context.step(step),
-                idea,
-                rounded(first.get("tflops")),
-                plus_minus(results.noise(first.get("time"))),
-                percent(ladder.of_baseline(first, "cublasGemmEx")),
-                percent(first.get("roofline")),
-                times(speed_up[step]),
-            ]
-        )
-    return ["step", "idea", "TFLOP/s", "noise", "% of cuBLAS", "% of roofline", "speed-up"], rows
+    columns = [
+        ("step", lambda each: context.step(each["step"])),
+        ("idea", lambda each: ladder.title(each["step"], context.root)[1]),
+        TFLOPS,
+        NOISE,
+        OF_CUBLAS,
+        OF_ROOFLINE,
+        ("speed-up", lambda each: times(speed_up[each["step"]])),
+    ]
+    return table([tiles[0] for tiles in steps.values()], columns)
 
 
+@kind("tiles")
 def tiles_table(context):
-    rows = []
-    launches = [each.get("launch") for each in context.results]
-    for each, launch in zip(context.results, launches):
-        median = (each.get("time") or {}).get("median")
-        row = [
-            each["tile"],
-            NOTHING if median is None else rounded(median * 1e3),
-            f"{rounded(each.get('tflops'))} {plus_minus(results.noise(each.get('time')))}",
-            percent(ladder.of_baseline(each, "cublasGemmEx")),
-            percent(each.get("roofline")),
+    def of_launch(name):
+        return lambda each: f"{each['launch'][name]:,}" if each.get("launch") else NOTHING
+
+    columns = [
+        TILE,
+        ("ms", lambda each: rounded(each["time"]["median"] * 1e3) if each.get("time") else NOTHING),
+        ("TFLOP/s", lambda each: f"{rounded(each.get('tflops'))} {noise(each)}"),
+        OF_CUBLAS,
+        OF_ROOFLINE,
+    ]
+    if any(each.get("launch") for each in context.results):
+        columns += [
+            ("registers", of_launch("registers")),
+            ("shared bytes", of_launch("shared_bytes")),
+            ("blocks an SM", of_launch("blocks_per_sm")),
         ]
-        if any(launches):
-            keys = ("registers", "shared_bytes", "blocks_per_sm")
-            row += [f"{launch[key]:,}" if launch else NOTHING for key in keys]
-        rows.append(row)
-    header = ["tile", "ms", "TFLOP/s", "% of cuBLAS", "% of roofline"]
-    return header + ["registers", "shared bytes", "blocks an SM"] * any(launches), rows
+    return table(context.results, columns)
 
 
+@kind("counts", backend="interpreter")
 def counts_table(context):
-    rows = []
-    for each in context.results:
-        wavefronts = count(results.counter(each, results.SHARED_LOAD_WAVEFRONTS))
-        of_ideal = ladder.wavefronts_of_ideal(each)
-        rows.append(
-            [
-                each["tile"],
-                count(results.counter(each, results.GLOBAL_LOAD_REQUESTS)),
-                count(results.counter(each, results.GLOBAL_LOAD_SECTORS)),
-                rounded(ladder.sectors_per_request(each, "load")),
-                rounded(ladder.sectors_per_request(each, "store")),
-                count(results.counter(each, results.SHARED_LOAD_REQUESTS)),
-                wavefronts if of_ideal is None else f"{wavefronts}, {rounded(of_ideal)}",
-                size(results.counter(each, "bytes")),
-                rounded(results.quotient(results.counter(each, "bytes"), each["bytes"]["tile_reuse"])),
-            ]
-        )
-    header = ["tile", "global load requests", "sectors", "sectors per request", "store sectors per request"]
-    header += ["shared load requests", "wavefronts, of ideal", "bytes", "of bytes per tile"]
-    return header, rows
+    def wavefronts(each):
+        number, of_ideal = counted(results.SHARED_LOAD_WAVEFRONTS)(each), ladder.wavefronts_of_ideal(each)
+        return number if of_ideal is None else f"{number}, {rounded(of_ideal)}"
+
+    columns = [
+        TILE,
+        ("global load requests", counted(results.GLOBAL_LOAD_REQUESTS)),
+        ("sectors", counted(results.GLOBAL_LOAD_SECTORS)),
+        SECTORS_PER_REQUEST,
+        ("store sectors per request", lambda each: rounded(ladder.sectors_per_request(each, "store"))),
+        ("shared load requests", counted(results.SHARED_LOAD_REQUESTS)),
+        ("wavefronts, of ideal", wavefronts),
+        BYTES,
+        OF_TILE_BYTES,
+    ]
+    return table(context.results, columns)
 
 
+@kind("fragments", backend="interpreter")
 def fragments_table(context):
-    rows = []
-    for each in context.results:
-        copies, matrices, wavefronts, mma = (
-            results.counter(each, name)
-            for name in (
-                "smsp__inst_executed_op_ldgsts.sum",
-                "smsp__inst_executed_op_ldsm.sum",
-                "sm__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldsm.sum",
-                "sm__inst_executed_pipe_tensor_op_hmma.sum",
-            )
-        )
-        rows.append(
-            [
-                each["tile"],
-                count(copies),
-                rounded(ladder.sectors_per_request(each)),
-                count(matrices),
-                count(wavefronts),
-                rounded(ladder.wavefronts_of_ideal(each)),
-                count(mma),
-                size(results.counter(each, "bytes")),
-                rounded(results.quotient(results.counter(each, "bytes"), each["bytes"]["tile_reuse"])),
-            ]
-        )
-    header = ["tile", "cp.async", "sectors per request", "ldmatrix", "its wavefronts", "wavefronts, of ideal", "mma"]
-    return [*header, "bytes", "of bytes per tile"], rows
+    columns = [
+        TILE,
+        ("cp.async", counted("smsp__inst_executed_op_ldgsts.sum")),
+        SECTORS_PER_REQUEST,
+        ("ldmatrix", counted("smsp__inst_executed_op_ldsm.sum")),
+        ("its wavefronts", counted("sm__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldsm.sum")),
+        ("wavefronts, of ideal", lambda each: rounded(ladder.wavefronts_of_ideal(each))),
+        ("mma", counted("sm__inst_executed_pipe_tensor_op_hmma.sum")),
+        BYTES,
+        OF_TILE_BYTES,
+    ]
+    return table(context.results, columns)
 
 
+@kind("bytes", backend=None)
 def bytes_table(context):
     def row(label, each, model):
         intensity, bound = each["intensity"].get(model), each["bound"].get(model)
@@ -242,71 +288,66 @@ def bytes_table(context):
     return ["model", "bytes", "FLOP/byte", "bound, TFLOP/s"], rows
 
 
-def epilogues_table(context):
+def fastest(group, step):
+    """Its result with the shortest time; without times, the tile that stands for it."""
+    of_step = [each for each in group if each["step"] == step]
+    return min(of_step, key=lambda each: each["time"]["median"] if each.get("time") else math.inf)
+
+
+@kind("latency", is_of_one_step=False, across=SHAPE)
+def latency_table(context):
+    steps = list(dict.fromkeys(each["step"] for each in context.results))
+    rows = []
+    for shape, group in results.grouped(context.results, shape_of).items():
+        found = {step: fastest(group, step) for step in first_tiles(group)}
+        if list(found) != steps:
+            raise BadTable(f"{context.file}: {shape} was measured with {', '.join(found)}, not with {', '.join(steps)}")
+        last = found[steps[-1]]
+        ratios = [times(ladder.of_baseline(last, name)) for name in results.BASELINES]
+        rows.append([shapes.dimensions(last), *map(microseconds, found.values()), last["tile"], *ratios])
+    return ["shape", *(f"{step[:2]}, µs" for step in steps), f"tile of {steps[-1][:2]}", *results.BASELINES], rows
+
+
+FIRST_TILE = "128x128x64 warp 64x64 s3 g8"  # of the steps before
+
+
+@kind("tuning", across=SETTING, part=lambda each: each.get("tuning"))  # all shapes that were tuned
+def tuning_table(context):
     rows = []
     for each in context.results:
-        written = results.counter(each, results.GLOBAL_STORE_SECTORS)
+        timed = {tile["tile"]: tile for tile in each["tuning"] if tile["seconds"]}
+        if not timed:
+            raise BadTable(f"{context.file}: nothing was timed for {shape_of(each)}")
+        best = min(timed.values(), key=lambda tile: tile["seconds"])
+        expected = min(timed.values(), key=lambda tile: tile["model"])
         rows.append(
             [
-                results.epilogue(each) or "none",
-                size(results.counter(each, "bytes")),
-                size(None if written is None else results.BYTES_PER_SECTOR * written),
-                size(each.get("saved_bytes")),
-                size(results.counter(each, "separate_pass_bytes")),
+                shapes.dimensions(each),
+                best["tile"],
+                rounded(best["seconds"] * 1e6),
+                rounded(each["flops"] / best["seconds"] * 1e-12),
+                percent(best["seconds"] / timed[FIRST_TILE]["seconds"]) if FIRST_TILE in timed else NOTHING,
+                f"{expected['tile']}, {percent(best['seconds'] / expected['seconds'])} %",
             ]
         )
-    header = ["epilogue", "bytes read", "bytes written", "a separate kernel would move, predicted", "counted"]
+    header = ["shape", "best tile", "µs", "TFLOP/s", f"{FIRST_TILE}, % of the best", "expected by the model, % of the best"]
     return header, rows
 
 
-def fused_table(context):
-    rows = []
-    for each in context.results:
-        against = (ladder.of_baseline(each, name) for name in FUSED_COLUMNS)
-        rows.append(
-            [
-                OPTIONS["shape"](each).replace("x", "×"),
-                results.epilogue(each) or "none",
-                NOTHING if not each.get("time") else rounded(each["time"]["median"] * 1e6),
-                plus_minus(results.noise(each.get("time"))),
-                *(times(ratio) for ratio in against),
-                size(each.get("saved_bytes")),
-            ]
-        )
-    return ["shape", "epilogue", "µs", "noise", *FUSED_COLUMNS.values(), "bytes saved"], rows
+# --- what ncu recorded beside a result file ---
 
 
-def passes_table(context):
-    rows = []
-    for each in context.results:
-        shape, dtype = OPTIONS["shape"](each), OPTIONS["dtype"](each)
-        name = f"caches-{shape}-{dtype}-{results.epilogue(each).replace(' + ', '-')}.csv"
-        path = os.path.join(os.path.dirname(context.file), "ncu-fused", name)
-        if not os.path.exists(os.path.join(context.root, path)):
-            continue
-        try:
-            with open(os.path.join(context.root, path), encoding="utf-8", newline="") as file:
-                launches = list(csv.DictReader(file))
-            for kernel, launch in paired(("unfused", "separate kernel", "fused"), launches):
-                sectors = float(launch[results.GLOBAL_LOAD_SECTORS])
-                dram = (size(float(launch[f"dram__bytes_{way}.sum"])) for way in ("read", "write"))
-                predicted = size(each["saved_bytes"]) if kernel == "separate kernel" else NOTHING
-                rows.append([shape.replace("x", "×"), kernel, predicted, size(results.BYTES_PER_SECTOR * sectors), *dram])
-        except (OSError, KeyError, ValueError) as error:
-            raise BadTable(f"{path} does not hold three launches: {error}; record it with tools/gpu-checks fused") from None
-    if not rows:
-        raise BadTable(f"there is nothing for {context.file} in ncu-fused/ beside it; record it with tools/gpu-checks fused")
-    header = ["shape", "kernel", "reads and writes, predicted", "asked of L1", "read from DRAM", "written to DRAM"]
-    return header, rows
-
-
-# The time of each over the step's.
-FUSED_COLUMNS = {
-    results.GEMM_EX_THEN: "cuBLAS, then a kernel",
-    results.LT_FUSED: "cublasLt, fused",
-    results.UNFUSED_THEN: "unfused, then a kernel",
-    results.UNFUSED: "unfused, without it",
-}
+@contextlib.contextmanager
+def launches_in(context, folder, what, gpu_checks, name=None):
+    """The launches in FOLDER/NAME. BadTable if they are not WHAT the table is made from."""
+    first = context.results[0]
+    name = name or f"{first['step']}-{shape_of(first)}-{first['in']}.csv"
+    path = os.path.join(os.path.dirname(context.file), folder, name)
+    try:
+        with open(os.path.join(context.root, path), encoding="utf-8", newline="") as file:
+            yield list(csv.DictReader(file))
+    except (OSError, KeyError, ValueError, ZeroDivisionError) as error:
+        raise BadTable(f"{path} does not hold {what}: {error}; record it with tools/{gpu_checks}") from None
 
 
 def paired(these, those):
@@ -317,20 +358,18 @@ def paired(these, those):
     return zip(these, those)
 
 
+def sector_bytes(number):
+    return None if number is None else results.BYTES_PER_SECTOR * float(number)
+
+
+@kind("caches")
 def caches_table(context):
-    first = context.results[0]
-    shape, dtype = OPTIONS["shape"](first), OPTIONS["dtype"](first)
-    path = os.path.join(os.path.dirname(context.file), "ncu-caches", f"{first['step']}-{shape}-{dtype}.csv")
-    try:
-        with open(os.path.join(context.root, path), encoding="utf-8", newline="") as file:
-            launches = list(csv.DictReader(file))
-        rows = []
+    rows = []
+    with launches_in(context, "ncu-caches", "one launch for each tile", "gpu-checks") as launches:
         for each, launch in paired(context.results, launches):  # the tiles in their order, one launch each
-            sectors = [float(launch[name]) for name in (results.GLOBAL_LOAD_SECTORS, "lts__t_sectors_srcunit_tex_op_read.sum")]
-            of_caches = [size(32 * number) for number in sectors]
+            names = (results.GLOBAL_LOAD_SECTORS, "lts__t_sectors_srcunit_tex_op_read.sum")
+            of_caches = [size(sector_bytes(launch[name])) for name in names]
             rows.append([each["tile"], size(each["bytes"]["no_reuse"]), *of_caches, size(float(launch["dram__bytes_read.sum"]))])
-    except (OSError, KeyError, ValueError) as error:
-        raise BadTable(f"{path} does not hold one launch for each tile: {error}; record it with tools/gpu-checks") from None
     return ["tile", "bytes without reuse", "asked of L1", "read from L2", "read from DRAM"], rows
 
 
@@ -345,30 +384,28 @@ STALLS = {
 }
 
 
+@kind("limits")
 def limits_table(context):
-    first = context.results[0]
-    path = os.path.join(
-        os.path.dirname(context.file), "ncu-limits", f"{first['step']}-{OPTIONS['shape'](first)}-{OPTIONS['dtype'](first)}.csv"
-    )
-    try:
-        with open(os.path.join(context.root, path), encoding="utf-8", newline="") as file:
-            launches = list(csv.DictReader(file))
-        rows = []
-        for launch in launches:
-            busy = float(launch["sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active"])
-            tile = tile_of_kernel(launch["Kernel Name"])
-            active = float(launch["sm__cycles_active.avg"]) / float(launch["sm__cycles_elapsed.max"])
-            shared = float(launch["l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"])
-            issue = float(launch["smsp__issue_active.avg.pct_of_peak_sustained_active"])
-            waits = (rounded(float(launch[STALL.format(name)])) for name in STALLS)
-            rows.append((busy, [tile, rounded(busy), rounded(100 * active), rounded(shared), rounded(issue), *waits]))
-        if not rows:
+    def of(name):
+        return lambda launch: float(launch[name])
+
+    busy = of("sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active")
+    active, elapsed = of("sm__cycles_active.avg"), of("sm__cycles_elapsed.max")
+    columns = [
+        ("tensor pipe busy, %", busy),
+        ("SMs busy, %", lambda launch: 100 * (active(launch) / elapsed(launch))),
+        ("shared memory busy, %", of("l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed")),
+        ("issue slots busy, %", of("smsp__issue_active.avg.pct_of_peak_sustained_active")),
+        *((f"warps waiting for {words}", of(STALL.format(name))) for name, words in STALLS.items()),
+    ]
+    with launches_in(context, "ncu-limits", "ncu's launches", "gpu-checks limits") as launches:
+        if not launches:
             raise ValueError("it is empty")
-    except (OSError, KeyError, ValueError, ZeroDivisionError) as error:
-        raise BadTable(f"{path} does not hold ncu's launches: {error}; record it with tools/gpu-checks limits") from None
-    rows.sort(key=lambda row: -row[0])
-    header = ["tile", "tensor pipe busy, %", "SMs busy, %", "shared memory busy, %", "issue slots busy, %"]
-    return [*header, *(f"warps waiting for {words}" for words in STALLS.values())], [row for _, row in rows]
+        launches.sort(key=lambda launch: -busy(launch))
+        rows = [
+            [tile_of_kernel(launch["Kernel Name"]), *(rounded(number(launch)) for _, number in columns)] for launch in launches
+        ]
+    return ["tile", *(header for header, _ in columns)], rows
 
 
 def tile_of_kernel(name):
@@ -381,72 +418,74 @@ def tile_of_kernel(name):
     return text + "".join(f" {letter}{number}" for letter, number in zip("sg", numbers[5:]))
 
 
-def traffic_table(context):
-    first = context.results[0]
-    shape, dtype = OPTIONS["shape"](first), OPTIONS["dtype"](first)
-    path = os.path.join(os.path.dirname(context.file), "l2", f"{first['step']}-{shape}-{dtype}.csv")
-    reads = "lts__t_sectors_srcunit_tex_op_read"
-    try:
-        with open(os.path.join(context.root, path), encoding="utf-8", newline="") as file:
-            launches = results.grouped(list(csv.DictReader(file)), lambda launch: launch["Kernel Name"])
-        rows = []
-        for each, repeated in paired(context.results, launches.values()):  # the tiles in their order
-
-            def mean(name, repeated=repeated):
-                return sum(float(launch[f"{name}.sum"]) for launch in repeated) / len(repeated)
-
-            hits, misses = mean(f"{reads}_lookup_hit"), mean(f"{reads}_lookup_miss")
-            dram = [size(mean(f"dram__bytes_{way}")) for way in ("read", "write")]
-            rows.append([each["tile"], percent(hits / (hits + misses)), size(32 * mean(reads)), *dram, rounded(each.get("tflops"))])
-    except (OSError, KeyError, ValueError, ZeroDivisionError) as error:
-        raise BadTable(f"{path} does not hold the launches of each tile: {error}; record it with tools/gpu-checks l2") from None
-    return ["tile", "L2 hit rate, %", "read from L2", "read from DRAM", "written to DRAM", "TFLOP/s"], rows
+@kind("epilogues", backend="interpreter")
+def epilogues_table(context):
+    columns = [
+        EPILOGUE,
+        ("bytes read", BYTES[1]),
+        ("bytes written", lambda each: size(sector_bytes(results.counter(each, results.GLOBAL_STORE_SECTORS)))),
+        ("a separate kernel would move, predicted", lambda each: size(each.get("saved_bytes"))),
+        ("counted", lambda each: size(results.counter(each, "separate_pass_bytes"))),
+    ]
+    return table(context.results, columns)
 
 
-def fastest(group, step):
-    """Its result with the shortest time; without times, the tile that stands for it."""
-    of_step = [each for each in group if each["step"] == step]
-    return min(of_step, key=lambda each: each["time"]["median"] if each.get("time") else math.inf)
+@kind("fused", across=SHAPE)
+def fused_table(context):
+    def against(name):
+        return lambda each: times(ladder.of_baseline(each, name))
+
+    columns = [
+        SHOWN_SHAPE,
+        EPILOGUE,
+        ("µs", microseconds),
+        NOISE,
+        # The time of each over the step's.
+        ("cuBLAS, then a kernel", against(results.GEMM_EX_THEN)),
+        ("cublasLt, fused", against(results.LT_FUSED)),
+        ("unfused, then a kernel", against(results.UNFUSED_THEN)),
+        ("unfused, without it", against(results.UNFUSED)),
+        ("bytes saved", lambda each: size(each.get("saved_bytes"))),
+    ]
+    return table(context.results, columns)
 
 
-def latency_table(context):
-    steps = list(dict.fromkeys(each["step"] for each in context.results))
-    rows = []
-    for shape, group in results.grouped(context.results, OPTIONS["shape"]).items():
-        found = {step: fastest(group, step) for step in first_tiles(group)}
-        if list(found) != steps:
-            raise BadTable(f"{context.file}: {shape} was measured with {', '.join(found)}, not with {', '.join(steps)}")
-        latencies = [rounded(each["time"]["median"] * 1e6) if each.get("time") else NOTHING for each in found.values()]
-        last = found[steps[-1]]
-        ratios = [times(ladder.of_baseline(last, name)) for name in results.BASELINES]
-        rows.append([shape.replace("x", "×"), *latencies, last["tile"], *ratios])
-    return ["shape", *(f"{step[:2]}, µs" for step in steps), f"tile of {steps[-1][:2]}", *results.BASELINES], rows
-
-
-def tuning_table(context):
+@kind("passes", across=SHAPE)
+def passes_table(context):
     rows = []
     for each in context.results:
-        times = {tile["tile"]: tile["seconds"] for tile in each["tuning"] if tile["seconds"]}
-        best = min(times.values(), default=None)
-        timed = [tile for tile in each["tuning"] if tile["tile"] in times]
-        if best is None:
-            raise BadTable(f"{context.file}: nothing was timed for {OPTIONS['shape'](each)}")
-        expected = min(timed, key=lambda tile: tile["model"])["tile"]
-        rows.append(
-            [
-                OPTIONS["shape"](each).replace("x", "×"),
-                min(times, key=times.get),
-                rounded(best * 1e6),
-                rounded(each["flops"] / best * 1e-12),
-                percent(best / times[FIRST_TILE]) if FIRST_TILE in times else NOTHING,
-                f"{expected}, {percent(best / times[expected])} %",
-            ]
-        )
-    header = ["shape", "best tile", "µs", "TFLOP/s", f"{FIRST_TILE}, % of the best", "expected by the model, % of the best"]
+        name = f"caches-{shape_of(each)}-{each['in']}-{results.epilogue(each).replace(' + ', '-')}.csv"
+        if not os.path.exists(os.path.join(context.root, os.path.dirname(context.file), "ncu-fused", name)):
+            continue
+        with launches_in(context, "ncu-fused", "three launches", "gpu-checks fused", name) as launches:
+            for kernel, launch in paired(("unfused", "separate kernel", "fused"), launches):
+                dram = (size(float(launch[f"dram__bytes_{way}.sum"])) for way in ("read", "write"))
+                predicted = size(each["saved_bytes"]) if kernel == "separate kernel" else NOTHING
+                asked = size(sector_bytes(launch[results.GLOBAL_LOAD_SECTORS]))
+                rows.append([shapes.dimensions(each), kernel, predicted, asked, *dram])
+    if not rows:
+        raise BadTable(f"there is nothing for {context.file} in ncu-fused/ beside it; record it with tools/gpu-checks fused")
+    header = ["shape", "kernel", "reads and writes, predicted", "asked of L1", "read from DRAM", "written to DRAM"]
     return header, rows
 
 
-FIRST_TILE = "128x128x64 warp 64x64 s3 g8"  # of the steps before
+@kind("traffic")
+def traffic_table(context):
+    def mean(launches, name):
+        return statistics.fmean(float(launch[f"{name}.sum"]) for launch in launches)
+
+    reads, rows = "lts__t_sectors_srcunit_tex_op_read", []
+    with launches_in(context, "l2", "the launches of each tile", "gpu-checks l2") as launches:
+        by_tile = results.grouped(launches, lambda launch: launch["Kernel Name"]).values()
+        for each, repeated in paired(context.results, by_tile):  # the tiles in their order
+            hits, misses = mean(repeated, f"{reads}_lookup_hit"), mean(repeated, f"{reads}_lookup_miss")
+            dram = [size(mean(repeated, f"dram__bytes_{way}")) for way in ("read", "write")]
+            read = size(sector_bytes(mean(repeated, reads)))
+            rows.append([each["tile"], percent(hits / (hits + misses)), read, *dram, rounded(each.get("tflops"))])
+    return ["tile", "L2 hit rate, %", "read from L2", "read from DRAM", "written to DRAM", "TFLOP/s"], rows
+
+
+# --- many shapes ---
 
 
 def first_tiles(group):
@@ -477,6 +516,7 @@ def step_of(context, tiles):
     return context.step(tiles[0]["step"]) + (f", with {fused}" if fused else "")
 
 
+@kind("bench", is_of_one_step=False, across=(*SHAPE, "layout"))
 def bench_table(context):
     found = shapes.suites(context.results)
     if not found:
@@ -497,25 +537,52 @@ def bench_table(context):
     return ["% of cuBLAS, geometric mean", *header], rows
 
 
+@kind(
+    "shapes",
+    is_of_one_step=False,
+    across=(*SHAPE, "layout"),
+    part=lambda each: shapes.key(each) in shapes.NAMED,
+    lists=("steps",),
+)
 def shapes_table(context):
     groups = shapes.others(context.results).values()
     return rates(context, "a transformer's shapes", {shapes.name(group[0]): group for group in groups})
 
 
+@kind("squares", is_of_one_step=False, across=SHAPE, part=shapes.is_square, lists=("steps",))
 def squares_table(context):
     return rates(context, "squares", {f"{size}³": group for size, group in shapes.squares(context.results).items()})
 
 
+def rates(context, what, groups):
+    """A row for each of GROUPS, results of one shape each, by their names."""
+    steps = first_tiles(context.results)
+    wanted = context.lists.get("steps", list(steps))
+    for step in wanted:
+        if step not in steps:
+            raise BadTable(f"no results of step {step!r} for {what}; there are: {', '.join(steps)}")
+    rows = []
+    for name, group in groups.items():
+        key = shapes.key(group[0])
+        row = [name, tera(baseline_flops(group, "cublasGemmEx"))]
+        for step in wanted:
+            each = steps[step].get(key, {})
+            row.append(NOTHING if each.get("tflops") is None else f"{rounded(each['tflops'])}, {of_cublas(each)} %")
+        rows.append(row)
+    return ["TFLOP/s, % of cuBLAS", "cuBLAS", *(step_of(context, [*steps[step].values()]) for step in wanted)], rows
+
+
+@kind("tile_squares", across=SHAPE, part=shapes.is_square)
 def tile_squares_table(context):
-    of_sizes = shapes.squares(results.latest(context.results))
     tiles = list(dict.fromkeys(each["tile"] for each in context.results))
     rows = []
-    for size, group in of_sizes.items():
-        ratios = {each["tile"]: ladder.of_baseline(each, "cublasGemmEx") for each in group}
-        rows.append([f"{size}³", *(percent(ratios.get(tile)) for tile in tiles)])
+    for size, group in shapes.squares(results.latest(context.results)).items():
+        ratios = {each["tile"]: of_cublas(each) for each in group}
+        rows.append([f"{size}³", *(ratios.get(tile, NOTHING) for tile in tiles)])
     return ["% of cuBLAS", *tiles], rows
 
 
+@kind("energy", is_of_one_step=False, across=SHAPE, part=shapes.is_square)
 def energy_table(context):
     """Of the baselines, as the first of the tiles has them: each result measures them anew."""
 
@@ -540,25 +607,7 @@ def energy_table(context):
     ]
 
 
-def rates(context, what, groups):
-    """A row for each of GROUPS, results of one shape each, by their names."""
-    steps = first_tiles(context.results)
-    wanted = context.lists.get("steps", list(steps))
-    for step in wanted:
-        if step not in steps:
-            raise BadTable(f"no results of step {step!r} for {what}; there are: {', '.join(steps)}")
-    rows = []
-    for name, group in groups.items():
-        key = shapes.key(group[0])
-        row = [name, tera(baseline_flops(group, "cublasGemmEx"))]
-        for step in wanted:
-            each = steps[step].get(key, {})
-            ratio = percent(ladder.of_baseline(each, "cublasGemmEx"))
-            row.append(NOTHING if each.get("tflops") is None else f"{rounded(each['tflops'])}, {ratio} %")
-        rows.append(row)
-    return ["TFLOP/s, % of cuBLAS", "cuBLAS", *(step_of(context, [*steps[step].values()]) for step in wanted)], rows
-
-
+@kind("peers", is_of_one_step=False, across=SHAPE, part=shapes.is_square, lists=("sizes",))
 def peers_table(context):
     of_sizes, ours, peers = shapes.squares(results.latest(context.results)), {}, {}
     for size, group in of_sizes.items():
@@ -600,143 +649,110 @@ def peers_table(context):
     return header, rows
 
 
-# Of each kind: what makes it, whether it is about one step, and the backend that its file must be of.
+# --- files that hold nothing to choose from: from what one holds to the header, the rows, and what made it ---
+
+
+def registers_table(content):
+    versions = content["registers"]
+    layouts = list(next(iter(versions.values())))
+    rows = [[version, *(str(by_layout[layout]) for layout in layouts)] for version, by_layout in versions.items()]
+    return ["the epilogue's indices", *layouts], rows, f"nvcc {content['nvcc']}, {content['architecture']}"
+
+
 FIRST_OF_TRANSFORMERS = "15"  # the exercises before are about kernels, not shapes
-KINDS = {
-    "ladder": (ladder_table, False, "gpu"),
-    "tiles": (tiles_table, True, "gpu"),
-    "counts": (counts_table, True, "interpreter"),
-    "fragments": (fragments_table, True, "interpreter"),
-    "bytes": (bytes_table, True, None),
-    "latency": (latency_table, False, "gpu"),
-    "tuning": (tuning_table, True, "gpu"),
-    "caches": (caches_table, True, "gpu"),
-    "limits": (limits_table, True, "gpu"),
-    "epilogues": (epilogues_table, True, "interpreter"),
-    "fused": (fused_table, True, "gpu"),
-    "passes": (passes_table, True, "gpu"),
-    "traffic": (traffic_table, True, "gpu"),
-    "bench": (bench_table, False, "gpu"),
-    "shapes": (shapes_table, False, "gpu"),
-    "squares": (squares_table, False, "gpu"),
-    "tile_squares": (tile_squares_table, True, "gpu"),
-    "energy": (energy_table, False, "gpu"),
-    "peers": (peers_table, False, "gpu"),
+
+
+def solutions_table(content):
+    """The solutions of the transformers' exercises beside cuBLAS. An exercise may have several shapes."""
+    solutions = [each for each in content["solutions"] if each["name"] >= FIRST_OF_TRANSFORMERS]
+    rows = []
+    for solution in solutions:
+        for of in solution["problems"]:
+            modes = (of["hot"], of["cold"])
+            times = [f"{rounded(1e6 * mode['time']['median'])} µs, {percent(mode['ratio']['median'])} %" for mode in modes]
+            rows.append([solution["name"][:2], of["words"].split(", where")[0].replace(" (m, n, k)", ""), *times])
+    last = solutions[-1]
+    made_by = f"{last['gpu']['name']}, driver {last['gpu']['driver']}, {last['created'][:10]}, commit {last['commit']}"
+    return ["solution", "problem", "hot, % of cuBLAS", "cold, % of cuBLAS"], rows, made_by
+
+
+OF_WHOLE_FILES = {
+    "registers": (registers_table, "tools/registers"),
+    "solutions": (solutions_table, "tools/gpu-checks solutions"),
 }
-# Of kinds that have several shapes, perhaps in several layouts: what of a setting may differ.
-ACROSS = {
-    "fused": ("m", "n", "k"),
-    "passes": ("m", "n", "k"),
-    "peers": ("m", "n", "k"),
-    "latency": ("m", "n", "k"),
-    "bench": ("m", "n", "k", "layout"),
-    "shapes": ("m", "n", "k", "layout"),
-    "squares": ("m", "n", "k"),
-    "tile_squares": ("m", "n", "k"),
-    "energy": ("m", "n", "k"),
-}
-# Of kinds that are about a part of a file: which results that are.
-PART = {
-    "tuning": lambda each: each.get("tuning"),  # all shapes that were tuned
-    "shapes": lambda each: shapes.key(each) in shapes.NAMED,
-    "squares": shapes.is_square,
-    "tile_squares": shapes.is_square,
-    "energy": shapes.is_square,
-    "peers": shapes.is_square,
-}
-PARAMETERS = {"shapes": ("steps",), "squares": ("steps",), "peers": ("sizes",)}  # lists, which choose rows or columns
+
+
+# --- from a marker to its table ---
+
 VIEW = ("columns", "rows", "merge")  # what is shown of a table
 OPTIONS = {
     "step": lambda each: each["step"],
     "dtype": lambda each: each["in"],
     "layout": lambda each: each["layout"],
     "mode": lambda each: each["mode"],
-    "shape": lambda each: f"{each['m']}x{each['n']}x{each['k']}",
+    "shape": shape_of,
 }
 
 
-def source(context, file):
-    """The line below a table that says where its numbers are from."""
+def source(context):
+    """What stands below a table: where its numbers are from."""
     document = context.document
     gpu = document["gpu"]
     parts = [gpu["name"], f"driver {gpu.get('driver') or NOTHING}"]
     if document["backend"] == "interpreter":
         parts = [f"counted by the interpreter, as {gpu['name']}"]
     parts += [document["created"][:10], f"commit {document.get('commit') or NOTHING}"]
-    shape, dtype, layout, mode = results.describe(results.setting(context.results[0]))
-    different = results.grouped(context.results, OPTIONS["shape"])
-    if len(different) > 1:
-        shape = f"{len(different)} shapes"
+    _, dtype, _, mode = results.describe(results.setting(context.results[0]))
+    different = set(map(shapes.of, context.results))
+    shape = f"{len(different)} shapes" if len(different) > 1 else shapes.dimensions(context.results[0])
     layout = " and ".join(dict.fromkeys(each["layout"] for each in context.results))
-    parts += [shape.replace("x", "×"), dtype, layout, mode]
-    return f"{', '.join(parts)}: [{os.path.basename(file)}]({context.link(file)})"
+    return ", ".join([*parts, shape, dtype, layout, mode])
 
 
-def registers_table(root, file, link):
+def table_of_whole_file(root, name, file, options):
+    if options.strip():
+        raise BadTable(f"{name} takes no options")
+    make, command = OF_WHOLE_FILES[name]
     try:
         with open(os.path.join(root, file), encoding="utf-8") as opened:
-            counted = json.load(opened)
-        versions = counted["registers"]
-        layouts = list(next(iter(versions.values())))
-        rows = [[version, *(str(by_layout[layout]) for layout in layouts)] for version, by_layout in versions.items()]
-        made_by = f"nvcc {counted['nvcc']}, {counted['architecture']}: [{os.path.basename(file)}]({link})"
+            return make(json.load(opened))
     except (OSError, ValueError, LookupError, TypeError, AttributeError, StopIteration) as error:
-        raise BadTable(f"cannot be read: {error!r}; make it with tools/registers") from None
-    return ["", *markdown(["the epilogue's indices", *layouts], rows), "", made_by, ""]
+        raise BadTable(f"cannot be read: {error!r}; make it with {command}") from None
 
 
-def solutions_table(root, file, link):
-    """The solutions of the transformers' exercises beside cuBLAS. An exercise may have several shapes."""
-    try:
-        with open(os.path.join(root, file), encoding="utf-8") as opened:
-            solutions = [each for each in json.load(opened)["solutions"] if each["name"] >= FIRST_OF_TRANSFORMERS]
-        rows = []
-        for solution in solutions:
-            for of in solution["problems"]:
-                modes = (of["hot"], of["cold"])
-                times = [f"{rounded(1e6 * mode['time']['median'])} µs, {percent(mode['ratio']['median'])} %" for mode in modes]
-                rows.append([solution["name"][:2], of["words"].split(", where")[0].replace(" (m, n, k)", ""), *times])
-        last = solutions[-1]
-        made_by = f"{last['gpu']['name']}, driver {last['gpu']['driver']}, {last['created'][:10]}, commit {last['commit']}"
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise BadTable(f"cannot be read: {error!r}; make it with tools/gpu-checks solutions") from None
-    head = ["solution", "problem", "hot, % of cuBLAS", "cold, % of cuBLAS"]
-    return ["", *markdown(head, rows), "", f"{made_by}: [{os.path.basename(file)}]({link})", ""]
-
-
-OF_WHOLE_FILES = {"registers": registers_table, "solutions": solutions_table}  # which hold nothing to choose from
-
-
-def make_table(root, folder, kind, file, options):
-    """The lines between the markers."""
-    if kind in OF_WHOLE_FILES:
-        if options.strip():
-            raise BadTable(f"{kind} takes no options")
-        return OF_WHOLE_FILES[kind](root, file, os.path.relpath(os.path.join(root, file), folder))
-    if kind not in KINDS:
-        raise BadTable(f"no such kind of table; there are: {', '.join([*KINDS, *OF_WHOLE_FILES])}")
-    make, is_of_one_step, backend = KINDS[kind]
+def table_of_results(root, folder, name, file, options):
+    of_kind = KINDS[name]
     wanted = dict(option.split("=", 1) for option in options.split())
-    view = {name: wanted.pop(name) for name in VIEW if name in wanted}
-    own = PARAMETERS.get(kind, ())
-    lists = {name: wanted.pop(name).split(",") for name in own if name in wanted}
-    unknown = [name for name in wanted if name not in OPTIONS]
+    view = {option: wanted.pop(option) for option in VIEW if option in wanted}
+    lists = {option: wanted.pop(option).split(",") for option in of_kind.lists if option in wanted}
+    unknown = [option for option in wanted if option not in OPTIONS]
     if unknown:
-        raise BadTable(f"no such option as {unknown[0]}; there are: {', '.join([*OPTIONS, *VIEW, *own])}")
-    if is_of_one_step != ("step" in wanted):
-        raise BadTable("add step=NAME" if is_of_one_step else "it is about all steps: leave out step=")
+        raise BadTable(f"no such option as {unknown[0]}; there are: {', '.join([*OPTIONS, *VIEW, *of_kind.lists])}")
+    if of_kind.is_of_one_step != ("step" in wanted):
+        raise BadTable("add step=NAME" if of_kind.is_of_one_step else "it is about all steps: leave out step=")
     document = results.load(os.path.join(root, file))
-    if backend not in (None, document["backend"]):
-        raise BadTable(f"needs a file whose backend is {backend}; this one's is {document['backend']}")
-    chosen = [each for each in document["results"] if all(OPTIONS[name](each) == wanted[name] for name in wanted)]
-    chosen = [each for each in chosen if PART.get(kind, bool)(each)]
-    alike = [name for name in ("m", "n", "k", "in", "out", "layout", "mode") if name not in ACROSS.get(kind, ())]
-    settings = results.grouped(chosen, lambda each: tuple(each[name] for name in alike))
-    if len(settings) != 1 and not (chosen and kind == "tuning"):
+    if of_kind.backend not in (None, document["backend"]):
+        raise BadTable(f"needs a file whose backend is {of_kind.backend}; this one's is {document['backend']}")
+    chosen = [each for each in document["results"] if all(OPTIONS[option](each) == wanted[option] for option in wanted)]
+    chosen = [each for each in chosen if of_kind.part(each)]
+    alike = [field for field in SETTING if field not in of_kind.across]
+    if len({tuple(each[field] for field in alike) for each in chosen}) != 1:
         found = "; ".join(dict.fromkeys(", ".join(results.describe(results.setting(each))) for each in chosen)) or "none"
         raise BadTable(f"needs results of one shape, dtype, layout and mode; found: {found}")
     context = Context(root, folder, file, document, chosen, lists)
-    return ["", *markdown(*selected(*make(context), view)), "", source(context, file), ""]
+    return (*selected(*of_kind.make(context), view), source(context))
+
+
+def make_table(root, folder, name, file, options):
+    """The lines between the markers."""
+    if name in OF_WHOLE_FILES:
+        header, rows, made_by = table_of_whole_file(root, name, file, options)
+    elif name in KINDS:
+        header, rows, made_by = table_of_results(root, folder, name, file, options)
+    else:
+        raise BadTable(f"no such kind of table; there are: {', '.join([*KINDS, *OF_WHOLE_FILES])}")
+    link = os.path.relpath(os.path.join(root, file), folder)
+    return ["", *markdown(header, rows), "", f"{made_by}: [{os.path.basename(file)}]({link})", ""]
 
 
 # --- files ---

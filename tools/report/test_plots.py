@@ -577,7 +577,7 @@ class Files(Case):
         error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         with unittest.mock.patch("os.fsync", side_effect=[None, error]):
             with self.assertRaisesRegex(results.BadFile, "cannot write .*two.*No space left"):
-                plots.write_all({self.path("new", "one"): b"1", self.path("new", "two"): b"2"})
+                results.write_all({self.path("new", "one"): b"1", self.path("new", "two"): b"2"})
         self.assertEqual(os.listdir(self.folder), [])
 
     def test_a_folder_that_cannot_be(self):

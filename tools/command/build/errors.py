@@ -3,6 +3,7 @@
 import os
 import re
 
+from .. import files
 from ..places import ROOT
 
 # g++'s and clang's path:line:column: error: text, nvcc's path(line): error: text.
@@ -49,19 +50,11 @@ class Message:
         """What a ';' is missing in, as a rule: compilers see it only at the next word, which may be the next line's first."""
         if not LINE_BEFORE.search(self.text):
             return []
-        source = source_of(self.path)
+        source = files.lines(self.path)
         if not 1 < self.line <= len(source) or source[self.line - 1][: max(0, self.column - 1)].strip():
             return []
         number = next((n for n in range(self.line - 1, 0, -1) if source[n - 1].strip()), None)
         return [f"{number:5} | {source[number - 1]}   <-- or is it missing here?"] if number else []
-
-
-def source_of(path):
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read().splitlines()
-    except OSError:
-        return []
 
 
 def messages(lines, kind):
@@ -90,10 +83,10 @@ def first_error(lines, own=""):
     error = own or errors[0]
     shown = error.lines()
     if own:
-        brace = odd_brace(source_of(own.path))
+        brace = odd_brace(files.lines(own.path))
         if brace:
             number, text = brace
-            shown = [f"{own.where}:{number}: {text}", f"{number:5} | {source_of(own.path)[number - 1]}", *shown]
+            shown = [f"{own.where}:{number}: {text}", f"{number:5} | {files.lines(own.path)[number - 1]}", *shown]
     else:
         shown = asked_for_by(lines, error) + shown
     return shown, len(errors) - 1
@@ -108,7 +101,7 @@ def asked_for_by(lines, error):
             break
         found = needle.match(line)
         if found and os.path.normpath(found["path"]).startswith(tuple(os.path.join(ROOT, each) + os.sep for each in LEARNERS)):
-            source = source_of(found["path"])
+            source = files.lines(found["path"])
             number = int(found["line"])
             code = [f"{number:5} | {source[number - 1]}"] if 0 < number <= len(source) else []
             return [f"{os.path.relpath(found['path'], ROOT)}:{number}: what this line asks for does not compile:", *code]
@@ -117,11 +110,7 @@ def asked_for_by(lines, error):
 
 def warnings(log):
     """Lines to show of a build that went well: warnings about the learner's files."""
-    try:
-        with open(log, encoding="utf-8", errors="replace") as file:
-            return warnings_of(file.read().splitlines())
-    except OSError:
-        return []
+    return warnings_of(files.lines(log))
 
 
 def warnings_of(lines, own=""):

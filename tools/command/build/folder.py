@@ -7,11 +7,12 @@ import os
 import re
 import shlex
 
+from .. import files
 from ..machine import processes, toolchain
 from ..machine.causes import cause_of, ran_out_of_memory
 from ..machine.gpu import has_gpu
 from ..machine.packages import install
-from ..machine.progress import Progress, read, tail
+from ..machine.progress import Progress, failed
 from ..messages import Failed, Refused, Stop, say, show
 from ..places import BUILD, LOGS, ROOT
 from . import errors
@@ -67,15 +68,10 @@ def locked():
         os.close(lock)
 
 
-def forget(path):
-    with contextlib.suppress(FileNotFoundError):
-        os.remove(path)
-
-
 def forget_setup(preset):
     """A build that misses a file may be one whose package was removed: look for everything again next time."""
-    forget(toolchain.stamp_of(preset))
-    forget(os.path.join(BUILD, preset, ".configured"))
+    files.forget(toolchain.stamp_of(preset))
+    files.forget(os.path.join(BUILD, preset, ".configured"))
 
 
 def configure_arguments(preset, tools):
@@ -93,12 +89,9 @@ def configure_arguments(preset, tools):
 
 
 def is_configured(stamp, wanted):
-    try:
-        with open(stamp, encoding="utf-8") as file:
-            same = file.read().rstrip("\n") == wanted
-        return same and os.stat(stamp).st_mtime_ns > os.stat(os.path.join(ROOT, "CMakePresets.json")).st_mtime_ns
-    except OSError:
+    if files.text(stamp).rstrip("\n") != wanted:
         return False
+    return os.stat(stamp).st_mtime_ns > os.stat(os.path.join(ROOT, "CMakePresets.json")).st_mtime_ns
 
 
 def configure(preset, tools):
@@ -108,15 +101,12 @@ def configure(preset, tools):
     wanted = " ".join([ROOT, *arguments])
     if is_configured(stamp, wanted):
         return
-    forget(stamp)
+    files.forget(stamp)
     with Progress(f"configuring {preset}", log) as progress:
         code = progress.run([tools.cmake, "--fresh", "--preset", preset, *arguments], cwd=ROOT)
     if code:
         forget_setup(preset)
-        last = tail(log)
-        show(last)
-        say(f"the whole log: {log}")
-        raise Failed(" ".join([f"could not configure the preset '{preset}'.", cause_of(last)]).rstrip())
+        raise failed(f"could not configure the preset '{preset}'.", log)
     with open(stamp, "w", encoding="utf-8") as file:
         file.write(wanted + "\n")
 
@@ -135,7 +125,7 @@ def build(preset, tools, targets=()):
 
 def fail(preset, log):
     """Says what is wrong, the learner's own line first."""
-    lines = read(log)
+    lines = files.lines(log)
     if re.search(r"No such file|cannot find", "\n".join(lines)):
         forget_setup(preset)
     first, others = errors.first_error(lines)

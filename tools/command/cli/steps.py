@@ -5,6 +5,7 @@ import json
 import os
 import re
 
+from .. import files
 from ..messages import Refused, say
 from ..places import ROOT
 
@@ -25,28 +26,26 @@ def select(words):
 
 def named(word):
     """The one whose number is WORD or whose folder's name starts with it."""
-    # Tab completion gives steps/01_naive/.
-    text = word[len("steps/") :] if word.startswith("steps/") else word
-    text = text[:-1] if text.endswith("/") else text
+    return the_one("step", word, re.sub(r"^steps/|/$", "", word), all_steps())  # tab completion gives steps/01_naive/
+
+
+def the_one(kind, word, text, names, begins=str.startswith):
+    """Of NAMES that whose number is TEXT, or that begins with it. WORD is what was typed."""
     number = re.fullmatch(r"0*([0-9]+)", text)
     if number:
-        matches = [step for step in all_steps() if re.match(rf"0*{number[1]}_", step)]
+        matches = [name for name in names if re.match(rf"0*{number[1]}_", name)]
     else:
-        matches = [step for step in all_steps() if text and step.startswith(text)]
+        matches = [name for name in names if text and begins(name, text)]
     if not matches:
-        raise Refused(f"no step '{word}'. Give a number or the start of a name: {' '.join(all_steps())}.")
+        raise Refused(f"no {kind} '{word}'. Give a number or the start of a name: {' '.join(names)}.")
     if len(matches) > 1:
-        raise Refused(f"step '{word}' could be any of: {' '.join(matches)}.")
+        raise Refused(f"{kind} '{word}' could be any of: {' '.join(matches)}.")
     return matches[0]
 
 
 def declaration(step, name):
     """The line 'using NAME ...' of the step's gemm.cuh, or None."""
-    try:
-        with open(os.path.join(ROOT, "steps", step, "gemm.cuh"), encoding="utf-8", errors="replace") as file:
-            found = re.search(rf"^using {name}\b.*", file.read(), re.MULTILINE)
-    except OSError:
-        return None
+    found = re.search(rf"^using {name}\b.*", files.text(os.path.join(ROOT, "steps", step, "gemm.cuh")), re.MULTILINE)
     return found and found[0]
 
 
@@ -70,30 +69,29 @@ def choose_dtype(steps, wanted, are_named):
     are left out; one that was named is refused."""
     if wanted is None:
         return ("f32" if all(has_type(step, "f32") for step in steps) else "f16"), steps
-    kept = []
+    able = [step for step in steps if has_type(step, wanted)]
     for step in steps:
-        if has_type(step, wanted):
-            kept.append(step)
-        elif are_named:
+        if step not in able:
             others = " or ".join(dtype for dtype in INPUTS if has_type(step, dtype))
-            raise Refused(f"{step} has no kernels for {wanted}: choose another --dtype, {others}.")
-        else:
-            say(f"{step} has no kernels for {wanted}: left out.")
-    return wanted, kept
+            leave_out(f"{step} has no kernels for {wanted}", are_named, f"choose another --dtype, {others}")
+    return wanted, able
 
 
 def choose_fused(steps, are_named):
     """Those that can follow --activation and --bias."""
-    kept = []
+    able = [step for step in steps if fuses(step)]
     for step in steps:
-        if fuses(step):
-            kept.append(step)
-        elif are_named:
-            able = "".join(f", or run {other}" for other in all_steps() if fuses(other))
-            raise Refused(f"{step} fuses nothing: leave out --activation and --bias{able}.")
-        else:
-            say(f"{step} fuses nothing: left out.")
-    return kept
+        if step not in able:
+            others = "".join(f", or run {other}" for other in all_steps() if fuses(other))
+            leave_out(f"{step} fuses nothing", are_named, f"leave out --activation and --bias{others}")
+    return able
+
+
+def leave_out(reason, is_named, instead):
+    """One of all steps; one that was named is refused, with what to do INSTEAD."""
+    if is_named:
+        raise Refused(f"{reason}: {instead}.")
+    say(f"{reason}: left out.")
 
 
 # --- patience ---

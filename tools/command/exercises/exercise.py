@@ -5,6 +5,7 @@ import functools
 import os
 import re
 
+from ..cli.steps import the_one
 from ..messages import Refused
 from ..places import ROOT
 
@@ -92,15 +93,8 @@ def named(word):
     """The one whose number is WORD, or whose name, with its number or without it, starts with it. A path to its folder or its file
     will do, too."""
     text = re.sub(r"^(?:.*/)?exercises/|/gemm\.cuh$|/$", "", word)
-    number = re.fullmatch(r"0*([0-9]+)", text)
-    if number:
-        matches = [each for each in all_exercises() if re.match(rf"0*{number[1]}_", each.name)]
-    else:
-        starts = (each for each in all_exercises() if text and (each.name.startswith(text) or each.name[3:].startswith(text)))
-        matches = list(starts)
-    names = " ".join(each.name for each in matches or all_exercises())
-    if not matches:
-        raise Refused(f"no exercise '{word}'. Give a number or the start of a name: {names}.")
-    if len(matches) > 1:
-        raise Refused(f"exercise '{word}' could be any of: {names}.")
-    return matches[0]
+
+    def begins(name, start):
+        return name.startswith(start) or name[3:].startswith(start)
+
+    return Exercise(the_one("exercise", word, text, [each.name for each in all_exercises()], begins))

@@ -46,19 +46,23 @@ def choose_backend(wanted=None):
     return "interpreter"
 
 
+def query(fields, more=""):
+    """What nvidia-smi says of the GPUs, a line for each."""
+    return processes.ask(["nvidia-smi", f"--query-gpu={fields}", f"--format=csv,noheader{more}"])[1]
+
+
 def name():
-    return processes.ask(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"])[1].split("\n")[0] or "a GPU"
+    return query("name").split("\n")[0] or "a GPU"
 
 
 @functools.lru_cache(maxsize=None)
 def capabilities():
     """[(name, compute capability)] of the GPUs: 80 is 8.0. [] where nobody says."""
-    said = processes.ask(["nvidia-smi", "--query-gpu=name,compute_cap", "--format=csv,noheader"])[1]
-    found = re.findall(r"^(.+), (\d+)\.(\d)$", said, re.MULTILINE)
+    found = re.findall(r"^(.+), (\d+)\.(\d)$", query("name,compute_cap"), re.MULTILINE)
     return [(name, 10 * int(major) + int(minor)) for name, major, minor in found]
 
 
 def memory():
     """Bytes that the largest GPU has, or None where nobody says; the program itself asks the one that it uses."""
-    said = processes.ask(["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"])[1]
-    return max((int(line) << 20 for line in said.split() if line.isdigit()), default=0) or None
+    said = query("memory.total", ",nounits").split()
+    return max((int(line) << 20 for line in said if line.isdigit()), default=0) or None

@@ -2,6 +2,7 @@
 
 import re
 
+from .. import files
 from ..messages import Refused
 from ..places import MACHINE
 from . import gpu
@@ -20,21 +21,11 @@ def matrix_bytes(shape, element_bytes):
 
 
 def host_memory():
-    available = LARGEST
-    try:
-        with open(f"{MACHINE}/proc/meminfo", encoding="utf-8") as file:
-            line = re.search(r"^MemAvailable: *(\d+)", file.read(), re.MULTILINE)
-        available = int(line[1]) * 1024 if line else available
-    except OSError:
-        pass
+    line = re.search(r"^MemAvailable: *(\d+)", files.text(f"{MACHINE}/proc/meminfo"), re.MULTILINE)
+    available = int(line[1]) * 1024 if line else LARGEST
     # A container's own limit, which /proc/meminfo does not know.
-    try:
-        with open(f"{MACHINE}/sys/fs/cgroup/memory.max", encoding="utf-8") as file:
-            limit = file.read().strip()
-        available = min(available, int(limit)) if re.fullmatch(r"[0-9]{1,18}", limit) else available
-    except OSError:
-        pass
-    return available
+    limit = files.text(f"{MACHINE}/sys/fs/cgroup/memory.max").strip()
+    return min(available, int(limit)) if re.fullmatch(r"[0-9]{1,18}", limit) else available
 
 
 def readable(size):

@@ -5,6 +5,7 @@ import functools
 import os
 import re
 
+from .. import files
 from ..messages import Refused, say
 from ..places import ROOT
 from . import gpu
@@ -40,11 +41,7 @@ class Needs:
 @functools.lru_cache(maxsize=None)
 def declared(folder):
     """{name: Needs} of steps/ or exercises/."""
-    try:
-        with open(os.path.join(ROOT, folder, "CMakeLists.txt"), encoding="utf-8") as file:
-            found = CALL.findall(file.read())
-    except OSError:
-        return {}
+    found = CALL.findall(files.text(os.path.join(ROOT, folder, "CMakeLists.txt")))
     return {name: Needs(int(least), bool(only), what) for name, least, only, what in found}
 
 

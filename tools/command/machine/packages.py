@@ -3,11 +3,10 @@
 import os
 import shutil
 
-from ..messages import Failed, Refused, say, show
+from ..messages import Refused, say
 from ..places import LOGS
 from . import processes
-from .causes import cause_of
-from .progress import Progress, tail
+from .progress import Progress, failed
 
 
 def as_root():
@@ -55,8 +54,5 @@ def install(packages):
     with Progress("installing packages", log) as progress:
         code = download_and_install(progress, root, packages)
     if code:
-        last = tail(log)
-        show(last)
-        say(f"the whole log: {log}")
-        cause = cause_of(last) or "Is there a network? The course needs Debian 12, Ubuntu 22.04 or newer."
-        raise Failed(f"could not install {names}. {cause}")
+        unknown = "Is there a network? The course needs Debian 12, Ubuntu 22.04 or newer."
+        raise failed(f"could not install {names}.", log, unknown)

@@ -1,6 +1,7 @@
 """Starting other programs, so that none of them outlives a Ctrl-C half-way."""
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -19,15 +20,15 @@ def start(command, **options):
         raise Failed(f"cannot start {command[0]}: {error.strerror}.") from None
 
 
-def wait(child, between=None, seconds=1.0):
-    """The exit code of CHILD, as a shell gives it. Meanwhile calls BETWEEN() every so many SECONDS.
+def wait(child, between=None):
+    """The exit code of CHILD, as a shell gives it. Meanwhile calls BETWEEN() every second.
 
     Ctrl-C reaches the child too, and the child may have something to clean up: what interrupts this waits for its end.
     """
     interruption = None
     while True:
         try:
-            code = child.wait(timeout=seconds if between else None)
+            code = child.wait(timeout=1.0 if between else None)
             break
         except subprocess.TimeoutExpired:
             between()
@@ -39,6 +40,35 @@ def wait(child, between=None, seconds=1.0):
     if interruption:
         raise interruption
     return shell_code(code)
+
+
+def listen(command, hear, pause, **options):
+    """The exit code of COMMAND. Calls HEAR(PIECE) with what it says as it comes, and PAUSE() when that is nothing for a second.
+
+    What interrupts this waits for its end, as in wait().
+    """
+    child, interruption = start(command, stdout=subprocess.PIPE, **options), None
+    while True:
+        try:
+            if not select.select([child.stdout], [], [], 1.0)[0]:
+                pause()
+                continue
+            piece = os.read(child.stdout.fileno(), 65536)
+            if not piece:
+                break
+            hear(piece)
+        except KeyboardInterrupt as error:
+            interruption = error
+        except (Terminated, BrokenPipeError) as error:
+            interruption = error
+            child.terminate()
+            if isinstance(error, BrokenPipeError):
+                break
+    child.stdout.close()
+    code = wait(child)
+    if interruption:
+        raise interruption
+    return code
 
 
 def shell_code(code):
@@ -75,12 +105,12 @@ def succeeds(command, text=None):
     return ask(command, text)[0] == 0
 
 
-def become(command, environment=None):
+def become(command):
     """COMMAND takes this process's place: its signals and its exit code are the user's."""
     sys.stdout.flush()
     sys.stderr.flush()
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
-        os.execvpe(command[0], command, os.environ if environment is None else environment)
+        os.execvp(command[0], command)
     except OSError as error:
         raise Failed(f"cannot start {command[0]}: {error.strerror}.") from None

@@ -2,14 +2,15 @@
 
 import os
 import re
-import select
 import shutil
 import subprocess
 import sys
 import time
 
-from ..messages import Refused, Terminated, say
+from ..files import lines
+from ..messages import Failed, Refused, say, show
 from . import bar, processes
+from .causes import cause_of
 
 PATIENCE = 10  # seconds without a word where every word stays on the screen
 # What says that there was nothing to do shows nothing.
@@ -28,8 +29,8 @@ def seconds_since(begin):
 class Ticker:
     """For work that says nothing itself: a line now and then, with the time that it takes."""
 
-    def __init__(self, title, patience=PATIENCE):
-        self.title, self.begin, self.patience = title, time.monotonic(), patience
+    def __init__(self, title):
+        self.title, self.begin, self.patience = title, time.monotonic(), PATIENCE
         self.last = self.begin
 
     def heard(self):
@@ -49,7 +50,7 @@ class Progress:
         self.title, self.log = title, log
         self.begin = time.monotonic()
         self.live = is_live(sys.stderr)
-        self.shown, self.latest = False, ""
+        self.shown, self.latest, self.rest = False, "", b""
         self.ticker = Ticker(title)
         self.bar = None
 
@@ -71,33 +72,16 @@ class Progress:
 
     def run(self, command, **options):
         """The exit code of COMMAND. Ctrl-C reaches it too; what it says while it cleans up is in the log."""
-        child = processes.start(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options
-        )
-        interruption, rest = None, b""
-        while True:
-            try:
-                if not select.select([child.stdout], [], [], 1.0)[0]:
-                    self.draw()
-                    continue
-                piece = os.read(child.stdout.fileno(), 65536)
-                if not piece:
-                    break
-                self.write(piece)
-                *lines, rest = (rest + piece).split(b"\n")
-                self.follow(lines)
-            except KeyboardInterrupt as error:
-                interruption = error
-            except Terminated as error:
-                interruption = error
-                child.terminate()
-        if rest:
-            self.follow([rest])
-        child.stdout.close()
-        code = processes.wait(child)
-        if interruption:
-            raise interruption
+        code = processes.listen(command, self.hear, self.draw, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT, **options)
+        if self.rest:
+            self.follow([self.rest])
+            self.rest = b""
         return code
+
+    def hear(self, piece):
+        self.write(piece)
+        *whole, self.rest = (self.rest + piece).split(b"\n")
+        self.follow(whole)
 
     def write(self, piece):
         try:
@@ -105,8 +89,8 @@ class Progress:
         except OSError as error:
             raise cannot_write(self.log, error) from None
 
-    def follow(self, lines):
-        for raw in lines:
+    def follow(self, raw_lines):
+        for raw in raw_lines:
             line = raw.decode(errors="replace")
             if IDLE.fullmatch(line):
                 continue
@@ -140,15 +124,18 @@ def cannot_write(path, error):
     return Refused(f"cannot write to {path}: {error.strerror}. Make room on its disk, or make the folder yours.")
 
 
-def tail(log, count=25):
+def tail(log):
     """The last lines of a log."""
-    return read(log)[-count:]
+    return lines(log)[-25:]
 
 
-def read(log):
-    """All lines of a log."""
-    try:
-        with open(log, encoding="utf-8", errors="replace") as file:
-            return file.read().splitlines()
-    except OSError:
-        return []
+def show_end(log):
+    """Of what went wrong."""
+    show(tail(log))
+    say(f"the whole log: {log}")
+
+
+def failed(message, log, unknown=""):
+    """Shows why, and returns what to raise: MESSAGE, and the cause as far as the log says it, else UNKNOWN."""
+    show_end(log)
+    return Failed(f"{message} {cause_of(tail(log)) or unknown}".rstrip())

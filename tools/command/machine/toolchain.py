@@ -10,11 +10,11 @@ import os
 import re
 import shutil
 
-from ..messages import Failed, say, show
+from .. import files
+from ..messages import Failed
 from ..places import BUILD, LOGS, MACHINE, PYTHON, ROOT
 from . import packages, processes
-from .causes import cause_of
-from .progress import Progress, tail
+from .progress import Progress, failed
 
 MIN_VERSION = {"g++": 12, "clang++": 14}
 MIN_CMAKE = (3, 25)
@@ -84,11 +84,7 @@ def find_nvcc():
 def cuda_is_new_enough(include):
     if not os.path.isfile(os.path.join(include, "cuda_runtime.h")):
         return False
-    try:
-        with open(os.path.join(include, "cuda_runtime_api.h"), encoding="utf-8", errors="replace") as file:
-            version = re.search(r"define +CUDART_VERSION +(\d+)", file.read())
-    except OSError:
-        return False
+    version = re.search(r"define +CUDART_VERSION +(\d+)", files.text(os.path.join(include, "cuda_runtime_api.h")))
     return bool(version) and int(version[1]) >= MIN_CUDA
 
 
@@ -141,19 +137,12 @@ def make_venv(progress, folder, wheels):
 def ensure_venv(wheels):
     log, stamp = os.path.join(LOGS, "venv.log"), os.path.join(VENV, ".wheels")
     wanted = " ".join(wheels)
-    try:
-        with open(stamp, encoding="utf-8") as file:
-            if file.read().strip() == wanted:
-                return
-    except OSError:
-        pass
+    if files.text(stamp).strip() == wanted:
+        return
     with Progress("downloading into build/venv", log) as progress:
         code = make_venv(progress, VENV, wheels)
     if code:
-        last = tail(log)
-        show(last)
-        say(f"the whole log: {log}")
-        raise Failed(f"could not download {wanted}. {cause_of(last) or 'Is there a network?'}")
+        raise failed(f"could not download {wanted}.", log, "Is there a network?")
     with open(stamp, "w", encoding="utf-8") as file:  # last: an environment without it is half-made, and made again
         file.write(wanted + "\n")
 

@@ -1,5 +1,6 @@
 """ncu: one launch of a program, and what it counts there."""
 
+import contextlib
 import csv
 import io
 import math
@@ -7,11 +8,14 @@ import os
 import shutil
 import subprocess
 
+from .. import files
 from ..machine import processes
-from ..machine.progress import tail
+from ..machine.progress import show_end
 from ..machine.toolchain import find_nvcc
-from ..messages import Failed, say, show
-from ..places import LOGS, ROOT, script
+from ..messages import Failed, say
+from ..places import LOGS, ROOT
+
+import ncu_csv  # of tools/report
 
 # What a learner looks at first; tools/report/profile_table.py makes rows of it. ldgsts is cp.async, hmma mma.
 METRICS = (
@@ -80,20 +84,21 @@ def profile(ncu, name, out, kernel, program):
     say(f"{name}: profiling with ncu ...")
     with open(log, "wb") as output:
         code = processes.run(command(ncu, report, kernel, program), stdout=output, stderr=subprocess.STDOUT, cwd=ROOT)
-    with open(log, encoding="utf-8", errors="replace") as file:
-        said = file.read()
+    said = files.text(log)
     if FORBIDDEN in said:
         raise NotAllowed
     if code or "No kernels were profiled" in said:
-        show(tail(log))
-        say(f"the whole log: {log}")
+        show_end(log)
         raise Failed("ncu profiled nothing: what it says above is why.")
     return to_csv(ncu, report, os.path.join(out, f"{name}.csv"))
 
 
 def to_csv(ncu, report, path):
     code, raw = processes.ask([ncu, "--import", report, "--csv", "--page", "raw", "--print-units", "base"])
-    table = "" if code else processes.ask([*script("report", "ncu_csv.py"), ",".join(METRICS)], raw)[1]
+    table = ""
+    if not code:
+        with contextlib.suppress(ValueError):
+            table = ncu_csv.table(raw, METRICS)
     if table.count("\n") != 2:
         raise Failed(f"ncu does not say of {report} what it was asked for: look at it with 'ncu --import {report}'.")
     with open(path, "w", encoding="utf-8") as file:

@@ -1,1 +1,1 @@
-"""What tools/plot, tools/sass, tools/registers and tools/figures start, and what .ci/run asks for. Not in the learner's help."""
+"""What tools/plot, tools/sass, tools/registers, tools/figures, tools/gpu-checks and .ci/run start; not in the help."""

@@ -8,8 +8,8 @@ from ..build import folder
 from ..cli.arguments import wants_help
 from ..machine import packages, processes, toolchain
 from ..machine.causes import cause_of
-from ..machine.progress import Progress, tail
-from ..messages import Failed, Refused, Stop, say, show
+from ..machine.progress import Progress, show_end, tail
+from ..messages import Failed, Refused, Stop, say
 from ..places import BUILD, LOGS, PYCACHE, PYTHON, ROOT
 
 MATPLOTLIB_WHEEL, DEBIAN_PYTHON = "matplotlib>=3.6,<4", "/usr/bin/python3"
@@ -70,8 +70,7 @@ def install_matplotlib():
         code = toolchain.make_venv(progress, VENV, [MATPLOTLIB_WHEEL])
     if code:
         shutil.rmtree(VENV, ignore_errors=True)
-        show(tail(log))
-        say(f"the whole log: {log}")
+        show_end(log)
         raise Failed(f"could not download matplotlib. {cause_of(tail(log))} Without a network, install Debian's: {line}")
 
 

@@ -9,11 +9,14 @@ import sys
 from ..build import folder
 from ..cli.arguments import wants_help
 from ..machine import packages, processes, toolchain
-from ..machine.progress import Progress, tail
-from ..messages import Failed, say, show
-from ..places import BUILD, LOGS, script
+from ..machine.progress import Progress, show_end
+from ..messages import Failed
+from ..places import BUILD, LOGS
 
-NEEDS_DISASSEMBLER = 69  # as in tools/report/sass.py
+# Of tools/report.
+import sass
+from terminal import run_command
+
 FIRST_WHEEL_MINOR = 2  # 13.2 is the first version of which PyPI has them; it reads what older compilers made
 
 HELP = """\
@@ -78,32 +81,23 @@ def install_disassembler(venv, version):
             code = toolchain.make_venv(progress, venv, wheels)
         if code:
             shutil.rmtree(venv, ignore_errors=True)
-            show(tail(log))
-            say(f"the whole log: {log}")
+            show_end(log)
             raise Failed("could not download cuobjdump and nvdisasm. Without a network, install those of the CUDA toolkit.")
 
 
-def check(words, disassembler):
-    environment = {name: value for name, value in os.environ.items() if name != "COURSE_DISASSEMBLER"}
-    if disassembler:
-        environment["COURSE_DISASSEMBLER"] = disassembler
-    return processes.run([*script("report", "sass.py"), *words], env=environment)
+def disassembler():
+    """As above; installed where there is none."""
+    version = wheel_version()
+    venv = os.path.join(BUILD, f"disassembler-{version}")
+    if not find_disassembler(venv):
+        install_disassembler(venv, version)
+        if not find_disassembler(venv):
+            raise Failed(f"cuobjdump is installed in {venv}, but not where it was expected.")
+    return find_disassembler(venv)
 
 
 def main(words):
     if wants_help(words):
         sys.stdout.write(HELP)
         return 0
-    version = wheel_version()
-    venv = os.path.join(BUILD, f"disassembler-{version}")
-    disassembler = find_disassembler(venv)
-    if not disassembler:
-        # It looks at arguments and files first: nothing is installed for bad ones.
-        code = check(words, "")
-        if code != NEEDS_DISASSEMBLER:
-            return code
-        install_disassembler(venv, version)
-        disassembler = find_disassembler(venv)
-        if not disassembler:
-            raise Failed(f"cuobjdump is installed in {venv}, but not where it was expected.")
-    return check(words, disassembler)
+    return run_command(lambda: sass.main(words, disassembler))

@@ -1,14 +1,14 @@
-"""course bench: the steps and their peers in many shapes, on a GPU. What is measured how: tools/report/bench.py."""
+"""course bench: the steps and their peers in many shapes, on a GPU. What is measured how: benchmark.py."""
 
 import os
 
+from .. import benchmark
 from ..build import folder
 from ..cli import options, steps
 from ..cli.arguments import Command
 from ..machine import gpu, needs, processes
-from ..machine.processes import become
 from ..messages import Refused
-from ..places import BUILD, ROOT, script
+from ..places import BUILD
 from .commit import export_commit
 from .run import require_writable
 
@@ -31,24 +31,19 @@ def run(given):
     programs = named or steps.all_steps()
     if gpu.has_gpu():
         programs, _ = needs.available("steps", programs, "gpu", bool(named))
-    lists = {
-        "--suite": given.suite or list(options.values.SUITES),
-        "--dtype": given.dtype or ["f16", "bf16"],
-        "--mode": given.mode or ["hot", "cold"],
-        "--tuned": steps.tuned_steps(),
-    }
-    words = ["--root", ROOT, "--build", BUILD, "--out", out]
-    for name, values in lists.items():
-        words += [name, ",".join(values)]
-    words += ["--named"] if named else []
-    words += ["--steps", ",".join(programs), *given.to_pass(options.NO_PEERS, options.FRESH, options.PLAN)]
+    suites, dtypes, modes = (
+        list(dict.fromkeys(values))  # each once
+        for values in (given.suite or options.values.SUITES, given.dtype or ["f16", "bf16"], given.mode or ["hot", "cold"])
+    )
     if not given.plan:
         tools = folder.prepare("gpu", ["python3"], programs)
         found = [] if given.no_peers else peers(tools.cmake)
         if found:
             folder.prepare("gpu", targets=found)
         export_commit()
-    become([*script("report", "bench.py"), *words])
+    benchmark.refuse_types(programs, dtypes, bool(named))
+    with_peers, tuned = not given.no_peers, steps.tuned_steps()
+    return benchmark.run(programs, suites, dtypes, modes, tuned, out, with_peers, given.fresh, given.plan)
 
 
 COMMAND = Command(

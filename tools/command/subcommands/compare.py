@@ -1,6 +1,5 @@
 """course compare: what changed between two result files. How that is decided: tools/report/compare.py."""
 
-from ..build import folder
 from ..cli import options
 from ..cli.arguments import Command, require_file
 from ..machine.processes import become

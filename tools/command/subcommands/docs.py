@@ -4,13 +4,14 @@ import os
 import re
 import shutil
 
+from .. import files
 from ..build import folder
 from ..cli import options
 from ..cli.arguments import Command
 from ..machine import packages, toolchain
 from ..machine.processes import ask
-from ..machine.progress import Progress, read, tail
-from ..messages import Failed, Refused, say, show
+from ..machine.progress import Progress, show_end
+from ..messages import Failed, Refused
 from ..places import BUILD, LOGS, PYTHON, ROOT
 
 MATHJAX = "/usr/share/javascript/mathjax"
@@ -71,7 +72,7 @@ def run_doxygen(progress, site):
     output = os.path.join(site, "doxygen.log")
     with Progress(progress.title, output) as doxygen:
         code = doxygen.run(["doxygen", "docs/Doxyfile"], cwd=ROOT, env=environment)
-    due = sorted({line for line in read(output) if line and not NEEDS_NO_WORDS.fullmatch(line)})
+    due = sorted({line for line in files.lines(output) if line and not NEEDS_NO_WORDS.fullmatch(line)})
     for line in due:
         progress.write(line.replace(ROOT + os.sep, "").encode() + b"\n")
     if code or due:
@@ -83,20 +84,15 @@ def run_doxygen(progress, site):
 
 def build():
     log, stamp, now = os.path.join(LOGS, "docs.log"), os.path.join(SITE, ".state"), state()
-    try:
-        with open(stamp, encoding="utf-8") as file:
-            if file.read() == now:
-                return
-    except OSError:
-        pass
+    if files.text(stamp) == now:
+        return
     new = SITE + ".new"
     shutil.rmtree(new, ignore_errors=True)
     os.makedirs(new)
     with Progress("building the site", log) as progress:
         good = run_doxygen(progress, new)
     if not good:
-        show(tail(log))
-        say(f"the whole log: {log}")
+        show_end(log)
         raise Failed("the site has warnings or dead links, which count as errors.")
     with open(os.path.join(new, ".state"), "w", encoding="utf-8") as file:
         file.write(now)
@@ -110,7 +106,7 @@ def run(given):
     with folder.locked():
         install_tools()
         if given.force:
-            folder.forget(os.path.join(SITE, ".state"))
+            files.forget(os.path.join(SITE, ".state"))
         build()
     print(os.path.join(SITE, "html", "index.html"))
     return 0

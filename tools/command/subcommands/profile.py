@@ -2,14 +2,19 @@
 
 import json
 import os
+import sys
 
 from ..cli import options
 from ..cli.arguments import Command
-from ..machine import gpu, needs, processes
+from ..machine import gpu, needs
 from ..messages import Refused, say
-from ..places import BUILD, ROOT, script
+from ..places import BUILD, ROOT
 from ..profiling import ncu, recorded, subjects
 from .run import lock_results, require_writable
+
+# Of tools/report.
+from profile_table import Profile, as_json, page
+from terminal import Style, wants_colours
 
 NO_NCU = (
     "there is a GPU but no ncu: it comes with the CUDA toolkit (Debian and Ubuntu: nsight-compute); put it into PATH, or set"
@@ -71,7 +76,9 @@ def run(given):
     path = os.path.join(out, f"{subject.name}.json")
     with open(path, "w", encoding="utf-8") as file:
         json.dump(document, file, indent=1)
-    return processes.run([*script("report", "profile_table.py"), path, *given.to_pass(options.JSON)])
+    profile = Profile(document)
+    sys.stdout.write(as_json(profile) if given.json else page(profile, Style(wants_colours(sys.stdout))))
+    return 0
 
 
 COMMAND = Command(

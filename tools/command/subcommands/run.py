@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 
+from .. import files
 from ..build import folder
 from ..cli import options, steps
 from ..cli.arguments import Command
@@ -184,8 +185,7 @@ class Run:
             ticker = None if sys.stderr.isatty() else Ticker(f"{step}: running")
             code = processes.wait(processes.start(command, stdout=output), ticker and ticker.tick)
         if code:
-            with open(log, encoding="utf-8", errors="replace") as file:
-                sys.stderr.write(file.read())
+            sys.stderr.write(files.text(log))
             sys.stderr.flush()
         return code
 

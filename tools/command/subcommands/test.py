@@ -2,8 +2,6 @@
 
 import os
 import re
-import select
-import subprocess
 import sys
 
 from ..build import folder
@@ -12,7 +10,7 @@ from ..cli.arguments import Command
 from ..machine import needs, processes
 from ..machine.gpu import choose_backend
 from ..machine.progress import Ticker
-from ..messages import Refused, Terminated, say
+from ..messages import Refused, say
 from ..places import BUILD
 
 
@@ -33,7 +31,7 @@ class Ctest:
 
     def __init__(self):
         self.ticker = Ticker("testing")
-        self.done = self.running = ""
+        self.done = ""
 
     def hear(self, piece):
         sys.stdout.buffer.write(piece)
@@ -45,29 +43,7 @@ class Ctest:
                 self.done = f" {ended[1]} have ended, the last was {ended[2]}"
 
     def run(self, command):
-        child = processes.start(command, stdout=subprocess.PIPE)
-        interruption = None
-        while True:
-            try:
-                if not select.select([child.stdout], [], [], 1.0)[0]:
-                    self.ticker.tick(self.done)
-                    continue
-                piece = os.read(child.stdout.fileno(), 65536)
-                if not piece:
-                    break
-                self.hear(piece)
-            except KeyboardInterrupt as error:
-                interruption = error
-            except (Terminated, BrokenPipeError) as error:
-                interruption = error
-                child.terminate()
-                if isinstance(error, BrokenPipeError):
-                    break
-        child.stdout.close()
-        code = processes.wait(child)
-        if interruption:
-            raise interruption
-        return code
+        return processes.listen(command, self.hear, lambda: self.ticker.tick(self.done))
 
 
 def run(given):

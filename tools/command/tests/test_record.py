@@ -11,7 +11,8 @@ import unittest
 from unittest import mock
 
 from command.places import ROOT
-from command.profiling import ncu, record
+from command.profiling import ncu
+from command.scripts import record
 
 # Prints FOLDER/raw.csv after what the program printed; complains of a metric that FOLDER/unknown names; fails where 'fails' is asked for.
 FAKE = """#!/bin/sh

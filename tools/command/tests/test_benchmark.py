@@ -1,4 +1,4 @@
-"""Tests of bench.py."""
+"""Tests of benchmark.py."""
 
 import contextlib
 import io
@@ -9,11 +9,15 @@ import sys
 import time
 import unittest
 
-import bench
+from command import benchmark as bench
+from command.cli import steps
+from command.messages import Refused
+from command.places import ROOT
+
 import results
 import tables
 from terminal import Style
-from test_report import HERE, InFolder, gpu_result, make_document
+from test_report import InFolder, make_document
 
 MINIMAL = {"flops": 2, "bytes": {"no_reuse": 1, "tile_reuse": 1, "compulsory": 1}, "intensity": {}, "bound": {}}
 
@@ -78,7 +82,7 @@ class OfParts(unittest.TestCase):
     def plan(
         self, suites=("squares", "rows", "transformer"), programs=None, dtypes=("f16", "bf16"), modes=("hot", "cold")
     ):
-        return bench.plan("/nowhere", programs or self.STEPS, suites, dtypes, modes)
+        return bench.plan(programs or self.STEPS, suites, dtypes, modes)
 
     def test_the_suites(self):
         square, row = ([shapes for _, shapes in bench.SUITES[suite]] for suite in ("squares", "rows"))
@@ -114,15 +118,14 @@ class OfParts(unittest.TestCase):
         self.assertEqual({part.dtype for part in parts if part.program in results.PEERS}, {"f16"})
 
     def test_types(self):
-        root = str(HERE.parent.parent)
-        self.assertTrue(bench.has_type(root, "01_naive", "f32"))
-        self.assertFalse(bench.has_type(root, "03_tensor_core", "f32"))
+        self.assertTrue(steps.has_type("01_naive", "f32"))
+        self.assertFalse(steps.has_type("03_tensor_core", "f32"))
         for dtype in ("f16", "bf16"):
-            self.assertTrue(bench.has_type(root, "03_tensor_core", dtype))
-        steps = {
-            part.program for part in bench.plan(root, ["01_naive", "03_tensor_core"], ["squares"], ["f32"], ["hot"])
+            self.assertTrue(steps.has_type("03_tensor_core", dtype))
+        programs = {
+            part.program for part in bench.plan(["01_naive", "03_tensor_core"], ["squares"], ["f32"], ["hot"])
         }
-        self.assertEqual(steps, {"01_naive"})
+        self.assertEqual(programs, {"01_naive"})
 
 
 class Time(unittest.TestCase):
@@ -131,7 +134,7 @@ class Time(unittest.TestCase):
             self.assertEqual(bench.duration(seconds), text)
 
     def test_slow_programs_and_tuning_take_longer(self):
-        parts = bench.plan("/nowhere", ["01_naive", "06_autotune"], ["squares"], ["f16"], ["hot", "cold"])
+        parts = bench.plan(["01_naive", "06_autotune"], ["squares"], ["f16"], ["hot", "cold"])
         naive, tuned, naive_cold, tuned_cold = (
             sum(
                 seconds
@@ -172,7 +175,7 @@ class Running(InFolder):
         programs.versions["peer_triton"] = "Triton 1"
         header = {**make_document("gpu", []), "commit": self.commit}
         header["gpu"]["uuid"] = self.uuid
-        parts = bench.plan(str(self.root), names, suites, dtypes, modes)
+        parts = bench.plan(names, suites, dtypes, modes)
         made = bench.Bench(programs, parts, [], self.out, header, self.machine.run)
         errors = io.StringIO()
         try:
@@ -367,7 +370,7 @@ class Running(InFolder):
 
     def test_one_at_a_time(self):
         with bench.lock(os.path.join(self.out, "parts")):
-            with self.assertRaisesRegex(results.BadFile, "another benchmark is running in .*out: wait"):
+            with self.assertRaisesRegex(Refused, "another benchmark is running in .*out: wait"):
                 bench.lock(os.path.join(self.out, "parts"))
 
     def test_the_machine_is_asked_first(self):
@@ -383,7 +386,7 @@ class Running(InFolder):
 
 class Summary(unittest.TestCase):
     def test_numbers(self):
-        parts = bench.plan("/nowhere", ["01_naive"], ["squares"], ["f16"], ["hot"])
+        parts = bench.plan(["01_naive"], ["squares"], ["f16"], ["hot"])
         shapes = [shape for part in parts for shape in part.shapes]
         measured = [result_of("01_naive", shape, ratio=0.25) for shape in shapes]
         measured[3] = result_of("01_naive", shapes[3], ratio=0.125)
@@ -408,33 +411,31 @@ while [ $# -gt 1 ]; do [ "$1" != --json ] || cp "$0.json" "$2"; shift; done
 """
 
 
+# As the command's main() runs it, but for another folder.
+COMMAND = """
+import functools, sys
+from unittest import mock
+from command import benchmark, main
+root, build, out = sys.argv[1:]
+programs = functools.partial(benchmark.Programs, root, build)
+def dispatch(words):
+    with mock.patch.object(benchmark, "Programs", programs):
+        return benchmark.run(["01_naive"], ["squares"], ["f16"], ["hot"], [], out, False, False, False)
+with mock.patch.object(main, "dispatch", dispatch):
+    main.main([])
+"""
+
+
 class Process(InFolder):
     def test_signals(self):
         program = self.put("build/gpu/bin/01_naive", PROGRAM)
         os.chmod(program, 0o755)
         self.put("build/gpu/bin/01_naive.json", make_document("gpu", []))
-        command = [
-            sys.executable,
-            str(HERE / "bench.py"),
-            "--root",
-            self.root,
-            "--build",
-            self.root / "build",
-            "--out",
-            self.root / "out",
-            "--steps",
-            "01_naive",
-            "--suite",
-            "squares",
-            "--dtype",
-            "f16",
-            "--mode",
-            "hot",
-        ]
+        command = [sys.executable, "-c", COMMAND, self.root, self.root / "build", self.root / "out"]
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
             with subprocess.Popen(
                 list(map(str, command)),
-                env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+                env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": os.path.join(ROOT, "tools")},
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,

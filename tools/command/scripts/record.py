@@ -1,6 +1,6 @@
-"""Records what ncu measures of one launch, for docs/results/<gpu>/profile: no table, and no interpreter.
+"""Records what ncu measures of one launch, for docs/results/<gpu>/profile: no table, and no interpreter. For tools/gpu-checks.
 
-python3 tools/command/profiling/record.py FOLDER [--shape MxNxK] steps/NAME|solutions/NAME...
+tools/course record FOLDER [--shape MxNxK] steps/NAME|solutions/NAME...
 
 Each subject's table is in FOLDER as soon as it is measured. One that fails is reported, and does not stop the others.
 Exit code: 0 all were measured, 1 some were not.
@@ -13,15 +13,12 @@ import subprocess
 import sys
 import time
 
-if not __package__:  # started as a program
-    sys.path[0] = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    __package__ = "command.profiling"  # pylint: disable=redefined-builtin
-    import command.profiling  # noqa: F401  pylint: disable=unused-import
+from ..cli import steps
+from ..places import BUILD, ROOT
+from ..profiling import ncu
+from ..profiling.subjects import LARGE, USUAL
 
-from ..cli import steps  # noqa: E402
-from ..places import BUILD, ROOT, script  # noqa: E402
-from . import ncu  # noqa: E402
-from .subjects import LARGE, USUAL  # noqa: E402
+import ncu_csv  # of tools/report
 
 SECONDS = 120  # for one subject
 LOADS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
@@ -56,11 +53,10 @@ def command(tool, kernel, words, metrics=ncu.METRICS):
     return [tool, "--csv", "--page", "raw", *options, *of_kernel, *words]
 
 
-def output_of(words, **options):
+def output_of(words):
     """(exit code, what it said), of a program within SECONDS."""
-    done = subprocess.run(
-        words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", check=False, timeout=SECONDS, **options
-    )
+    options = {"encoding": "utf-8", "errors": "replace", "timeout": SECONDS, "cwd": ROOT, "check": False}
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
     return done.returncode, done.stdout
 
 
@@ -73,17 +69,20 @@ def unknown_metrics(said):
 def measured(tool, name, kernel, words):
     """(name of the table, its text)."""
     try:
-        code, said = output_of(command(tool, kernel, words), cwd=ROOT)
+        code, said = output_of(command(tool, kernel, words))
         unknown = unknown_metrics(said)
         if unknown:
             print(f"{name}: this ncu does not have {' '.join(unknown)}", flush=True)
-            code, said = output_of(command(tool, kernel, words, [each for each in ncu.METRICS if each not in unknown]), cwd=ROOT)
+            code, said = output_of(command(tool, kernel, words, [each for each in ncu.METRICS if each not in unknown]))
         if ncu.FORBIDDEN in said:
             raise NotMeasured(ncu.HOW_TO_ALLOW)
-        no_table, table = output_of([*script("report", "ncu_csv.py"), "--some", ",".join(ncu.METRICS)], input=said)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NotMeasured(str(error)) from None
-    if code or no_table:
+    try:
+        table = "" if code else ncu_csv.table(said, ncu.METRICS, some=True)
+    except ValueError:
+        table = ""
+    if not table:
         raise NotMeasured("\n".join(said.splitlines()[-15:]))
     found = PROFILED.search(said)
     return f"{name}-{found[1]}" if found else name, one_launch(table)
@@ -105,7 +104,7 @@ def subject(word, shape):
 
 
 def main(words):
-    arguments = argparse.ArgumentParser(prog="record.py", description=__doc__)
+    arguments = argparse.ArgumentParser(prog="tools/course record", description=__doc__)
     arguments.add_argument("--shape")
     arguments.add_argument("folder")
     arguments.add_argument("subjects", nargs="+")
@@ -127,7 +126,3 @@ def main(words):
             failed = 1
             print(f"{word}: NOT MEASURED ({time.monotonic() - begin:.1f} s)\n{reason}", flush=True)
     return failed
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -11,16 +11,22 @@ import fcntl
 import hashlib
 import json
 import os
-import re
 import signal
 import statistics
 import subprocess
 import sys
 import time
 
+from . import files
+from .cli import steps
+from .messages import Refused, Stop, say
+from .places import BUILD, ROOT
+
+# places.py says where these are.
 import results
 import shapes
-from terminal import NOTHING, Arguments, Style, align, percent, run_command, wants_colours, width
+from ladder import of_baseline
+from terminal import NOTHING, Style, align, percent, wants_colours, width
 
 KEPT_OF_LOG = 8  # lines, shown of a part that failed
 # How long the rounds of one measurement last: some 50 of them, in place of 101. What is slow, or has many sets, takes longer.
@@ -48,7 +54,7 @@ SUITES = {
         for layout, keys in results.grouped(shapes.NAMED, lambda key: key[3]).items()
     ],
 }
-INPUTS = {"f32": "float", "f16": "__half", "bf16": "__nv_bfloat16"}
+SHAPES_OF_A_PART = 16  # a step takes less than half a minute for them, and a second to start
 
 
 def text_of(shape):
@@ -88,29 +94,18 @@ class Part:
         return ["--shape", ",".join(map(text_of, self.shapes)), *setting, "--first", "--seconds", SECONDS]
 
 
-def has_type(root, step, dtype):
-    """Whether a step's kernels take DTYPE. Its gemm.cuh says which types it takes."""
-    try:
-        with open(os.path.join(root, "steps", step, "gemm.cuh"), encoding="utf-8") as file:
-            inputs = re.search(r"^using Inputs.*", file.read(), re.MULTILINE)
-    except OSError:
-        inputs = None
-    return not inputs or bool(re.search(rf"[< ]{INPUTS[dtype]}[,>]", inputs[0]))
+def has_type(program, dtype):
+    """What peers are compared for are tensor cores."""
+    return dtype != "f32" if program in results.PEERS else steps.has_type(program, dtype)
 
 
-SHAPES_OF_A_PART = 16  # a step takes less than half a minute for them, and a second to start
-
-
-def plan(root, programs, suites, dtypes, modes):
+def plan(programs, suites, dtypes, modes):
     """All parts, kind after kind. A shape that is in two suites is measured once."""
     parts = []
     for dtype in dtypes:
         for mode in modes:
             for program in programs:
-                if program in results.PEERS:
-                    if dtype == "f32":  # what they are compared for are tensor cores
-                        continue
-                elif not has_type(root, program, dtype):
+                if not has_type(program, dtype):
                     continue
                 seen, count = set(), SHAPES_OF_A_PART
                 for suite in suites:
@@ -181,15 +176,15 @@ class Pace:
 
 def fingerprint(paths):
     """Of the contents of all files below PATHS."""
-    files = []
+    found = []
     for path in paths:
         if os.path.isfile(path):
-            files.append(path)
+            found.append(path)
         for folder, folders, names in os.walk(path):
             folders.sort()
-            files += [os.path.join(folder, name) for name in sorted(names) if not name.endswith((".md", ".pyc"))]
+            found += [os.path.join(folder, name) for name in sorted(names) if not name.endswith((".md", ".pyc"))]
     total = hashlib.sha256()
-    for file in files:
+    for file in found:
         total.update(os.path.basename(file).encode() + b"\0")
         with open(file, "rb") as content:
             total.update(hashlib.sha256(content.read()).digest())
@@ -199,7 +194,7 @@ def fingerprint(paths):
 class Programs:
     """The programs that can run here: how to call them, and what they are made of."""
 
-    def __init__(self, root, build):
+    def __init__(self, root=ROOT, build=BUILD):
         self.root, self.build = root, build
         self.python = sys.executable
         self.versions = {}
@@ -208,6 +203,10 @@ class Programs:
         if program == "peer_triton":
             return [self.python, os.path.join(self.root, "tools", "peers", "triton_matmul.py")]
         return [os.path.join(self.build, "gpu", "bin", program)]
+
+    def measuring(self, program, arguments, file):
+        """The command line whose results become FILE."""
+        return [*self.command(program), *arguments, "--json", file, "--ceilings", os.path.join(self.build, "ceilings.json")]
 
     def reason_against(self, peer):
         """Why a peer cannot run here, or None."""
@@ -258,20 +257,12 @@ def run_quickly(command):
 # --- running them ---
 
 
-class Failed(Exception):
+class Failed(Stop):
     """A part without results; `code` is what the benchmark's exit code becomes."""
 
     def __init__(self, message, code=1):
         super().__init__(message)
         self.code = code
-
-
-def say(message, end="\n"):
-    print(f"course: {message}", end=end, file=sys.stderr, flush=True)
-
-
-def ended_by_user(code):
-    return code in (130, -signal.SIGINT)
 
 
 def execute(command, log):
@@ -284,18 +275,13 @@ def execute(command, log):
             process.terminate()
             process.wait()
             raise
-    if ended_by_user(code):
+    if code in (130, -signal.SIGINT):
         raise KeyboardInterrupt
     return code
 
 
 def tail(log):
-    try:
-        with open(log, encoding="utf-8", errors="replace") as file:
-            lines = file.read().splitlines()
-    except OSError:
-        lines = []
-    return [f"  | {line}" for line in lines[-KEPT_OF_LOG:]]
+    return [f"  | {line}" for line in files.lines(log)[-KEPT_OF_LOG:]]
 
 
 class Bench:
@@ -344,16 +330,8 @@ class Bench:
     def measure(self, part):
         """Makes the part's file. Returns a remark about it. Raises Failed."""
         log = os.path.join(self.programs.build, "logs", f"bench-{part.file.removesuffix('.json')}.log")
-        ceilings = os.path.join(self.programs.build, "ceilings.json")
-        command = [
-            *self.programs.command(part.program),
-            *part.arguments(),
-            "--json",
-            self.unfinished,
-            "--ceilings",
-            ceilings,
-        ]
-        forget(self.unfinished)
+        command = self.programs.measuring(part.program, part.arguments(), self.unfinished)
+        files.forget(self.unfinished)
         try:
             code = self.run(command, log)
             if code not in (0, 1, 2):
@@ -371,11 +349,11 @@ class Bench:
                 "\n".join([f"{failure}.", *tail(log), f"course: the whole log: {log}"]), failure.code
             ) from None
         results.write(self.path(part), {**document, "made_from": self.made_from[part]})
-        forget(self.unfinished)
+        files.forget(self.unfinished)
         if missing:
             reason = "".join(tail(log)[-1:]).removeprefix("  | ") if code == 2 else log
             return f"; it cannot run {len(missing)} of them, such as {text_of(missing[0])}: {reason}"
-        forget(log)
+        files.forget(log)
         return ""
 
     @staticmethod
@@ -395,7 +373,7 @@ class Bench:
         for index, part in enumerate(self.parts):
             if part in todo:
                 begin = time.monotonic()
-                say(f"[{index + 1:{len(str(count))}}/{count}] {part} ...", end="")
+                print(f"course: [{index + 1:{len(str(count))}}/{count}] {part} ...", end="", file=sys.stderr, flush=True)
                 try:
                     remark, error = self.measure(part), ""
                 except Failed as failure:
@@ -467,10 +445,6 @@ def geometric_mean(values):
     return statistics.geometric_mean(values)
 
 
-def of_baseline(result, name):
-    return (results.ratio(result, name) or {}).get("median")
-
-
 def summary_cells(found):
     """From a dictionary of (layout, m, n, k) to its result."""
     ratios = {shape: of_baseline(each, "cublasGemmEx") for shape, each in found.items()}
@@ -509,19 +483,12 @@ def summary(kind, parts, measured, style):
 # --- the command ---
 
 
-def forget(path):
-    try:
-        os.remove(path)
-    except FileNotFoundError:
-        pass
-
-
 def forget_all(folder):
     """Removes what earlier runs measured, and nothing that somebody else may have put there."""
     for name in os.listdir(folder):
         path = os.path.join(folder, name)
         if name.startswith("unfinished.json"):
-            forget(path)
+            files.forget(path)
         elif name.endswith(".json"):
             try:
                 with open(path, encoding="utf-8") as file:
@@ -529,7 +496,7 @@ def forget_all(folder):
             except (OSError, ValueError, TypeError):
                 continue
             if ours:
-                forget(path)
+                files.forget(path)
 
 
 def lock(folder):
@@ -540,31 +507,18 @@ def lock(folder):
     except OSError:
         file.close()
         where = os.path.dirname(folder)
-        raise results.BadFile(f"another benchmark is running in {where}: wait for its end, then try again.") from None
+        raise Refused(f"another benchmark is running in {where}: wait for its end, then try again.") from None
     return file
 
 
 def header_of_this_machine(programs, step, dtype, folder, run=execute):
     """What a result file says of machine and course. Measures the GPU's ceilings if nobody has. Raises Failed."""
     file, log = os.path.join(folder, "unfinished.json"), os.path.join(programs.build, "logs", "bench-machine.log")
-    ceilings = os.path.join(programs.build, "ceilings.json")
-    command = [
-        *programs.command(step),
-        "--shape",
-        "0x0x0",
-        "--dtype",
-        dtype,
-        "--first",
-        "--json",
-        file,
-        "--ceilings",
-        ceilings,
-    ]
-    code = run(command, log)
+    code = run(programs.measuring(step, ["--shape", "0x0x0", "--dtype", dtype, "--first"], file), log)
     if code != 0:
         raise Failed("\n".join([f"{step} does not run here.", *tail(log)]), code if code in (1, 2) else 1)
     document = results.load(file)
-    forget(file)
+    files.forget(file)
     return {**document, "results": []}
 
 
@@ -595,71 +549,62 @@ def plan_text(parts, expected, left_out, out):
     return "\n".join(lines) + "\n"
 
 
-def words(text):
-    return list(dict.fromkeys(text.split(",")))
+def refuse_types(names, dtypes, are_named):
+    for dtype in dtypes:
+        for step in names:
+            if not steps.has_type(step, dtype):
+                steps.leave_out(f"{step} has no kernels for {dtype}", are_named, "leave one of them out")
 
 
-def main():
-    arguments = Arguments(prog="tools/course bench", add_help=False)
-    for name in ("--root", "--build", "--out"):
-        arguments.add_argument(name, required=True)
-    for name in ("--steps", "--suite", "--dtype", "--mode"):
-        arguments.add_argument(name, required=True, type=words)
-    arguments.add_argument("--tuned", default=[], type=words)
-    for name in ("--named", "--no-peers", "--fresh", "--plan"):
-        arguments.add_argument(name, action="store_true")
-    given = arguments.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-
-    programs, left_out = Programs(given.root, given.build), {}
-    for dtype in given.dtype:
-        for step in given.steps:
-            if not has_type(given.root, step, dtype):
-                if given.named:
-                    raise results.BadFile(f"{step} has no kernels for {dtype}: leave one of them out.")
-                say(f"{step} has no kernels for {dtype}: left out.")
-    if not given.no_peers:
-        left_out = {peer: programs.reason_against(peer) for peer in results.PEERS}
-        left_out = {peer: reason for peer, reason in left_out.items() if reason}
-    names = given.steps + [peer for peer in results.PEERS if not given.no_peers and peer not in left_out]
-    parts = plan(given.root, names, given.suite, given.dtype, given.mode)
-    if not parts:
-        raise results.BadFile("there is nothing to measure: no step has kernels for these types.")
-    if given.plan:
-        sys.stdout.write(plan_text(parts, expected_seconds(parts, given.tuned), left_out, given.out))
-        return 0
-    for peer, reason in left_out.items():
-        say(f"{peer} is left out: {reason}.")
-
-    folder = os.path.join(given.out, "parts")
-    os.makedirs(folder, exist_ok=True)
-    os.makedirs(os.path.join(given.build, "logs"), exist_ok=True)
-    lock_file = lock(folder)
-    for name in os.listdir(folder):  # of a run that was killed
+def remove_unfinished(folder):
+    """Of a run that was killed."""
+    for name in os.listdir(folder):
         if name.startswith("unfinished.json"):
-            forget(os.path.join(folder, name))
-    if given.fresh:
-        forget_all(folder)
-    bench = None
-    try:
-        say("looking at the GPU ...")
-        first = next(part for part in parts if part.program not in results.PEERS)
-        header = header_of_this_machine(programs, first.program, first.dtype, folder)
-        bench = Bench(programs, parts, given.tuned, given.out, header)
-        bench.measure_all()
-    except Failed as failure:
-        say(failure)
-        return failure.code
-    except KeyboardInterrupt:
-        if bench:
-            say(f"interrupted: {bench.done()} of {len(parts)} parts are there; the same command goes on from there.")
-        raise
-    finally:
-        forget(os.path.join(folder, "unfinished.json"))
-        lock_file.close()
+            files.forget(os.path.join(folder, name))
+
+
+def measure(programs, parts, tuned, out, is_fresh):
+    """Measures what is missing of PARTS, and shows how all of them compare. Returns the exit code."""
+    folder = os.path.join(out, "parts")
+    os.makedirs(folder, exist_ok=True)
+    os.makedirs(os.path.join(programs.build, "logs"), exist_ok=True)
+    with lock(folder):
+        remove_unfinished(folder)
+        if is_fresh:
+            forget_all(folder)
+        bench = None
+        try:
+            say("looking at the GPU ...")
+            first = next(part for part in parts if part.program not in results.PEERS)
+            header = header_of_this_machine(programs, first.program, first.dtype, folder)
+            bench = Bench(programs, parts, tuned, out, header)
+            bench.measure_all()
+        except KeyboardInterrupt:
+            if bench:
+                say(f"interrupted: {bench.done()} of {len(parts)} parts are there; the same command goes on from there.")
+            raise
+        finally:
+            files.forget(os.path.join(folder, "unfinished.json"))
     sys.stdout.write(bench.summary(Style(wants_colours(sys.stdout))))
     return bench.code
 
 
-if __name__ == "__main__":
-    run_command(main)
+def run(names, suites, dtypes, modes, tuned, out, with_peers, is_fresh, is_plan):
+    """Of the steps NAMES and, if wanted, the peers. Returns the exit code."""
+    programs, left_out = Programs(), {}
+    if with_peers:
+        left_out = {peer: programs.reason_against(peer) for peer in results.PEERS}
+        left_out = {peer: reason for peer, reason in left_out.items() if reason}
+        names = names + [peer for peer in results.PEERS if peer not in left_out]
+    parts = plan(names, suites, dtypes, modes)
+    if not parts:
+        raise Refused("there is nothing to measure: no step has kernels for these types.")
+    if is_plan:
+        sys.stdout.write(plan_text(parts, expected_seconds(parts, tuned), left_out, out))
+        return 0
+    for peer, reason in left_out.items():
+        say(f"{peer} is left out: {reason}.")
+    try:
+        return measure(programs, parts, tuned, out, is_fresh)
+    except results.BadFile as error:
+        raise Refused(str(error)) from None
