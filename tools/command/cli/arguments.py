@@ -1,5 +1,6 @@
 """A subcommand's description, its help, and its arguments as a learner types them."""
 
+import argparse
 import dataclasses
 import os
 import shutil
@@ -40,12 +41,18 @@ class Arguments:
 
     def __init__(self, command, words):
         self.command = command
-        options, self.positional, self.after_dashes = self.sort(words)
+        joined, self.positional, self.after_dashes = self.sort(words)
+        parser = argparse.ArgumentParser(prog=f"course {command.name}", add_help=False, allow_abbrev=False)
         for option in command.options:
-            setattr(self, option.key, None if option.metavar else False)
-        for option, value in options:
-            value = option.check(option.name, value) if option.metavar else True
-            setattr(self, option.key, [*(getattr(self, option.key) or []), value] if option.repeats else value)
+            if not option.metavar:
+                parser.add_argument(option.name, dest=option.key, action="store_true")
+            else:
+                action = "append" if option.repeats else "store"
+                parser.add_argument(option.name, dest=option.key, action=action, type=checked(option))
+        self.given = parser.parse_args(joined)
+
+    def __getattr__(self, name):
+        return getattr(self.__dict__["given"], name)
 
     @property
     def everything(self):
@@ -53,7 +60,7 @@ class Arguments:
         return self.positional + self.after_dashes
 
     def sort(self, words):
-        """([(option, its value)], arguments, those after --). A value may begin with dashes, as -1x2x3 does."""
+        """(options, each with its value in one word; arguments; those after --). A value may begin with dashes, as -1x2x3 does."""
         known = {option.name: option for option in self.command.options}
         options, positional, words = [], [], list(words)
         while words:
@@ -74,11 +81,14 @@ class Arguments:
             if not option or (equals and not option.metavar):
                 more = f" {self.command.hint}" if self.command.hint else ""
                 raise Refused(f"unknown option '{word}'; 'course {self.command.name} --help' lists them.{more}")
-            if option.metavar and not equals:
+            if not option.metavar:
+                options.append(name)
+                continue
+            if not equals:
                 if not words:
                     raise Refused(f"{name} needs a value; see 'course {self.command.name} --help'.")
                 value = words.pop(0)
-            options.append((option, value))
+            options.append(name + value if len(name) == 2 and value else f"{name}={value}")
         return options, positional, []
 
     def to_pass(self, *options):
@@ -92,6 +102,13 @@ class Arguments:
                 for each in value if option.repeats else [value]:
                     words += [option.name, getattr(each, "text", each)]
         return words
+
+
+def checked(option):
+    def convert(value):
+        return option.check(option.name, value)
+
+    return convert
 
 
 # --- help ---
