@@ -446,6 +446,7 @@ TEST_CASE("the choice: what the model picks beside what was measured") {
                            {"h200", {h200 + "rows-f16"}, 8, 1.01},
                            {"h200", {h200 + "few-rows-f16-cold"}, 5, 1.01},
                            {"h200", {h200 + "more-rows-f16-cold"}, 4, 1.01},
+                           {"h200", {h200 + "wide-rows-f16-cold"}, 11, 1.045},
                            {"h200", {h200 + "long-rows-f16-cold"}, 4, 1.055},
                            {"h200", {h200 + "long-rows-nt-f16-cold"}, 9, 1.055}}) {
     const GpuLimits gpu = harness::limits_of(interpreter::find_gpu(file.gpu));
