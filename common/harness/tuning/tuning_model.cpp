@@ -165,7 +165,7 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
   p.bound = std::max({schedulers * mma / kHeadroom, busiest * reading, busiest * l2}) / gpu.clock_hz;
   const double together = real(std::min<std::int64_t>(held, on_busiest));
   const double in_flight = together * std::max(1, t.stages - 1) * real(t.block_m + t.block_n) * t.block_k * element;
-  const double operands = matrix_bytes(spec) / real(gpu.l2_bytes);
+  const double operands = gpu.l2_bytes > 0 ? matrix_bytes(spec) / real(gpu.l2_bytes) : 0;  // where nobody asks, they fit
   const bool from_dram = t.stays ? operands > kL2ForOperands : t.clusters && t.splits == 1 && on_busiest == 1 && operands > 1;
   const bool many_bytes = (t.stays || t.clusters) && operands > kL2ForOperands;
   const double together_l2 = many_bytes ? real(blocks) * copied / sms / kL2BytesTogether : 0;
