@@ -240,15 +240,14 @@ void prepare(const Arguments& arguments) {
 
 Machine this_machine() {
   Machine m = this_host();
-  const GpuLimits here = limits_here();
-  m.backend = "gpu";
-  m.gpu = here.name, m.compute_capability = here.capability, m.multiprocessors = here.multiprocessors;
-  m.l2_bytes = static_cast<double>(here.l2_bytes);
   int gpu = 0, runtime = 0;
-  cudaDeviceProp properties{};
+  cudaDeviceProp p{};
   DEVICE_CHECK(cudaGetDevice(&gpu));
-  DEVICE_CHECK(cudaGetDeviceProperties(&properties, gpu));
-  m.uuid = uuid_of(properties), m.memory_bytes = static_cast<double>(properties.totalGlobalMem);
+  DEVICE_CHECK(cudaGetDeviceProperties(&p, gpu));
+  m.backend = "gpu";
+  m.gpu = p.name, m.uuid = uuid_of(p);
+  m.compute_capability = 10 * p.major + p.minor, m.multiprocessors = p.multiProcessorCount;
+  m.l2_bytes = p.l2CacheSize, m.memory_bytes = static_cast<double>(p.totalGlobalMem);
   m.driver = nvml().driver_version();
   DEVICE_CHECK(cudaRuntimeGetVersion(&runtime));
   m.cuda = std::to_string(runtime / 1000) + "." + std::to_string(runtime % 1000 / 10);

@@ -54,13 +54,11 @@ constexpr double kLongFlops = 1.5e11, kLongWaits = 0.5;
 // several blocks, for more than two a little more: so much that 15, 06, 14 or 18 is ahead where an H200 was fastest with it
 // (docs/results/h200/rows-f16.json, tiles-small-f16.json).
 constexpr double kClusterPrologueAndEpilogue = 1100, kExchange = 2200, kAnotherBlock = 0.22, kClusterWait = 20;
-// A cluster of several blocks begins where there is room for all of them at once. So each round after the first waits
-// (docs/results/h200/wide-rows-f16-cold.json).
-constexpr double kGather = 900;
 // A trip to DRAM, in clocks, where operands do not fit into the L2 cache: of blocks that stay, and of a cluster of one block that
 // has an SM alone. What such a block has under way may be too little for DRAM's speed. Nor do all SMs together get 64 bytes per
-// clock each. Operands fit that take 0.7 of the cache, for it has two parts, and both hold what all SMs read
-// (docs/results/h200/long-rows-{,nt-}f16-cold.json, wide-rows-f16-cold.json).
+// clock each. Operands fit that take 0.7 of the cache, for it has two parts, and both hold what all SMs read; with a cluster of one
+// block, times were those of DRAM only where they take more than all of it (docs/results/h200/long-rows-{,nt-}f16-cold.json,
+// wide-rows-f16-cold.json).
 constexpr double kDramLatency = 2500, kL2BytesTogether = 52, kL2ForOperands = 0.7;
 // A cluster lies within one part of the GPU, a GPC, and the SMs of some are no multiple of four: of an H200's 132 SMs, 120 hold
 // clusters of four or eight (cudaOccupancyMaxActiveClusters). Pairs lose nothing.
@@ -166,9 +164,9 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
   const double together = real(std::min<std::int64_t>(held, on_busiest));
   const double in_flight = together * std::max(1, t.stages - 1) * real(t.block_m + t.block_n) * t.block_k * element;
   const double operands = gpu.l2_bytes > 0 ? matrix_bytes(spec) / real(gpu.l2_bytes) : 0;  // where nobody asks, they fit
-  const bool from_dram = t.stays ? operands > kL2ForOperands : t.clusters && t.splits == 1 && on_busiest == 1 && operands > 1;
-  const bool many_bytes = (t.stays || t.clusters) && operands > kL2ForOperands;
-  const double together_l2 = many_bytes ? real(blocks) * copied / sms / kL2BytesTogether : 0;
+  const bool large = operands > kL2ForOperands;
+  const bool from_dram = t.stays ? large : t.clusters && t.splits == 1 && on_busiest == 1 && operands > 1;
+  const double together_l2 = large && (t.stays || t.clusters) ? real(blocks) * copied / sms / kL2BytesTogether : 0;
   const double trips = busiest * copied / in_flight * (from_dram ? kDramLatency : kL2Latency);
   const double copying = std::max({busiest * l2, trips, together_l2});
   const double rounds = std::ceil(busiest / held);
@@ -199,9 +197,8 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
     return busiest * std::max(mma, kWgmmaShared * (reading + arriving) + kWgmmaWait * real(k_tiles));
   };
   const double exchange = t.splits > 1 ? kExchange * (1 + kAnotherBlock * (t.splits - kPair)) : 0;
-  const double gather = t.splits > 1 ? kGather * (rounds - 1) : 0;
   const double around = t.stays                  ? kStayingPrologueAndEpilogue
-                        : t.clusters             ? rounds * (kClusterPrologueAndEpilogue + exchange) + gather
+                        : t.clusters             ? rounds * (kClusterPrologueAndEpilogue + exchange)
                         : t.unit == Unit::kWgmma ? rounds * kWgmmaPrologueAndEpilogue
                                                  : rounds * kPrologueAndEpilogue;
   p.seconds = std::max((std::max(multiplying(), copying) + busiest * zeros + around) / gpu.clock_hz, p.bound);

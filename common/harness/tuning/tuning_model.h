@@ -68,8 +68,8 @@ struct Prediction {
 /// bytes per clock) and copies from the L2 cache (64 bytes per clock) each take so many clocks for them; no kernel is faster than
 /// the slowest of these three, which is the bound. Copies that arrive in shared memory do not count there: an H200 does both in
 /// fewer clocks than their sum. The estimate adds them, as it adds some of what should overlap; it also knows that a ring of stages
-/// brings at most its own size per trip to the L2 cache, that the first stage and the epilogue are waited for, and that a ring
-/// longer than k is filled with zeros.
+/// brings at most its own size per trip to the L2 cache, or to DRAM where operands do not fit there, that the first stage and the
+/// epilogue are waited for, and that a ring longer than k is filled with zeros.
 ///
 /// With wgmma, products and the reads of shared memory that belong to them overlap: the slower of the two counts, and for each step
 /// along k a wait. Where blocks stay, the wait is short, and only the first tile's beginning and the last one's end are waited for;
