@@ -286,10 +286,10 @@ void check_memory(const Spec& s, const Arguments& arguments) {
 void check_patience(const Spec&, const Arguments&, const std::vector<const Variant*>&) {}
 
 // By the compiler's figures, results verified, times of the harness.
-Tuning tune_here(const std::vector<const Variant*>& variants, const Spec& spec, const std::function<Problem&()>& problem,
-                 const Machine& machine, const Ceilings& ceilings, TuningCache& cache) {
+Tuning tune_here(const Step& step, const std::vector<const Variant*>& variants, const Spec& spec,
+                 const std::function<Problem&()>& problem, const Machine& machine, const Ceilings& ceilings, TuningCache& cache) {
   TuningKey key;
-  key.step = this_step().name, key.kernel_version = this_step().kernel_version;
+  key.step = step.name, key.kernel_version = step.kernel_version;
   key.spec = spec;
   key.gpu = machine.gpu, key.multiprocessors = machine.multiprocessors, key.driver = machine.driver.value_or("unknown");
   Tuner tuner;

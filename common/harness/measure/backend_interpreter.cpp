@@ -120,8 +120,8 @@ void check_patience(const Spec& s, const Arguments& arguments, const std::vector
 }
 
 // The model of the GPU that is modelled decides; nothing is timed.
-Tuning tune_here(const std::vector<const Variant*>& variants, const Spec& spec, const std::function<Problem&()>&, const Machine&,
-                 const Ceilings&, TuningCache& cache) {
+Tuning tune_here(const Step&, const std::vector<const Variant*>& variants, const Spec& spec, const std::function<Problem&()>&,
+                 const Machine&, const Ceilings&, TuningCache& cache) {
   TuningKey key;
   key.spec = spec;
   Tuner tuner;

@@ -141,7 +141,7 @@ Tuning find_best_tile(const Spec& spec, const std::function<Problem&()>& problem
                       const Machine& machine, const Ceilings& ceilings) {
   const auto begin = std::chrono::steady_clock::now();
   TuningCache cache(arguments.cache);
-  Tuning tuning = tune_here(variants_for(spec), spec, problem, machine, ceilings, cache);
+  Tuning tuning = tune_here(this_step(), variants_for(spec), spec, problem, machine, ceilings, cache);
   print_choice(tuning, spec, machine, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   if (arguments.verbose) std::printf("%s", to_text(tuning, spec).c_str());
   std::fflush(stdout);
