@@ -35,7 +35,8 @@ void check_memory(const Spec& spec, const Arguments& arguments);
 /// @throws BadInput when it would take too long.
 void check_patience(const Spec& spec, const Arguments& arguments, const std::vector<const Variant*>& variants);
 
-/// Which of the `step`'s `variants` is best for `spec`: timed on a GPU, unless the cache knows; expected by the model on the interpreter.
+/// Which of the `step`'s `variants` is best for `spec`: timed on a GPU, unless the cache knows; expected by the model on the
+/// interpreter.
 /// @param problem makes the problem, or finds it made; not called if nothing is timed
 Tuning tune_here(const Step& step, const std::vector<const Variant*>& variants, const Spec& spec,
                  const std::function<Problem&()>& problem, const Machine& machine, const Ceilings& ceilings, TuningCache& cache);

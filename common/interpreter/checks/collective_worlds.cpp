@@ -86,7 +86,7 @@ void CollectiveWorlds::combine_in_both_worlds(void* collective_worlds) {
   const OtherWorld::Origin* any = nullptr;
   for_each_lane([&](unsigned lane, Fiber& fiber, char*) {
     before[lane] = worlds.of(fiber)->origin;
-    if (!any && before[lane].name) any = &before[lane];
+    if (!any && before[lane].is_known()) any = &before[lane];
   });
   for_each_lane([&](unsigned lane, Fiber& fiber, char*) {
     OtherWorld& other = *worlds.of(fiber);
@@ -96,10 +96,10 @@ void CollectiveWorlds::combine_in_both_worlds(void* collective_worlds) {
     }
     const unsigned source = now.sources[lane];
     if (now.name && !(now.lanes >> source & 1))
-      other.origin = {now.name, now.site, lane, source, now.mask};
-    else if (!other.origin.name && now.name && before[source].name)
+      other.origin = {now.name, now.site, lane, source, now.mask, {}};
+    else if (!other.origin.is_known() && now.name && before[source].is_known())
       other.origin = before[source];
-    else if (!other.origin.name && any)
+    else if (!other.origin.is_known() && any)
       other.origin = *any;
   });
 }

@@ -19,6 +19,8 @@ class CollectiveWorlds {
 
   /// Whether a lane of the block has received a value that no lane gave.
   bool undefined_values_about() const { return about_; }
+  /// A thread has got one, and now has two worlds.
+  void note_undefined_value() { about_ = true; }
   /// All lanes of a collective have come: `arrived`, which are those of `mask` that exist, get what `combine` makes of their
   /// arguments. It returns once for the running thread, and again for its second world.
   void combine(unsigned warp, unsigned mask, std::uint32_t arrived, void* const* arguments, Combine combine);

@@ -9,7 +9,8 @@
 
 namespace interpreter {
 
-void InitCheck::begin() {
+void InitCheck::begin(unsigned threads) {
+  excused_.assign(threads, false);
   if (work_.options().initcheck) shared_.arena.initialised.clear(0, shared_.dynamic_bytes);
 }
 
@@ -50,13 +51,23 @@ bool InitCheck::was_written(std::uintptr_t address, unsigned size, Pc pc, bool s
          lacks_only_padding(pc, size, [&](unsigned byte) { return part.initialised.all(offset + byte, 1); });
 }
 
-void InitCheck::suspect(const Fiber& fiber, std::uintptr_t address, unsigned size, Pc pc) {
+std::uint32_t InitCheck::unwritten(std::uintptr_t address, unsigned size, Pc pc) const {
+  const SharedMemory::Part& part = shared_.part_of(address);
+  std::uint32_t bytes = 0;
+  for (unsigned byte = 0; byte < size; ++byte)
+    if (!part.initialised.all(address + byte - part.begin, 1) && !log_.stores_to(address + byte)) bytes |= 1u << byte;
+  return lacks_only_padding(pc, size, [&](unsigned byte) { return !(bytes >> byte & 1); }) ? 0 : bytes;
+}
+
+void InitCheck::excuse(const Fiber& fiber) { excused_[fiber.linear] = true; }
+
+Diagnosis InitCheck::diagnose(const Fiber& fiber, std::uintptr_t address, unsigned size, Pc pc) const {
   const void* p = reinterpret_cast<const void*>(address);
   Diagnosis d = reporter_.diagnose(
       Check::kInitcheck, "read of " + std::to_string(size) + " uninitialised bytes of " + reporter_.describe(p, pc, false, size),
       "memory is written before it is read", &fiber, user_location(pc));
   d.variable = reporter_.variable_at(p);
-  reporter_.suspect(std::move(d));
+  return d;
 }
 
 void InitCheck::check(unsigned w, const Request& request) {
@@ -66,8 +77,10 @@ void InitCheck::check(unsigned w, const Request& request) {
     const std::uintptr_t address = request.addresses[i];
     if (!request.shared && !is_global(address)) return;
     if (!overwrites) {
-      if (!was_written(address, request.size, request.pc, request.shared) && !reporter_.suspects())
-        suspect(scheduler_.fiber(w, static_cast<unsigned>(std::countr_zero(rest))), address, request.size, request.pc);
+      const Fiber& fiber = scheduler_.fiber(w, static_cast<unsigned>(std::countr_zero(rest)));
+      const bool excused = excused_[fiber.linear] && request.op == Op::kLoad && !request.strong && shared_.contains(address);
+      if (!excused && !was_written(address, request.size, request.pc, request.shared))
+        reporter_.suspect([&] { return diagnose(fiber, address, request.size, request.pc); });
     } else if (request.shared) {
       SharedMemory::Part& part = home_of(address).part_of(address);
       part.initialised.set(address - part.begin, request.size);
@@ -80,10 +93,10 @@ void InitCheck::check(unsigned w, const Request& request) {
 
 // An address or an index that nobody has written leads anywhere. The read of it still waits in the log.
 void InitCheck::look_back(const Fiber& fiber) {
-  if (!work_.options().initcheck || reporter_.suspects()) return;
+  if (!work_.options().initcheck) return;
   log_.visit_last_plain_loads(fiber.lane, AccessLog::kDepth, [&](std::uintptr_t address, unsigned size, bool shared, Pc pc) {
     if ((shared || is_global(address)) && !was_written(address, size, pc, shared) && !log_.stores_to(address))
-      suspect(fiber, address, size, pc);
+      reporter_.suspect([&] { return diagnose(fiber, address, size, pc); });
   });
 }
 

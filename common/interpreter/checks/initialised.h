@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "common/interpreter/launch/launch_state.h"
 #include "common/interpreter/memory/shared_memory.h"
@@ -20,7 +21,7 @@ class InitCheck {
   InitCheck(const Assignment& work, SharedMemory& shared, const AccessLog& log, Scheduler& scheduler, Reporter& reporter)
       : work_(work), shared_(shared), log_(log), scheduler_(scheduler), reporter_(reporter) {}
   /// A block begins.
-  void begin();
+  void begin(unsigned threads);
 
   /// One instruction of a warp. A first wrong read becomes what Reporter::suspect() takes.
   void check(unsigned warp, const Request& request);
@@ -29,11 +30,20 @@ class InitCheck {
   /// A read of bytes that no hook has told of a write to.
   void find_unseen_writes(std::uintptr_t address, unsigned size);
 
+  /// @name Plain reads of the block's shared memory: TwoWorlds finds out whether they matter
+  /// @{
+  /// Which of the bytes (a bit each) nothing has written; 0 if only padding lacks.
+  std::uint32_t unwritten(std::uintptr_t address, unsigned size, Pc pc) const;
+  /// What to report if they do.
+  Diagnosis diagnose(const Fiber& fiber, std::uintptr_t address, unsigned size, Pc pc) const;
+  /// Such reads of the thread are not reported from now on.
+  void excuse(const Fiber& fiber);
+  /// @}
+
  private:
   SharedMemory& home_of(std::uintptr_t address);
   bool is_global(std::uintptr_t address) const;
   bool was_written(std::uintptr_t address, unsigned size, Pc pc, bool shared);
-  void suspect(const Fiber& fiber, std::uintptr_t address, unsigned size, Pc pc);
 
   const Assignment& work_;
   SharedMemory& shared_;
@@ -41,6 +51,7 @@ class InitCheck {
   Scheduler& scheduler_;
   Reporter& reporter_;
   GlobalMemory& global_ = GlobalMemory::instance();
+  std::vector<bool> excused_;  // by thread
   const std::uintptr_t global_begin_ = reinterpret_cast<std::uintptr_t>(global_.base());
 };
 

@@ -19,6 +19,10 @@ constexpr std::size_t kMostLooks = 1024;
 
 void OtherWorld::begin_run() {
   for (Store& s : stores_) std::memcpy(s.first, s.address, s.size);
+  // The hooks of a struct's copy all come before the copy: its load is still to happen.
+  if (step.event != WorldEvent::kStore) garbage_.clear();
+  std::erase_if(garbage_, [&](const Garbage& g) { return *g.address != g.first || has_stored_lately(g.address, 1); });
+  for (const Garbage& g : garbage_) *g.address = g.other;
   std::memcpy(context, stack.data(), stack.size());
   blocks_ = 0;
   looks_.clear();
@@ -29,18 +33,37 @@ void OtherWorld::begin_run() {
 void OtherWorld::end_run(const char* stack_top) {
   // One after the other, for stores may overlap.
   for (Store& s : stores_) std::memcpy(s.other, s.address, s.size);
+  for (const Garbage& g : garbage_) *g.address = g.first;
   for (const Store& s : stores_) std::memcpy(s.address, s.first, s.size);
   if (!ended) stack.assign(static_cast<const char*>(context), stack_top);
 }
 
 bool OtherWorld::is_lost() { return ++blocks_ > kPatience; }
 
-void OtherWorld::note_look(const void* p, unsigned size) {
-  const auto overlaps = [&](const Store& s) {
+// The first world has NaN there, or -1. A maximum ignores a NaN and a minimum too, so the other value is now far above, now far
+// below what a kernel computes with; of a byte, which may be a bool, it is 0.
+void OtherWorld::put_garbage(void* p, unsigned size, std::uint32_t unwritten, unsigned number) {
+  constexpr unsigned char kPoison = 0xff;
+  if (has_stored_lately(p, size)) return;
+  auto* const bytes = static_cast<unsigned char*>(p);
+  const bool negative = (reinterpret_cast<std::uintptr_t>(p) / 4 + number) % 2 != 0;
+  for (unsigned i = 0; i < size; ++i) {
+    if (!(unwritten >> i & 1) || bytes[i] != kPoison) continue;
+    const bool is_last = (i + 1) % std::min(size, 4u) == 0;
+    const unsigned char other = size == 1 ? 0 : is_last && negative ? 0xfb : 0x7b;
+    garbage_.push_back({bytes + i, bytes[i], other});
+    bytes[i] = other;
+  }
+}
+
+bool OtherWorld::has_stored_lately(const void* p, unsigned size) const {
+  return std::any_of(stores_.begin(), stores_.end(), [&](const Store& s) {
     return s.address < static_cast<const char*>(p) + size && p < static_cast<const char*>(s.address) + s.size;
-  };
-  if (looks_.size() < kMostLooks && std::none_of(stores_.begin(), stores_.end(), overlaps))
-    looks_.push_back({p, size, content(p, size)});
+  });
+}
+
+void OtherWorld::note_look(const void* p, unsigned size) {
+  if (looks_.size() < kMostLooks && !has_stored_lately(p, size)) looks_.push_back({p, size, content(p, size)});
 }
 
 // The thread may have seen such memory in one world before the change and in the other after. That is no race where the load is

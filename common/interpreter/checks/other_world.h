@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/interpreter/language/language.h"
+#include "common/interpreter/report/source_map.h"
 
 namespace interpreter {
 
@@ -35,7 +36,8 @@ struct WorldStep {
 /// The step as a part of a sentence on the thread.
 std::string describe(const WorldStep& step, const Reporter& reporter);
 
-/// A thread as it would be if the shuffles from lanes that are not there had given other values.
+/// A thread as it would be if the shuffles from lanes that are not there, and memory that nothing has written, had given other
+/// values.
 class OtherWorld {
  public:
   boost::context::detail::fcontext_t context = nullptr;
@@ -43,10 +45,17 @@ class OtherWorld {
   WorldStep step;           ///< where it stands
   bool ended = false;
   const char* use = nullptr;  ///< if it has ended: how the undefined value was used, or null
-  struct Origin {             ///< of the undefined value
+  struct Origin {             ///< of the undefined value: a shuffle, or a read of shared memory
     const char* name = nullptr;
     Site site;
     unsigned lane = 0, source = 0, mask = 0;
+    struct Read {
+      std::uintptr_t address = 0;
+      unsigned size = 0, thread = 0;
+      Pc pc = 0;
+    } read;  ///< address 0: none
+    bool is_read() const { return read.address != 0; }
+    bool is_known() const { return name || is_read(); }
   } origin;
 
   /// It goes on from an event to the next one, with `stack` at its place. The first world's memory is kept.
@@ -56,6 +65,9 @@ class OtherWorld {
   /// It passes a basic block. @return whether it has passed too many since the last event to go on
   bool is_lost();
 
+  /// It is about to read `size` bytes, of which those of `unwritten` (a bit each) have another value in this world: with another
+  /// `number` another one.
+  void put_garbage(void* p, unsigned size, std::uint32_t unwritten, unsigned number);
   /// It is about to look at memory.
   void note_look(const void* p, unsigned size);
   /// Whether other threads have changed memory that it has looked at since the last event.
@@ -83,7 +95,14 @@ class OtherWorld {
     unsigned size;
     std::uint32_t content;
   };
+  struct Garbage {
+    unsigned char* address;
+    unsigned char first, other;  // what lies there in the two worlds
+  };
+  bool has_stored_lately(const void* p, unsigned size) const;
+
   std::vector<Store> stores_;                      // lately
+  std::vector<Garbage> garbage_;                   // in memory while this world runs, and since the last event
   std::vector<Look> looks_;                        // at the last event, and plain ones since
   unsigned char atomic_old_[16], atomic_new_[16];  // of the first world's last atomic
   unsigned blocks_ = 0;                            // basic blocks since the last event

@@ -1,5 +1,5 @@
 /// @file
-/// Values that no lane gave to a shuffle and that others get to see nevertheless; see two_worlds.cpp.
+/// Values that no lane gave to a shuffle, or that nothing has written to shared memory; see two_worlds.cpp.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,10 @@ class TwoWorlds {
   /// The thread has come to its end.
   void exit(Fiber& fiber);
   /// An access that is about to happen. @return whether it is one of a second world, and nobody else's business
-  bool observe(Fiber& fiber, const void* p, unsigned size, Op op, bool strong);
+  bool observe(Fiber& fiber, const void* p, unsigned size, Op op, bool strong, Pc pc);
+  /// A plain load that is about to read memory which nothing has written, as far as hooks tell.
+  /// @return whether this is the second world, and the load nobody else's business
+  bool try_unwritten(Fiber& fiber, std::uintptr_t address, unsigned size, Pc pc);
   /// The volatile load that observe() has seen has taken place, and the thread has waited.
   void end_look(Fiber& fiber, const void* p);
   /// In the second world: does the first one's atomic.
@@ -70,7 +73,12 @@ class TwoWorlds {
   /// @}
 
  private:
+  static void begin_ahead(void* self);
   static void run_ahead(void* self);
+  void look_whether_it_ended(Fiber& fiber);
+  bool put_garbage(Fiber& fiber, std::uintptr_t address, unsigned size, Pc pc);
+  void report_use(Fiber& fiber, const std::string& use, const void* p);
+  void give_up(Fiber& fiber);
   void wait_for_first_world(Fiber& fiber, const WorldStep& step);
   void compare(Fiber& fiber, const WorldStep& step);
   Diagnosis undefined_use(const Fiber& fiber, const std::string& use, const void* p) const;

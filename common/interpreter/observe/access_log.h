@@ -113,6 +113,12 @@ class AccessLog {
       if (is_plain_load(entries_[n][lane]))
         visit(entries_[n][lane] & kAddressMask, size_of(entries_[n][lane]), is_shared(entries_[n][lane]), pcs_[n][lane]), --most;
   }
+  /// Calls `visit(address, size)` for the plain stores with which the lane's log ends: they may be still to happen.
+  template <class Visit>
+  void visit_trailing_stores(unsigned lane, Visit visit) const {
+    for (unsigned n = count_[lane]; n-- > 0 && op_of(entries_[n][lane]) == Op::kStore && !is_strong(entries_[n][lane]);)
+      visit(entries_[n][lane] & kAddressMask, size_of(entries_[n][lane]));
+  }
   /// Whether a store to the byte at `address` waits in a lane's log.
   bool stores_to(std::uintptr_t address) const;
   void clear() {

@@ -52,7 +52,10 @@ class Reporter {
   void report(Diagnosis diagnosis);
 
   /// The first read of bytes that nothing has written. If they are written before the next barrier, the report is of a race.
-  void suspect(Diagnosis uninitialised) { uninitialised_ = std::move(uninitialised); }
+  template <class Diagnose>
+  void suspect(Diagnose&& diagnose) {
+    if (!uninitialised_) uninitialised_ = diagnose();
+  }
   bool suspects() const { return uninitialised_.has_value(); }
   /// Reports what was suspected, if anything was: nothing has explained it. @return whether there was something
   bool confirm();

@@ -22,7 +22,7 @@ void Block::begin(LaunchState& launch, std::uint64_t index, Cluster& cluster, un
   clock.begin(launch.number, index, threads, cluster.readers);
   if (launch.options.racecheck) shadows.begin(dynamic_bytes);
   indices.begin(threads);
-  initialised.begin();
+  initialised.begin(threads);
   updates.begin(threads);
   races.begin();
   async_proxy.begin(threads);
@@ -200,12 +200,18 @@ void Block::fail_from_signal(Check check, const char* what, const char* expected
 // ------------------------------------------------------------------------------------------------------------ accesses
 // @return whether the access is none of the first world
 bool Block::observe_special(Fiber& fiber, const void* p, unsigned size, Op op, bool strong, const void* return_address) {
-  if (worlds.observe(fiber, p, size, op, strong)) return true;
+  if (worlds.observe(fiber, p, size, op, strong, to_pc(return_address))) return true;
   indices.check(fiber, p);
   for (const auto& family : families_)
     if (family) family->on_access(fiber, p, size, return_address);
   if (fiber.watched) waiting.follow(fiber, p, to_pc(return_address), strong);
   return false;
+}
+
+// A load of memory that no hook has told of a write to. @return whether it is none of the first world
+bool Block::observe_unwritten(Fiber& fiber, std::uintptr_t address, unsigned size, bool plain, Pc pc) {
+  initialised.find_unseen_writes(address, size);
+  return plain && work_.options().initcheck && shared.contains(address) && worlds.try_unwritten(fiber, address, size, pc);
 }
 
 void Block::check_what_was_left(Fiber& fiber) { indices.check(fiber, nullptr); }

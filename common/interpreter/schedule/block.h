@@ -152,6 +152,7 @@ class Block final : private RequestSink {
   bool name_what_is_missing(Diagnosis& d, bool& found) const;
   void report_deadlock();
   bool observe_special(Fiber& fiber, const void* p, unsigned size, Op op, bool strong, const void* return_address);
+  bool observe_unwritten(Fiber& fiber, std::uintptr_t address, unsigned size, bool plain, Pc pc);
   void check_what_was_left(Fiber& fiber);
   void on_request(unsigned warp, const Request& request) override;
 
@@ -203,9 +204,9 @@ inline void Block::observe(Fiber& fiber, const void* p, unsigned size, Op op, bo
   }
   if (address & (size - 1) && work_.options().memcheck) [[unlikely]]
     bounds.misaligned(fiber, p, size, op, return_address);
-  if (!is_store(op) && !was_written) [[unlikely]]
-    initialised.find_unseen_writes(address, size);
   const Pc pc = to_pc(return_address);
+  if (!is_store(op) && !was_written) [[unlikely]]
+    if (observe_unwritten(fiber, address, size, op == Op::kLoad && !strong, pc)) return;
   if (recorder.log.append(fiber.lane, address, size, op, in_shared, strong, pc, *std::exchange(fiber.path, fiber.path->restart)))
     waiting.log_is_full(fiber, pc);
 }
