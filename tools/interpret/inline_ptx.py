@@ -391,7 +391,9 @@ for _pattern, _template in (
     (r"membar\.cta|fence\.(?:acq_rel|sc)\.cta", "::__threadfence_block()"),
     (r"membar\.gl|fence\.(?:acq_rel|sc)\.(?:cluster|gpu)|fence\.proxy\.alias", "::__threadfence()"),
     (r"membar\.sys|fence\.(?:acq_rel|sc)\.sys", "::__threadfence_system()"),
-    (r"fence\.proxy\.async(?:\.global|\.shared::cta|\.shared::cluster|\.shared)?", "{I}fence_proxy_async()"),
+    (r"fence\.proxy\.async\.shared(?:::cta|::cluster)?", "{I}fence_proxy_async(true, false)"),
+    (r"fence\.proxy\.async\.global", "{I}fence_proxy_async(false, true)"),
+    (r"fence\.proxy\.async", "{I}fence_proxy_async(true, true)"),
     (r"fence\.mbarrier_init\.release\.cluster", "{I}fence_mbarrier_init()"),
     # Hints.
     (r"prefetchu?(?:\.global|\.local)?\.L[12](?:::\w+)?|prefetch\.tensormap|cp\.async\.bulk\.prefetch\.(?!tensor)\S+|applypriority\.\S+", ""),

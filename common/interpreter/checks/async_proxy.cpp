@@ -21,16 +21,17 @@ void AsyncProxy::fail(const Instruction& by, Check check, const void* p, const s
 }
 
 // -------------------------------------------------------------------------------------------------------------- fences
-void AsyncProxy::fence(const Fiber& fiber) {
+void AsyncProxy::fence(const Fiber& fiber, bool shared, bool global) {
   const std::uint32_t time = block_.clock.time();
-  fences_[fiber.linear].push_back({time, block_.clock.release(fiber.linear)});
+  fences_[fiber.linear].push_back({time, block_.clock.release(fiber.linear), shared, global});
+  if (global) block_.work().launch->fences_global_memory.store(true, std::memory_order_relaxed);
 }
 
-bool AsyncProxy::fenced(unsigned reader, const Stamp& write) const {
+bool AsyncProxy::fenced(unsigned reader, const Stamp& write, bool Fence::*memory) const {
   const auto by = [&](const Block& block, unsigned thread) {
     const std::vector<Fence>& fences = block.async_proxy.fences_[thread];
     return std::any_of(fences.rbegin(), fences.rend(), [&](const Fence& fence) {
-      return covers(fence.covered, write) && block_.clock.knows(reader, {block.clock.id(thread), fence.time, 0});
+      return fence.*memory && covers(fence.covered, write) && block_.clock.knows(reader, {block.clock.id(thread), fence.time, 0});
     });
   };
   const std::vector<Block*>& blocks = block_.cluster().blocks();
@@ -42,6 +43,12 @@ bool AsyncProxy::fenced(unsigned reader, const Stamp& write) const {
     for (unsigned thread = 0; thread < fences_.size(); ++thread)
       if (by(*block, thread)) return true;
   return false;
+}
+
+// Of a write by a block elsewhere, the fences are not looked up: it is enough that somebody passes some.
+bool AsyncProxy::fenced_globally(unsigned reader, const Stamp& write) const {
+  if (!block_.work().launch->fences_global_memory.load(std::memory_order_relaxed)) return false;
+  return !block_.cluster().readers.holds(write.thread) || fenced(reader, write, &Fence::global);
 }
 
 AsyncProxy& AsyncProxy::home_of(std::uintptr_t address) {
@@ -319,14 +326,14 @@ std::uint64_t AsyncProxy::begin_global_read(const Instruction& by, std::uintptr_
       lock.unlock();
       if (race.earlier.thread && race.copying && (race.earlier.pc & kEnginePc)) report(race, by.fiber.warp, access);
       if (race.earlier.thread) report_issue(race, by, false, false);
-      if (!write.thread) return;
+      if (!write.thread || fenced_globally(by.fiber.linear, write)) return;
       const void* const p = reinterpret_cast<const void*>(here);
       fail(by, Check::kRacecheck, p,
            "race on " + block_.reporter.describe(p) + ": written by " + block_.reporter.name_of(write.thread, block_.clock) +
                " at " + at_line(write.pc) + " in this launch, then read by " + by.name +
                " through the async proxy, with no fence.proxy.async for global memory between",
-           "another launch between the two, or a bulk store instead of plain ones: the fence of this file is for shared "
-           "memory alone");
+           "fence.proxy.async or fence.proxy.async.global by the threads that wrote, then a barrier, then the copy; or another "
+           "launch between the two");
     });
   return version;
 }

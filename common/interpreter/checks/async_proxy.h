@@ -38,10 +38,11 @@ class AsyncProxy {
   /// Reports what is wrong with the instruction at `p`.
   [[noreturn]] void fail(const Instruction& by, Check check, const void* p, const std::string& what, const std::string& expected);
 
-  /// fence.proxy.async. The thread's log has been looked at.
-  void fence(const Fiber& fiber);
-  /// Whether what `write` stands for, and `reader` knows of, is seen by what `reader` asks the async proxy to do.
-  bool fenced(unsigned reader, const Stamp& write) const;
+  /// fence.proxy.async, for shared or global memory or both. The thread's log has been looked at.
+  void fence(const Fiber& fiber, bool shared, bool global);
+  /// Whether the write to shared memory that `write` stands for, and `reader` knows of, is seen by what `reader` asks the async
+  /// proxy to do.
+  bool fenced(unsigned reader, const Stamp& write) const { return fenced(reader, write, &Fence::shared); }
   /// Reports a race of the warp's access with what the copy engine did, or has still to do.
   [[noreturn]] void report(const Race& race, unsigned warp, const WarpAccess& access);
   /// Reports an address that is no shared memory, out of bounds or no multiple of `alignment`.
@@ -77,12 +78,15 @@ class AsyncProxy {
   struct Fence {
     std::uint32_t time;
     KnowledgePtr covered;
+    bool shared, global;
   };
   struct Landing {
     unsigned bytes;
     std::uintptr_t barrier;
     const char* what;
   };
+  bool fenced(unsigned reader, const Stamp& write, bool Fence::*memory) const;
+  bool fenced_globally(unsigned reader, const Stamp& write) const;
   AsyncProxy& home_of(std::uintptr_t address);
   static std::string at_line(std::uint32_t pc);
   const Landing* landing_at(std::uintptr_t address);  // null: none is known

@@ -446,10 +446,10 @@ void mbarrier_arrive_cluster(std::uint64_t* barrier, unsigned rank, bool release
   const std::uintptr_t address = in.block.async_proxy.counterpart(by, address_of(barrier), rank);
   in.block.cluster().block(rank).family<Mbarriers>().arrive_remotely(by, address, release_cluster);
 }
-void fence_proxy_async() {
+void fence_proxy_async(bool shared, bool global) {
   const Entered in;
   in.block.scheduler.rendezvous(in.fiber);
-  if (in.block.work().options().racecheck) in.block.async_proxy.fence(in.fiber);
+  if (in.block.work().options().racecheck) in.block.async_proxy.fence(in.fiber, shared, global);
 }
 void fence_mbarrier_init() { fence_proxy_async(); }
 

@@ -21,7 +21,8 @@ void cp_async_mbarrier_arrive(std::uint64_t* barrier);
 /// The phase that is under way ends after the copies that the thread has begun by cp_async_for_barrier().
 void barrier_copies_complete_at(std::uint64_t* barrier);
 void fence_mbarrier_init();
-void fence_proxy_async();
+/// @param shared, global which memory it is for: without a name of one in the instruction, both
+void fence_proxy_async(bool shared = true, bool global = false);
 
 /// What cuda::barrier of a block does: in shared memory it is an mbarrier.
 /// @{

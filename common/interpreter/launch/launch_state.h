@@ -66,6 +66,7 @@ struct LaunchState {
   std::atomic<bool> failed{false};
   std::atomic<bool> arguments_are_to_blame{false};  ///< rather than the kernel that uses them
   std::atomic<bool> waited_for_earlier{false};      ///< a thread has
+  std::atomic<bool> fences_global_memory{false};    ///< a thread has, for the async proxy
   std::atomic<std::uint64_t> steps{0};
   std::mutex mutex;
   Diagnosis diagnosis;                     ///< of the first error; guarded by mutex

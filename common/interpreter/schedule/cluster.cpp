@@ -61,8 +61,9 @@ unsigned Cluster::pick(std::uint32_t ranks) {
     case Order::kRandom: break;
   }
   random_ ^= random_ << 13, random_ ^= random_ >> 7, random_ ^= random_ << 17;
-  const auto turn = static_cast<int>(random_ >> 32 & 31);
-  return (static_cast<unsigned>(std::countr_zero(std::rotr(ranks, turn))) + static_cast<unsigned>(turn)) & 31;
+  // Any of them with the same probability.
+  for (auto skipped = (random_ >> 32) % static_cast<unsigned>(std::popcount(ranks)); skipped > 0; --skipped) ranks &= ranks - 1;
+  return static_cast<unsigned>(std::countr_zero(ranks));
 }
 
 // Of which blocks somebody can go on.

@@ -92,8 +92,9 @@ unsigned Scheduler::pick(std::uint32_t set) {
     case Order::kRandom: break;
   }
   random_ ^= random_ << 13, random_ ^= random_ >> 7, random_ ^= random_ << 17;
-  const unsigned turn = random_ >> 32 & 31;
-  return (static_cast<unsigned>(std::countr_zero(std::rotr(set, static_cast<int>(turn)))) + turn) & 31;
+  // Any of them with the same probability.
+  for (auto skipped = (random_ >> 32) % static_cast<unsigned>(std::popcount(set)); skipped > 0; --skipped) set &= set - 1;
+  return static_cast<unsigned>(std::countr_zero(set));
 }
 
 // Nobody in the warp can run: looks at its log, and wakes the lanes that waited for that.
