@@ -60,11 +60,13 @@ def _opening(visible, i):
 
 def find(visible, partner, i):
     """Index of the ')' that ends the asm statement which begins with token `i`, or None if none does. An asm statement without text
-    only keeps the compiler from moving accesses: g++ has that too."""
+    only keeps the compiler from moving accesses: g++ has that too, but for PTX's names of some registers."""
     if visible[i].text not in _ASM:
         return None
     opening = _opening(visible, i)
-    if opening not in partner or visible[opening].text != "(" or visible[opening + 1].text == '""':
+    if opening not in partner or visible[opening].text != "(":
+        return None
+    if visible[opening + 1].text == '""' and not any(re.fullmatch(r'"[=+&]*[fh]"', t.text) for t in visible[opening : partner[opening]]):
         return None
     return partner[opening]
 
@@ -110,7 +112,10 @@ def _operands(visible, partner, begin, end, source):
 def translate(visible, partner, i, source):
     """C++ for the asm statement that begins with token `i`, on one line; `source(first, last)` is the text of some tokens. Raises
     NotHere."""
-    return _Block(*_parse(visible, partner, i, source)).text()
+    body, outputs, inputs = _parse(visible, partner, i, source)
+    if not body.strip():  # CUTLASS's warpgroup_fence_operand: no access
+        return '__asm__ volatile("" ::: "memory")'
+    return _Block(body, outputs, inputs).text()
 
 
 class _Block:
@@ -145,7 +150,7 @@ class _Block:
     def _statements(self):
         """'{', '}', 'label:' and instructions without their ';'."""
         text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", self.body, flags=re.DOTALL).replace("%%", "\0")
-        text = re.sub(r"%(\d+)", self._operand_mark, text).replace("\0", "%")
+        text = re.sub(r"%(\d+)", self._operand_mark, text).replace("%=", "_here").replace("\0", "%")
         found = []
         while text := text.strip():
             if text[0] in "{}":
@@ -414,7 +419,8 @@ for _pattern, _template in (
     # Copies in the background, and who waits for them.
     (r"cp\.async\.(commit_group|wait_all)", "{I}cp_async_{m[1]}()"),
     (r"cp\.async\.wait_group", "{I}cp_async_wait_group({0:s32})"),
-    (rf"cp\.async\.mbarrier\.arrive{_CTA}\.b64", "{I}cp_async_mbarrier_arrive({0:mbarrier})"),
+    (rf"cp\.async\.mbarrier\.arrive{_CTA}\.b64", "{I}cp_async_mbarrier_arrive({0:mbarrier}, false)"),
+    (rf"cp\.async\.mbarrier\.arrive\.noinc{_CTA}\.b64", "{I}cp_async_mbarrier_arrive({0:mbarrier}, true)"),
     (
         r"cp\.async\.bulk\.shared::(?:cluster|cta)\.global\.mbarrier::complete_tx::bytes(?:\.L2::cache_hint)?",
         "{I}cp_async_bulk_load({0:shared}, {1:global}, {2:u32}, {3:mbarrier})",
@@ -665,7 +671,7 @@ def _mbarrier_arrive(m, o, b):
 # --- matrices ---
 
 
-@_instruction(r"ldmatrix\.sync\.aligned\.(?:m8n8\.)?x([124])(?:\.m8n8)?(\.trans)?(?:\.shared(?:::cta)?)?\.b16")
+@_instruction(r"ldmatrix\.sync\.aligned\.(?:m8n8\.)?x([124])(?:\.m8n8)?(\.trans)?(?:\.m8n8)?(?:\.shared(?:::cta)?)?\.b16")
 def _ldmatrix(m, o, b):
     to = b.elements(o[0])
     if len(to) != int(m[1]):
@@ -673,7 +679,7 @@ def _ldmatrix(m, o, b):
     return f"{{ uint32_t ptx_r[{m[1]}]; ::interpreter::ldmatrix(ptx_r, {b.address(o[1], 'shared')}, {m[1]}, {'true' if m[2] else 'false'}); " + " ".join(b.write(t, f"ptx_r[{i}]") for i, t in enumerate(to)) + " }"
 
 
-@_instruction(r"stmatrix\.sync\.aligned\.(?:m8n8\.)?x([124])(?:\.m8n8)?(\.trans)?(?:\.shared(?:::cta)?)?\.b16")
+@_instruction(r"stmatrix\.sync\.aligned\.(?:m8n8\.)?x([124])(?:\.m8n8)?(\.trans)?(?:\.m8n8)?(?:\.shared(?:::cta)?)?\.b16")
 def _stmatrix(m, o, b):
     return f"{{ const uint32_t ptx_r[] = {{{', '.join(b.read(r, 'uint32_t') for r in b.elements(o[1]))}}}; ::interpreter::stmatrix({b.address(o[0], 'shared')}, ptx_r, {m[1]}, {'true' if m[2] else 'false'}); }}"
 

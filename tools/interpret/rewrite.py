@@ -131,7 +131,7 @@ def _pieces(kernel, name=None):
     name = name or '"' + kernel.replace("\\", " ").replace('"', "'") + '"'
     return (
         "[&](auto course_launch) { if constexpr (requires { course_launch.function(",
-        f"); }}) return course_launch.function({kernel}, {call}); else return course_launch.call({call}, {address}); }}"
+        f"); }}) return course_launch.function({kernel}, {call}, {address}); else return course_launch.call({call}, {address}); }}"
         f'({_RUNTIME}LaunchSyntax({name}, {_RUNTIME}Configuration(',
         ")))",
     )

@@ -465,6 +465,46 @@ int main() {
         )
         self.assertEqual((result.returncode, result.stderr), (0, ""))
 
+    def test_a_call_deduces_what_the_templates_explicit_arguments_leave_open(self):
+        result = self.interpret(
+            """template <int n, class T = float> __global__ void by_value(T x, double* to, unsigned long) { *to = x + n; }
+template <int n, class T = float> __global__ void by_pointer(const T* x, T* to) { *to = *x + n; }
+template <int n, class... Ts> __global__ void pack(double* to, Ts... xs) { *to = (n + ... + xs); }
+template <class... Ts> __global__ void known_first(double* to, Ts... xs) { *to = (0. + ... + xs); }
+template <int n, class T = float> __global__ void converted(T* to, float x) { *to = n + x; }
+int main() {
+  double* p;
+  cudaMallocManaged(&p, 64);
+  p[7] = 1e300;
+  by_value<1><<<1, 1>>>(1e300, p, 3);
+  by_pointer<2><<<1, 1>>>(p + 7, p + 1);
+  pack<5><<<1, 1>>>(p + 2, 1, 2.5);
+  pack<5><<<1, 1>>>(p + 3);
+  known_first<int><<<1, 1>>>(p + 4, 1.75, 2.5);
+  converted<1><<<1, 1>>>(reinterpret_cast<float*>(p + 5), 2);
+  by_value<1, int><<<1, 1>>>(2.75, p + 6, 3);
+  cudaDeviceSynchronize();
+  const bool right = p[0] == 1e300 && p[1] == 1e300 && p[2] == 8.5 && p[3] == 5 && p[4] == 3.5 && *(float*)(p + 5) == 3 && p[6] == 3;
+  return right ? 0 : 1;
+}
+"""
+        )
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+
+    def test_wgmma_of_single_floats_is_refused_and_the_program_ends(self):
+        result = self.interpret(
+            """#include <cuda_fp16.h>
+__global__ void k(unsigned long long d) {
+  float d0 = 0, d1 = 0, d2 = 0, d3 = 0;
+  asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0,%1,%2,%3}, %4, %4, 1, 1, 1, 0, 0;"
+               : "+f"(d0), "+f"(d1), "+f"(d2), "+f"(d3) : "l"(d));
+}
+int main() { k<<<1, 128>>>(0); cudaDeviceSynchronize(); }
+"""
+        )
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("the interpreter does not have wgmma whose accumulators are not the elements of one array", result.stderr)
+
     def test_nvccs_version_is_that_of_the_headers(self):
         result = self.interpret(
             """#include <cstdio>

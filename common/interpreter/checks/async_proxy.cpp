@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 
+#include "common/interpreter/instructions/mbarrier_family.h"
 #include "common/interpreter/schedule/block.h"
 
 namespace interpreter {
@@ -154,6 +155,9 @@ void AsyncProxy::report_issue(const Race& race, const Instruction& by, bool writ
                " in which the copy before completed, or for somebody who has";
   else if (!shared && race.copying)
     expected = "cp.async.bulk.wait_group, without .read, by the thread that issued the store before, between the two";
+  else if (shared && writes && !race.earlier_wrote &&
+           !home_of(race.address).block_.shared.part_of(race.address).all_initialised(race.address, 1))
+    expected = Mbarriers::kReadTooEarly;  // nothing was there to be read
   else if (shared && writes && !race.earlier_wrote)
     expected =
         "readers arrive at an mbarrier, or a barrier, when they have read, and the thread that issues the copy has waited there";
@@ -173,6 +177,8 @@ void AsyncProxy::require_shared(const Instruction& by, std::uintptr_t address, u
   const SharedMemory& shared = block_.shared;
   if (!shared.contains(address) && block_.cluster().peer_at(address))
     refuse(", where it takes an address of its own block", "the address is one of the block's own shared memory");
+  if (shared.lies_behind(address))
+    refuse(", beyond the block's shared memory", "the launch gives as many bytes of dynamic shared memory as the kernel uses");
   if (!shared.contains(address)) refuse(", which is not shared memory", "the address is one of shared memory");
   if (address % alignment) refuse(", misaligned", "the address is a multiple of " + std::to_string(alignment));
   const auto refuse_end = [&] {

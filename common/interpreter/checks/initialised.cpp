@@ -4,6 +4,7 @@
 #include <bit>
 #include <string>
 
+#include "common/interpreter/instructions/mbarrier_family.h"
 #include "common/interpreter/report/source_map.h"
 #include "common/interpreter/schedule/block.h"
 
@@ -65,7 +66,10 @@ Diagnosis InitCheck::diagnose(const Fiber& fiber, std::uintptr_t address, unsign
   const void* p = reinterpret_cast<const void*>(address);
   Diagnosis d = reporter_.diagnose(
       Check::kInitcheck, "read of " + std::to_string(size) + " uninitialised bytes of " + reporter_.describe(p, pc, false, size),
-      "memory is written before it is read", &fiber, user_location(pc));
+      std::string("memory is written before it is read") + (!is_global(address) && current_block->family<Mbarriers>().has_barriers()
+                                                                ? std::string("; ") + Mbarriers::kReadTooEarly
+                                                                : ""),
+      &fiber, user_location(pc));
   d.variable = reporter_.variable_at(p);
   return d;
 }

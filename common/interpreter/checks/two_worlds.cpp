@@ -1,10 +1,10 @@
 // Values that nobody gave: a shuffle from a lane that has exited, does not exist or is not in the mask gives something undefined,
 // and so does shared memory that nothing has written.
 //
-// That is no error as long as nobody uses it: reductions of half a warp read beyond their lanes, threads of a tile's rows beyond the
-// matrix compute with rows that nobody has loaded, and guards skip what has come. What a kernel computes from such a value is not
-// seen, so it is tried out. A thread that gets one lives in two worlds from then on, which differ in that value. The second one has
-// a copy of the thread's stack, and runs ahead of the first from one event to the next: a store, an atomic, a barrier, whatever
+// That is no error as long as nobody uses it: reductions of half a warp read beyond their lanes, threads of a tile's rows beyond
+// the matrix compute with rows that nobody has loaded, and guards skip what has come. What a kernel computes from such a value is
+// not seen, so it is tried out. A thread that gets one lives in two worlds from then on, which differ in that value. The second one
+// has a copy of the thread's stack, and runs ahead of the first from one event to the next: a store, an atomic, a barrier, whatever
 // others can see of the thread. There the worlds are compared. The value was used if they stand at different events, or if they
 // have stored different things; if they never do, it made no difference. What the second world stores is taken back at once. In a
 // collective of a warp both worlds of all lanes take part (see collective_worlds.cpp), so a lane that gets what another one has

@@ -264,7 +264,8 @@ template <int kCount>
 [[gnu::always_inline]] inline float* in_a_row(float* const (&sums)[kCount], Site site = Site::here()) {
   for (int i = 1; i < kCount; ++i)
     if (sums[i] != sums[0] + i)
-      trap("wgmma whose accumulators are not the elements of one array, in its order: the interpreter", site);
+      lacks("wgmma whose accumulators are not the elements of one array, in its order",
+            "an array of floats, of which each is named", site);
   return sums[0];
 }
 /// @}

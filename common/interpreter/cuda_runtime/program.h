@@ -104,23 +104,6 @@ cudaError_t start_call(const Configuration& c, const char* name, const void* ker
   return start(launch, c.cooperative);
 }
 
-template <class Call, class... Parameters>
-struct FunctionLauncher {
-  Configuration configuration;
-  const char* name;
-  void (*kernel)(Parameters...);
-  Call call;
-  void operator()(Parameters... arguments) const {
-    start_function(configuration, kernel, std::tuple<Parameters...>(std::forward<Parameters>(arguments)...));
-  }
-  /// Fewer arguments than parameters: the others have defaults, which only a call knows.
-  template <class... Arguments>
-  requires(sizeof...(Arguments) < sizeof...(Parameters)) void operator()(Arguments&&... arguments) const {
-    start_call(configuration, name, reinterpret_cast<const void*>(kernel), call,
-               std::tuple<std::decay_t<Arguments>...>(std::forward<Arguments>(arguments)...));
-  }
-};
-
 template <class Call, class Address>
 struct CallLauncher {
   Configuration configuration;
@@ -141,10 +124,74 @@ struct CallLauncher {
   }
 };
 
+/// `k<1>` of a `template <int n, class T = float>` is a function without a call; but a call deduces T, and may choose another one.
+/// @tparam Parameters of the one without a call
+template <class Address, class... Parameters>
+struct DeducedFrom {
+  template <class Argument, class Parameter>
+  using Deduced = std::conditional_t<std::is_pointer_v<std::decay_t<Argument>> && std::is_pointer_v<Parameter> &&
+                                         std::is_const_v<std::remove_pointer_t<Parameter>>,
+                                     const std::remove_pointer_t<std::decay_t<Argument>>*, std::decay_t<Argument>>;
+  template <bool... kDeduced>
+  struct Where {
+    template <class... Arguments>
+    static constexpr bool kHasKernel =
+        requires(const Address& address, void (*f)(std::conditional_t<kDeduced, Deduced<Arguments, Parameters>, Parameters>...)) {
+      address(f);
+    };
+  };
+  /// Whether there is a kernel that takes the arguments, or some of them, as they are where `Parameters` would convert them.
+  template <class... Arguments>
+  static consteval bool is_another() {
+    if constexpr (sizeof...(Arguments) != sizeof...(Parameters)) {
+      return sizeof...(Arguments) > sizeof...(Parameters);
+    } else if constexpr ((std::is_same_v<Deduced<Arguments, Parameters>, Parameters> && ...)) {
+      return false;
+    } else {
+      constexpr auto kOneOf = []<std::size_t... i>(std::index_sequence<i...>) {
+        const auto only = []<std::size_t chosen>(std::integral_constant<std::size_t, chosen>) {
+          return !std::is_same_v<Deduced<std::tuple_element_t<chosen, std::tuple<Arguments...>>,
+                                         std::tuple_element_t<chosen, std::tuple<Parameters...>>>,
+                                 std::tuple_element_t<chosen, std::tuple<Parameters...>>> &&
+                 Where<(i == chosen)...>::template kHasKernel<Arguments...>;
+        };
+        return (only(std::integral_constant<std::size_t, i>()) || ...);
+      };
+      return Where<(sizeof(Arguments) > 0)...>::template kHasKernel<Arguments...> ||
+             Where<!(std::is_arithmetic_v<std::decay_t<Arguments>> &&
+                     std::is_arithmetic_v<Parameters>)...>::template kHasKernel<Arguments...> ||
+             kOneOf(std::index_sequence_for<Arguments...>());
+    }
+  }
+};
+
+template <class Call, class Address, class... Parameters>
+struct FunctionLauncher {
+  Configuration configuration;
+  const char* name;
+  void (*kernel)(Parameters...);
+  Call call;
+  Address address;
+  void operator()(Parameters... arguments) const {
+    start_function(configuration, kernel, std::tuple<Parameters...>(std::forward<Parameters>(arguments)...));
+  }
+  /// Fewer arguments than parameters: the others have defaults, which only a call knows.
+  template <class... Arguments>
+  requires(sizeof...(Arguments) < sizeof...(Parameters)) void operator()(Arguments&&... arguments) const {
+    start_call(configuration, name, reinterpret_cast<const void*>(kernel), call,
+               std::tuple<std::decay_t<Arguments>...>(std::forward<Arguments>(arguments)...));
+  }
+  template <class... Arguments>
+  requires(DeducedFrom<Address, Parameters...>::template is_another<Arguments...>()) void operator()(
+      Arguments&&... arguments) const {
+    CallLauncher<Call, Address>{configuration, name, call, address}(std::forward<Arguments>(arguments)...);
+  }
+};
+
 /// One `kernel<<<configuration>>>(arguments)`. tools/interpret writes, with the user's own tokens,
 ///
 ///     [&](auto course_launch) {
-///       if constexpr (requires { course_launch.function(kernel); }) return course_launch.function(kernel, CALL);
+///       if constexpr (requires { course_launch.function(kernel); }) return course_launch.function(kernel, CALL, ADDRESS);
 ///       else return course_launch.call(CALL, ADDRESS);
 ///     }(LaunchSyntax("kernel", Configuration(configuration)))(arguments)
 ///
@@ -157,9 +204,9 @@ struct LaunchSyntax {
 
   template <class... Parameters>
   static void function(void (*kernel)(Parameters...));
-  template <class... Parameters, class Call>
-  FunctionLauncher<Call, Parameters...> function(void (*kernel)(Parameters...), Call call) const {
-    return {configuration, name, kernel, call};
+  template <class... Parameters, class Call, class Address>
+  FunctionLauncher<Call, Address, Parameters...> function(void (*kernel)(Parameters...), Call call, Address address) const {
+    return {configuration, name, kernel, call, address};
   }
   template <class Call, class Address>
   CallLauncher<Call, Address> call(Call call, Address address) const {

@@ -327,10 +327,13 @@ void barrier_copies_complete_at(std::uint64_t* barrier) {
   const Pc pc = to_pc(__builtin_return_address(0));
   in.block.family<AsyncCopies>().complete_when_copied(in.fiber, reinterpret_cast<std::uintptr_t>(barrier), pc);
 }
-void cp_async_mbarrier_arrive(std::uint64_t* barrier) {
+void cp_async_mbarrier_arrive(std::uint64_t* barrier, bool noinc) {
   const Entered in;
   const Pc pc = to_pc(__builtin_return_address(0));
-  in.block.family<AsyncCopies>().arrive_when_copied(in.fiber, reinterpret_cast<std::uintptr_t>(barrier), pc);
+  const auto address = reinterpret_cast<std::uintptr_t>(barrier);
+  in.block.family<AsyncCopies>().arrive_when_copied(in.fiber, address, pc);
+  // Its own arrival comes when the copies have landed. The phase waits for them, so it may count now.
+  if (noinc) in.block.family<Mbarriers>().arrive({in.fiber, "cp.async.mbarrier.arrive.noinc", pc}, address, 1, 0);
 }
 
 }  // namespace interpreter

@@ -17,7 +17,8 @@ bool mbarrier_try_wait_parity_acquire_cluster(std::uint64_t* barrier, unsigned p
 /// At the counterpart of `barrier` in the block `rank` of the cluster.
 void mbarrier_arrive_cluster(std::uint64_t* barrier, unsigned rank, bool release_cluster);
 /// The phase that is under way ends after the copies that the thread's cp.async have begun so far.
-void cp_async_mbarrier_arrive(std::uint64_t* barrier);
+/// @param noinc then the thread arrives, as one of those of which init has said the number
+void cp_async_mbarrier_arrive(std::uint64_t* barrier, bool noinc);
 /// The phase that is under way ends after the copies that the thread has begun by cp_async_for_barrier().
 void barrier_copies_complete_at(std::uint64_t* barrier);
 void fence_mbarrier_init();

@@ -119,10 +119,12 @@ class Warpgroups final : public Family {
     std::map<float*, Accumulators> accumulators;  // that were ever used, by those of lane 0
     std::uint64_t groups = 0;                     // committed so far
     std::uint64_t issued = 0;
-    bool fences = false;  // since accumulators were touched last
-    Pc pc = 0;            // of the last one issued
+    std::deque<std::pair<std::uint64_t, std::uint64_t>> descriptors;  // of those that not all warps of the warpgroup have issued
+    bool fences = false;                                              // since accumulators were touched last
+    Pc pc = 0;                                                        // of the last one issued
   };
   void require_alike(const std::array<Call*, 32>& lanes);
+  void require_alike_in_warpgroup(const Call& call);
   void take(Accumulators& d, const std::array<Call*, 32>& lanes);
   void begin_read(const AsyncProxy::Instruction& by, Operand& operand);
   void end(Fiber& fiber, Product& multiplication);
@@ -160,6 +162,29 @@ void Warpgroups::require_alike(const std::array<Call*, 32>& lanes) {
   }
 }
 
+// A warp's one is compared with that of each warp which has come so far already: all keep those that another one lacks.
+void Warpgroups::require_alike_in_warpgroup(const Call& call) {
+  const std::size_t first = call.fiber->warp / 4 * 4, end = std::min(first + 4, warps_.size());
+  Warp& mine = warps_[call.fiber->warp];
+  mine.descriptors.emplace_back(call.descriptor_a, call.descriptor_b);
+  std::uint64_t fewest = mine.issued;
+  for (std::size_t w = first; w < end; ++w) {
+    const Warp& other = warps_[w];
+    fewest = std::min(fewest, other.issued);
+    const std::uint64_t behind = other.issued - mine.issued;  // how many it has issued since
+    if (other.issued < mine.issued || behind >= other.descriptors.size()) continue;
+    if (other.descriptors[other.descriptors.size() - 1 - behind] != mine.descriptors.back())
+      block_.reporter.fail(Check::kSynccheck,
+                           "wgmma with other descriptors than warp " + std::to_string(w) + " of the warpgroup has given, at " +
+                               at(user_location(other.pc)),
+                           "the four warps give the descriptors of the whole matrices: each takes its 16 rows of A itself",
+                           call.fiber, user_location(call.pc));
+  }
+  for (std::size_t w = first; w < end; ++w)
+    while (warps_[w].issued - warps_[w].descriptors.size() < fewest && !warps_[w].descriptors.empty())
+      warps_[w].descriptors.pop_front();
+}
+
 // The accumulators are the instruction's from here on.
 void Warpgroups::take(Accumulators& d, const std::array<Call*, 32>& lanes) {
   d.n = lanes[0]->n;
@@ -186,6 +211,7 @@ void Warpgroups::issue(const std::array<Call*, 32>& lanes) {
   Warp& warp = warps_[call.fiber->warp];
   const AsyncProxy::Instruction by{*call.fiber, "wgmma", call.pc};
   warp.pc = call.pc, ++warp.issued;
+  require_alike_in_warpgroup(call);
   if (block_.work().options().count)  // b is read for all four warps at once
     block_.counters.count_wgmma(call.pc, (kM + (call.fiber->warp % 4 ? 0 : call.n)) * kK * 2);
   if (!warp.fences)
@@ -295,7 +321,7 @@ void Warpgroups::on_exit(Fiber& fiber) {
 
 // ------------------------------------------------------------------------------------------------------------ registers
 // How many registers the threads of a warp have. The compiler knows how many a kernel begins with; here these are as many as there
-// can be, as in a kernel whose __launch_bounds__ say its number of threads.
+// can be, as in a kernel whose __launch_bounds__ say its number of threads. So an inc to fewer is an error only later.
 class RegisterPool final : public Family {
  public:
   explicit RegisterPool(Block& block) : block_(block) {}
@@ -303,6 +329,7 @@ class RegisterPool final : public Family {
     const unsigned warps = (threads + 31) / 32;
     const unsigned at_launch = std::min(256u, kRegisters / (warps * 32)) / 8 * 8;
     held_.assign(warps, at_launch);
+    asked_.assign(warps, {});
     free_ = 0;
     waiting_.clear();
   }
@@ -319,9 +346,29 @@ class RegisterPool final : public Family {
             "other warpgroups give back enough registers by setmaxnreg.dec: a block has those of its launch, and no more"};
   }
 
+  void on_exit(Fiber& fiber) override {
+    if (block_.scheduler.live() > 1) return;
+    for (std::size_t w = 0; w < asked_.size(); ++w) {
+      const Asked &mine = asked_[w], &first = asked_[w / 4 * 4], &one = mine.times > first.times ? mine : first;
+      if (mine.times == first.times) continue;
+      block_.reporter.fail(Check::kSynccheck,
+                           "setmaxnreg by some warps of a warpgroup: warp " + std::to_string(w / 4 * 4) + " has executed " +
+                               std::to_string(first.times) + ", warp " + std::to_string(w) + " " + std::to_string(mine.times),
+                           "the four warps of a warpgroup, of which the first one's number is a multiple of 4, execute the same "
+                           "setmaxnreg",
+                           &fiber, user_location(one.pc));
+    }
+  }
+
   void set(Fiber& fiber, unsigned registers, bool more, Pc pc) {
+    ++asked_[fiber.warp].times, asked_[fiber.warp].pc = pc;
     unsigned& held = held_[fiber.warp];
     const char* const name = more ? "setmaxnreg.inc" : "setmaxnreg.dec";
+    if (more && registers < held && held_at_launch(held)) {
+      free_ += held - registers;
+      held = registers;
+      return;
+    }
     if (more ? registers < held : registers > held)
       block_.reporter.fail(Check::kSynccheck,
                            std::string(name) + " to " + std::to_string(registers) + " registers, where the thread has " +
@@ -362,7 +409,12 @@ class RegisterPool final : public Family {
   }
 
   Block& block_;
+  struct Asked {
+    unsigned times = 0;
+    Pc pc = 0;  // of the last time
+  };
   std::vector<unsigned> held_;  // by warp, for each of its threads
+  std::vector<Asked> asked_;    // by warp
   unsigned free_ = 0;           // given back, for the threads of one warp
   std::vector<std::pair<Fiber*, unsigned>> waiting_;
 };

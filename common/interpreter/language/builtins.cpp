@@ -45,6 +45,11 @@ void trap(const char* what, Site site) {
   const Entered in(Worlds::kBoth);
   in.block.reporter.fail(Check::kException, what, "kernels end without a trap", &in.fiber, {site.file, site.line});
 }
+void lacks(const char* what, const char* instead, Site site) {
+  const Entered in(Worlds::kBoth);
+  in.block.reporter.fail(Check::kSynccheck, std::string("the interpreter does not have ") + what, instead, &in.fiber,
+                         {site.file, site.line});
+}
 void assertion_failed(const char* condition, const char* file, int line) {
   if (!current_fiber) {  // host code that includes kernel headers
     std::fprintf(stderr, "%s:%d: assertion failed: %s\n", file, line, condition);

@@ -111,6 +111,8 @@ enum class Reduction { kNone, kCount, kAnd, kOr };
 int block_barrier(Reduction reduction, bool predicate, Site site);
 void fence(bool whole_gpu);
 [[noreturn]] void trap(const char* what, Site site);
+/// What a kernel asks for and only a GPU has. @param instead what both have
+[[noreturn]] void lacks(const char* what, const char* instead, Site site);
 
 void sleep_hint();
 /// A load of data that nobody writes during the launch is about to come.

@@ -53,6 +53,8 @@ class SharedMemory {
     return instruction_address < variables_at() ? arena.begin + instruction_address
                                                 : statics_page() + (instruction_address - variables_at());
   }
+  /// Whether the address comes from one of these that stands for nothing.
+  bool lies_behind(std::uintptr_t address) const { return !contains(address) && address - statics_page() < 1u << 18; }
   /// @}
 
   /// Fills the memory with NaN for the next block.

@@ -27,7 +27,9 @@ __global__ void fails() { assert(threadIdx.x < 3); }
 #define LAUNCH(configuration, ...)                                                                                      \
   [&](auto launch) {                                                                                                    \
     if constexpr (requires { launch.function(__VA_ARGS__); })                                                           \
-      return launch.function(__VA_ARGS__, [](auto&&... a) { __VA_ARGS__(static_cast<decltype(a)&&>(a)...); });          \
+      return launch.function(                                                                                           \
+          __VA_ARGS__, [](auto&&... a) { __VA_ARGS__(static_cast<decltype(a)&&>(a)...); },                              \
+          []<class... P>(void (*&f)(P...)) requires requires { f = __VA_ARGS__; } { f = __VA_ARGS__; });                \
     else                                                                                                                \
       return launch.call([](auto&&... a) { __VA_ARGS__(static_cast<decltype(a)&&>(a)...); },                            \
                          []<class... P>(void (*&f)(P...)) requires requires { f = __VA_ARGS__; } { f = __VA_ARGS__; }); \

@@ -86,7 +86,7 @@ class barrier<thread_scope_block, std::__empty_completion> : public __block_scop
   /// Of memcpy_async: the phase that is under way ends after the cp.async that the thread has issued so far.
   [[gnu::always_inline]] void arrive_when_copied() {
     if (is_mbarrier())
-      interpreter::cp_async_mbarrier_arrive(mbarrier());
+      interpreter::cp_async_mbarrier_arrive(mbarrier(), false);
     else
       interpreter::cp_async_wait_all();
   }
