@@ -84,10 +84,12 @@ struct Accumulators {
 
 struct Product {
   Pc pc;
+  std::uint64_t number;  // of the warp's, from 1 on
   std::uint64_t group;
   Accumulators* d;
   Operand a, b;
   bool accumulates, is_half;
+  bool is_done = false;  // but for the registers
 };
 
 // What a lane gives.
@@ -101,10 +103,14 @@ struct Call {
   unsigned groups = 0;  // of a wait
 };
 
+// A wgmma is one operation of the four warps: when one of them has waited for it, all have issued it, and what it reads is free.
+// Their registers have the result when they have waited themselves.
 class Warpgroups final : public Family {
  public:
   explicit Warpgroups(Block& block) : block_(block) {}
   void begin(unsigned threads) override;
+  std::string what_is_awaited(const Fiber& fiber) const override;
+  Missing what_is_missing(const Fiber& fiber) const override;
   void on_access(Fiber& fiber, const void* p, unsigned size, const void* return_address) override;
   void on_exit(Fiber& fiber) override;
 
@@ -112,6 +118,8 @@ class Warpgroups final : public Family {
   void issue(const std::array<Call*, 32>& lanes);
   void commit(Fiber& fiber) { ++warps_[fiber.warp].groups; }
   void wait(Fiber& fiber, unsigned groups_under_way);
+  /// Whether another warp has still to issue what the thread's wait is for. If so, the thread is woken when that may have changed.
+  bool waits_for_other_warps(Fiber& fiber, unsigned groups_under_way);
 
  private:
   struct Warp {
@@ -120,6 +128,7 @@ class Warpgroups final : public Family {
     std::uint64_t groups = 0;                     // committed so far
     std::uint64_t issued = 0;
     std::deque<std::pair<std::uint64_t, std::uint64_t>> descriptors;  // of those that not all warps of the warpgroup have issued
+    KnowledgePtr read = nullptr;                                      // makes known what its multiplications have read so far
     bool fences = false;                                              // since accumulators were touched last
     Pc pc = 0;                                                        // of the last one issued
   };
@@ -127,15 +136,25 @@ class Warpgroups final : public Family {
   void require_alike_in_warpgroup(const Call& call);
   void take(Accumulators& d, const std::array<Call*, 32>& lanes);
   void begin_read(const AsyncProxy::Instruction& by, Operand& operand);
-  void end(Fiber& fiber, Product& multiplication);
+  void multiply(Fiber& fiber, Product& multiplication);
+  static void put_in_registers(Accumulators& d);
+  std::uint64_t last_to_wait_for(const Warp& warp, unsigned groups_under_way) const;
+  template <class Visit>
+  void for_each_of_warpgroup(unsigned warp, Visit&& visit) {
+    for (std::size_t w = warp / 4 * 4; w < std::min<std::size_t>(warp / 4 * 4 + 4, warps_.size()); ++w) visit(w, warps_[w]);
+  }
+  void note_reads(const Fiber& fiber);
+  void wake_waiting();
 
   Block& block_;
   std::vector<Warp> warps_;
+  std::vector<Fiber*> waiting_;  // for other warps
 };
 
 void Warpgroups::begin(unsigned threads) {
   warps_.clear();
   warps_.resize((threads + 31) / 32);
+  waiting_.clear();
 }
 
 // --------------------------------------------------------------------------------------------------------------- issue
@@ -224,6 +243,7 @@ void Warpgroups::issue(const std::array<Call*, 32>& lanes) {
   if (d.under_way++ == 0) take(d, lanes);
   const unsigned first_row = call.fiber->warp % 4 * kM;
   Product multiplication{call.pc,
+                         warp.issued,
                          warp.groups,
                          &d,
                          {Descriptor(call.descriptor_a), first_row, kM, call.transposed_a, {}},
@@ -233,10 +253,12 @@ void Warpgroups::issue(const std::array<Call*, 32>& lanes) {
   begin_read(by, multiplication.a);
   begin_read(by, multiplication.b);
   warp.under_way.push_back(std::move(multiplication));
+  note_reads(by.fiber);
+  wake_waiting();
 }
 
 // ---------------------------------------------------------------------------------------------------------------- wait
-void Warpgroups::end(Fiber& fiber, Product& multiplication) {
+void Warpgroups::multiply(Fiber& fiber, Product& multiplication) {
   const AsyncProxy::Instruction by{fiber, "wgmma", multiplication.pc};
   Accumulators& d = *multiplication.d;
   const auto fetch = [&](const Operand& operand, auto&& at) {
@@ -263,15 +285,65 @@ void Warpgroups::end(Fiber& fiber, Product& multiplication) {
     multiply_16x8x16(part, a, columns, multiplication.is_half);
     for (unsigned i = 0; i < kM; ++i) std::copy_n(part[i], 8, &d.values[i * d.n + j]);
   }
-  if (--d.under_way) return;
+  multiplication.is_done = true;
+}
+
+void Warpgroups::put_in_registers(Accumulators& d) {
   for (unsigned lane = 0; lane < 32; ++lane)
     for (unsigned i = 0; i < d.n / 2; ++i) d.registers[lane][i] = d.value_of(lane, i);
 }
 
+// @return its number; 0: there is none
+std::uint64_t Warpgroups::last_to_wait_for(const Warp& warp, unsigned groups_under_way) const {
+  std::uint64_t last = 0;
+  for (const Product& p : warp.under_way)
+    if (p.group + groups_under_way < warp.groups) last = p.number;
+  return last;
+}
+
+bool Warpgroups::waits_for_other_warps(Fiber& fiber, unsigned groups_under_way) {
+  const std::uint64_t last = last_to_wait_for(warps_[fiber.warp], groups_under_way);
+  bool waits = false;
+  for_each_of_warpgroup(fiber.warp, [&](std::size_t w, const Warp& other) {
+    // Of one that has ended, on_exit() tells.
+    waits |= other.issued < last && block_.scheduler.warp(block_.scheduler.fiber(static_cast<unsigned>(w), 0)).live;
+  });
+  if (waits) waiting_.push_back(&fiber);
+  return waits;
+}
+
+void Warpgroups::note_reads(const Fiber& fiber) {
+  if (block_.work().options().racecheck) warps_[fiber.warp].read = without_writes(block_.clock.release(fiber.linear));
+}
+
+void Warpgroups::wake_waiting() {
+  for (Fiber* const fiber : std::exchange(waiting_, {})) block_.wake_in_family(*fiber);
+}
+
+std::string Warpgroups::what_is_awaited(const Fiber& fiber) const {
+  return std::find(waiting_.begin(), waiting_.end(), &fiber) == waiting_.end() ? ""
+                                                                               : " for a wgmma that not all four warps have issued";
+}
+
+Family::Missing Warpgroups::what_is_missing(const Fiber& fiber) const {
+  if (what_is_awaited(fiber).empty()) return {};
+  return {"", false,
+          "the four warps of a warpgroup execute the same wgmma, and none of them waits for another one between two of them"};
+}
+
 void Warpgroups::wait(Fiber& fiber, unsigned groups_under_way) {
   Warp& warp = warps_[fiber.warp];
-  while (!warp.under_way.empty() && warp.under_way.front().group + groups_under_way < warp.groups) {
-    end(fiber, warp.under_way.front());
+  const std::uint64_t last = last_to_wait_for(warp, groups_under_way);
+  if (!last) return;
+  for_each_of_warpgroup(fiber.warp, [&](std::size_t w, Warp& other) {
+    for (Product& p : other.under_way)
+      if (p.number <= last && !p.is_done) multiply(fiber, p);
+    if (w != fiber.warp && other.read) block_.clock.acquire(fiber.linear, other.read);
+  });
+  note_reads(fiber);
+  while (!warp.under_way.empty() && warp.under_way.front().number <= last) {
+    Accumulators& d = *warp.under_way.front().d;
+    if (--d.under_way == 0) put_in_registers(d);
     warp.under_way.pop_front();
   }
 }
@@ -300,6 +372,7 @@ void Warpgroups::on_access(Fiber& fiber, const void* p, unsigned size, const voi
 }
 
 void Warpgroups::on_exit(Fiber& fiber) {
+  wake_waiting();
   const Warp& warp = warps_[fiber.warp];
   if (!warp.under_way.empty())
     block_.reporter.fail(Check::kRacecheck, "the thread ends while its wgmma is under way",
@@ -454,6 +527,9 @@ void wgmma_wait_group(unsigned groups) {
   const Entered in;
   Call call{&in.fiber, to_pc(__builtin_return_address(0))};
   call.groups = groups;
+  in.block.scheduler.rendezvous(in.fiber);
+  while (in.block.family<Warpgroups>().waits_for_other_warps(in.fiber, groups))
+    in.block.wait_in_family(in.fiber, "wgmma.wait_group", call.pc);
   in.block.meetings.instruction_of_warp(in.fiber, "wgmma.wait_group", &call, together<do_wait>, call.pc);
 }
 void wgmma_m64k16(float* d, unsigned n, std::uint64_t descriptor_a, std::uint64_t descriptor_b, bool accumulates, bool is_half,

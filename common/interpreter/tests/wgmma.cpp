@@ -234,7 +234,16 @@ TEST_CASE("a wrong stride shows in the result") {
 // ----------------------------------------------------------------------------------------- with the copy engine's matrices
 namespace {
 
-enum Fault { kNone, kOtherSwizzle, kFullNotWaitedFor, kEmptyTooEarly, kTooManyRegisters, kIncBelow };
+enum Fault {
+  kNone,
+  kOneArrives,
+  kOtherSwizzle,
+  kFullNotWaitedFor,
+  kEmptyTooEarly,
+  kOneArrivesTooEarly,
+  kTooManyRegisters,
+  kIncBelow
+};
 
 constexpr int kRows = 2 * kM;
 
@@ -245,10 +254,13 @@ __launch_bounds__(384) __global__ void ring(const __grid_constant__ TensorMap ma
   __half* const tiles = device::dynamic_smem<__half>();
   __shared__ Mbarrier full[kStages], empty[kStages];
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const bool one_of_four = fault == kOneArrives || fault == kOneArrivesTooEarly,
+             too_early = fault == kEmptyTooEarly || fault == kOneArrivesTooEarly;
+  const bool arrives = lane == 7 && (!one_of_four || warp % 4 == 2);
   if (threadIdx.x == 0) {
     for (int s = 0; s < kStages; ++s) {
       device::mbarrier_init(&full[s], 1);
-      device::mbarrier_init(&empty[s], 8);
+      device::mbarrier_init(&empty[s], one_of_four ? 2 : 8);
     }
     device::fence_mbarrier_init();
   }
@@ -281,9 +293,9 @@ __launch_bounds__(384) __global__ void ring(const __grid_constant__ TensorMap ma
     device::wgmma_fence();
     for (unsigned i = 0; i < 4; ++i) device::wgmma_m64k16<__half, kN>(d, a + i * 2, b + i * 2, slice + i > 0);  // <- multiply
     device::wgmma_commit_group();
-    if (fault == kEmptyTooEarly && lane == 7) device::mbarrier_arrive(&empty[stage]);
+    if (too_early && arrives) device::mbarrier_arrive(&empty[stage]);
     device::wgmma_wait_group<0>();
-    if (fault != kEmptyTooEarly && lane == 7) device::mbarrier_arrive(&empty[stage]);
+    if (!too_early && arrives) device::mbarrier_arrive(&empty[stage]);
   }
   for (unsigned i = 0; i < kN / 2; ++i) c[(warp * 16 + lane / 4 + i / 2 % 2 * 8) * kN + i / 4 * 8 + lane % 4 * 2 + i % 2] = d[i];
 }
@@ -336,6 +348,8 @@ TEST_CASE("a thread copies, two warpgroups multiply, in a ring") {
     const Problem problem(slices);
     const std::vector<float> expected = expected_of(problem);
     in_all_orders([&] { CHECK(run_ring(problem, kNone) == expected); });
+    // A wgmma is one operation of four warps: one of them may give the stage back for all.
+    in_all_orders([&] { CHECK(run_ring(problem, kOneArrives) == expected); });
   }
 }
 
@@ -361,6 +375,7 @@ TEST_CASE("what goes wrong in a ring of copies and wgmma is reported") {
                          .says = {"with a swizzle of 128 bytes, but the copy at"},
                          .at = {"multiply"}});
   caught(kEmptyTooEarly, {.kernel = "ring", .check = kRacecheck, .variable = shared, .at = {"copy"}});
+  caught(kOneArrivesTooEarly, {.kernel = "ring", .check = kRacecheck, .variable = shared, .at = {"copy"}});
   caught(kTooManyRegisters, {.kernel = "ring",
                              .check = kSynccheck,
                              .says = {"for 240 registers a thread: it has 168", "by setmaxnreg.dec"},
