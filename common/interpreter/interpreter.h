@@ -69,7 +69,8 @@ struct Diagnosis {
   std::string variable;  ///< label of the buffer, name of the __shared__ variable; empty if none is involved
   std::string file;      ///< source file of the access or call; empty if unknown
   int line = 0;
-  int called_at = 0;  ///< where the line stands in a function that the kernel calls: the line of the call, in the same file
+  int called_at = 0;      ///< where the line stands in a function that the kernel calls: the line of the call
+  std::string called_in;  ///< the file of the call, where that is another one
   std::string kernel;
   uint3 block{}, thread{};
   int warp = -1, lane = -1;  ///< -1: not the fault of one thread

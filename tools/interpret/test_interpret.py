@@ -491,6 +491,12 @@ int main() {
         )
         self.assertEqual((result.returncode, result.stderr), (0, ""))
 
+    def test_a_report_in_a_header_names_the_call(self):
+        self.write("put.h", "__device__ inline void put(int* p) {\n  *p = 1;\n}\n")
+        result = self.interpret('#include "put.h"\n__global__ void k(int* p) {\n  put(p);\n  put(p + 1);\n}\nint main() { int* p; cudaMalloc(&p, 4); k<<<1, 1>>>(p); cudaDeviceSynchronize(); }\n')
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, r"at       .*put\.h:2\n.*\n  called   at .*x\.cu:4\n")
+
     def test_wgmma_of_single_floats_is_refused_and_the_program_ends(self):
         result = self.interpret(
             """#include <cuda_fp16.h>

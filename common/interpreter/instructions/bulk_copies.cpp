@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/interpreter/instructions/mbarrier_family.h"
+#include "common/interpreter/language/memory.h"
 #include "common/interpreter/schedule/entered.h"
 
 namespace interpreter {
@@ -65,6 +66,7 @@ class BulkCopies final : public Family {
   void store(const AsyncProxy::Instruction& by, Box box);
   /// @param shared where it comes to lie; 0: nowhere
   Box box_of(const AsyncProxy::Instruction& by, std::uintptr_t shared, const TensorMap& map, const int* coordinates, bool write);
+  void require_place(const AsyncProxy::Instruction& by, const TensorMap& map);
   void require_begin(const AsyncProxy::Instruction& by, const TensorMap& map, const int* coordinates, bool write);
   void count(const AsyncProxy::Instruction& by, const Box& box, bool write, unsigned destinations);
   void trace(const Box& box, bool write);
@@ -109,12 +111,27 @@ void BulkCopies::require_begin(const AsyncProxy::Instruction& by, const TensorMa
                             "a box that is stored begins at coordinates of at least 0; only loads may begin before the tensor");
 }
 
+// A parameter lies on the stack here.
+void BulkCopies::require_place(const AsyncProxy::Instruction& by, const TensorMap& map) {
+  if (block_.stacks.contains(by.fiber.linear, &map)) return;
+  const Space space = space_of(&map);
+  if (space == Space::kGlobal || space == Space::kConstant) return;
+  block_.reporter.fail(
+      Check::kMemcheck,
+      std::string(by.name) + " with a tensor map in " + (space == Space::kShared ? "shared memory" : "the host's memory"),
+      "the map is a `const __grid_constant__` parameter, which is named by its address, or lies in constant or global memory",
+      &by.fiber, user_location(by.pc));
+}
+
 Box BulkCopies::box_of(const AsyncProxy::Instruction& by, std::uintptr_t shared, const TensorMap& map, const int* coordinates,
                        bool write) {
   if (reinterpret_cast<std::uintptr_t>(&map) % 64 || map.magic != TensorMap::kMagic)
-    block_.reporter.fail(Check::kMemcheck, std::string(by.name) + " with something that is no tensor map",
-                         "the map comes from the host as a `const __grid_constant__ TensorMap` parameter, by its address",
-                         &by.fiber, user_location(by.pc));
+    block_.reporter.fail(
+        Check::kMemcheck, std::string(by.name) + " with something that is no tensor map",
+        "the map comes from the host as a `const __grid_constant__ TensorMap` parameter, by its address, and is one that "
+        "could be encoded",
+        &by.fiber, user_location(by.pc));
+  require_place(by, map);
   require_begin(by, map, coordinates, write);
   const unsigned row_bytes = map.box[0] * map.element_bytes;
   Box box{shared, map.box_bytes(), map.swizzle_bytes, row_bytes, map.swizzle_bytes ? map.swizzle_bytes : row_bytes, {}};

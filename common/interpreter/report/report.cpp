@@ -64,7 +64,8 @@ std::string Diagnosis::text() const {
   out << "interpreter: " << name(check) << ": " << what;
   if (line) out << "\n  at       " << file << ':' << line;
   if (const std::string quoted = quoted_line(file, line); !quoted.empty()) out << '\n' << quoted;
-  if (called_at && called_at != line) out << "\n  called   at " << file << ':' << called_at;
+  if (called_at && (called_at != line || !called_in.empty()))
+    out << "\n  called   at " << (called_in.empty() ? file : called_in) << ':' << called_at;
   if (!kernel.empty()) out << "\n  kernel   " << kernel;
   if (warp >= 0)
     out << "\n  thread   " << to_text(thread) << " of block " << to_text(block) << ", warp " << warp << " lane " << lane;

@@ -89,7 +89,7 @@ Diagnosis Reporter::diagnose(Check check, std::string what, std::string expected
   Diagnosis d;
   d.check = check;
   d.what = std::move(what), d.expected = std::move(expected);
-  d.file = where.file, d.line = where.line, d.called_at = where.called_at;
+  d.file = where.file, d.line = where.line, d.called_at = where.called_at, d.called_in = where.called_in;
   d.kernel = work_.launch->kernel_name();
   d.block = work_.index;
   if (fiber) d.thread = fiber->thread, d.warp = static_cast<int>(fiber->warp), d.lane = static_cast<int>(fiber->lane);

@@ -249,7 +249,10 @@ Location user_location(Pc pc) {
   const std::vector<Location> all = user_frames(pc);
   if (all.empty()) return {};
   Location innermost = all.front();
-  if (all.size() > 1 && all[1].file == innermost.file) innermost.called_at = all[1].line;
+  if (all.size() > 1) {
+    innermost.called_at = all[1].line;
+    if (all[1].file != innermost.file) innermost.called_in = all[1].file;
+  }
   return innermost;
 }
 

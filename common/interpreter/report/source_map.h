@@ -25,7 +25,8 @@ inline Pc to_pc(const void* return_address) {
 struct Location {
   std::string file;  ///< as the compiler was given it; empty if unknown
   int line = 0, column = 0;
-  int called_at = 0;  ///< of user_location(), in an inlined function of the user's: the line that calls it, in the same file
+  int called_at = 0;           ///< of user_location(), in an inlined function of the user's: the line that calls it
+  std::string called_in = {};  ///< and its file, where that is another one
   auto operator<=>(const Location&) const = default;
 };
 

@@ -144,7 +144,7 @@ bool Block::wake_somebody() {
 
 void Block::name_who_waits(Diagnosis& d, const Fiber& f) const {
   const Location where = Meetings::place_of(f);
-  d.file = where.file, d.line = where.line, d.called_at = where.called_at;
+  d.file = where.file, d.line = where.line, d.called_at = where.called_at, d.called_in = where.called_in;
   d.block = work_.index, d.thread = f.thread, d.warp = static_cast<int>(f.warp), d.lane = static_cast<int>(f.lane);
 }
 

@@ -231,6 +231,32 @@ const std::string kUnderWay = "is under way there", kNotWaited = "has not waited
 TEST_CASE("ring without a bug") {
   must_be_right([] { return run_ring<kNone>() && run_ring<kNone>(2) && run_ring<kNone>(3) && run_ring<kNone>(0); });
 }
+__global__ void map_by_pointer(const TensorMap* map) {
+  device::cp_async_bulk_prefetch_tensor_2d(map, 0, 0);  // <- host's map
+}
+__global__ void map_in_shared_memory(const __grid_constant__ TensorMap map) {
+  __shared__ TensorMap copy;
+  copy = map;
+  device::cp_async_bulk_prefetch_tensor_2d(&copy, 0, 0);  // <- copied map
+}
+TEST_CASE("a tensor map that is not where the copy engine may read it") {
+  const Buffer<int> in(std::vector<int>(64 * 32), "in");
+  const TensorMap map = device::make_tensor_map<int>(
+      {.data = in.data(), .rows = 64, .columns = 32, .row_stride = 32, .box_rows = 8, .box_columns = 32});
+  must_be_caught({"map_by_pointer", Check::kMemcheck, "", {"in the host's memory", "__grid_constant__"}, {"host's map"}}, [&] {
+    launch(map_by_pointer, 1, 1, 0, &map);
+    return true;
+  });
+  must_be_caught({"map_in_shared_memory", Check::kMemcheck, "", {"in shared memory"}, {"copied map"}}, [&] {
+    launch(map_in_shared_memory, 1, 1, 0, map);
+    return true;
+  });
+  must_be_right([&] {  // a copy in global memory
+    const Buffer<TensorMap> there(std::vector<TensorMap>{map}, "there");
+    launch(map_by_pointer, 1, 1, 0, there.data());
+    return true;
+  });
+}
 TEST_CASE("wait for the other parity") {
   Bug bug = in_ring(Check::kRacecheck, "tile", {}, {"copy", "read"}, {"copy", "read"});
   bug.or_check = Check::kInitcheck, bug.or_at = {"read"};
