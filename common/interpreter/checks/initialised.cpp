@@ -56,11 +56,13 @@ std::uint32_t InitCheck::unwritten(std::uintptr_t address, unsigned size, Pc pc)
   const SharedMemory::Part& part = shared_.part_of(address);
   std::uint32_t bytes = 0;
   for (unsigned byte = 0; byte < size; ++byte)
-    if (!part.initialised.all(address + byte - part.begin, 1) && !log_.stores_to(address + byte)) bytes |= 1u << byte;
+    if (!part.initialised.all(address + byte - part.begin, 1)) bytes |= 1u << byte;
+  if (bytes) bytes &= ~log_.stored_bytes(address, size);
   return lacks_only_padding(pc, size, [&](unsigned byte) { return !(bytes >> byte & 1); }) ? 0 : bytes;
 }
 
 void InitCheck::excuse(const Fiber& fiber) { excused_[fiber.linear] = true; }
+bool InitCheck::is_excused(const Fiber& fiber) const { return excused_[fiber.linear]; }
 
 Diagnosis InitCheck::diagnose(const Fiber& fiber, std::uintptr_t address, unsigned size, Pc pc) const {
   const void* p = reinterpret_cast<const void*>(address);
@@ -82,7 +84,7 @@ void InitCheck::check(unsigned w, const Request& request) {
     if (!request.shared && !is_global(address)) return;
     if (!overwrites) {
       const Fiber& fiber = scheduler_.fiber(w, static_cast<unsigned>(std::countr_zero(rest)));
-      const bool excused = excused_[fiber.linear] && request.op == Op::kLoad && !request.strong && shared_.contains(address);
+      const bool excused = is_excused(fiber) && request.op == Op::kLoad && !request.strong && shared_.contains(address);
       if (!excused && !was_written(address, request.size, request.pc, request.shared))
         reporter_.suspect([&] { return diagnose(fiber, address, request.size, request.pc); });
     } else if (request.shared) {

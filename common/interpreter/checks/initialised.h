@@ -38,6 +38,7 @@ class InitCheck {
   Diagnosis diagnose(const Fiber& fiber, std::uintptr_t address, unsigned size, Pc pc) const;
   /// Such reads of the thread are not reported from now on.
   void excuse(const Fiber& fiber);
+  bool is_excused(const Fiber& fiber) const;
   /// @}
 
  private:

@@ -170,7 +170,7 @@ bool TwoWorlds::observe(Fiber& fiber, const void* p, unsigned size, Op op, bool 
 
 bool TwoWorlds::try_unwritten(Fiber& fiber, std::uintptr_t address, unsigned size, Pc pc) {
   InitCheck& check = block_.initialised;
-  if (block_.reporter.suspects() || !check.unwritten(address, size, pc)) return false;
+  if (check.is_excused(fiber) || block_.reporter.suspects() || !check.unwritten(address, size, pc)) return false;
   if (const OtherWorld* const had = of(fiber)) {
     if (had->origin.is_read()) check.excuse(fiber);  // in its second world, it has read another value
     return false;

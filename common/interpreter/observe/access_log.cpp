@@ -17,13 +17,17 @@ bool one_expression(Pc a, Pc b) {
 
 }  // namespace
 
-bool AccessLog::stores_to(std::uintptr_t address) const {
+std::uint32_t AccessLog::stored_bytes(std::uintptr_t address, unsigned size) const {
+  std::uint32_t bytes = 0;
   for (unsigned lane = 0; lane < 32; ++lane)
     for (unsigned i = 0; i < count_[lane]; ++i) {
       const std::uint64_t entry = entries_[i][lane];
-      if (writes(op_of(entry)) && address - (entry & kAddressMask) < size_of(entry)) return true;
+      const std::uintptr_t begin = entry & kAddressMask;
+      if (!writes(op_of(entry)) || begin >= address + size || address >= begin + size_of(entry)) continue;
+      for (unsigned byte = 0; byte < size; ++byte)
+        if (address + byte - begin < size_of(entry)) bytes |= 1u << byte;
     }
-  return false;
+  return bytes;
 }
 
 void AccessLog::read_stored_in(unsigned row, unsigned lane) {

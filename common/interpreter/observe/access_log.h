@@ -120,7 +120,9 @@ class AccessLog {
       visit(entries_[n][lane] & kAddressMask, size_of(entries_[n][lane]));
   }
   /// Whether a store to the byte at `address` waits in a lane's log.
-  bool stores_to(std::uintptr_t address) const;
+  bool stores_to(std::uintptr_t address) const { return stored_bytes(address, 1); }
+  /// To which of `size` <= 16 bytes (a bit each) one waits there.
+  std::uint32_t stored_bytes(std::uintptr_t address, unsigned size) const;
   void clear() {
     for (unsigned& n : count_) n = 0;
     for (unsigned& n : unread_) n = 0;
