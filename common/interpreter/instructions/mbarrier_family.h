@@ -25,9 +25,8 @@ class Mbarriers final : public Family {
  public:
   /// For the report of a read that came before a copy.
   static constexpr char kReadTooEarly[] =
-      "who reads what a copy brings has waited for its phase of the mbarrier; a wait for the other parity of a new mbarrier "
-      "returns at "
-      "once";
+      "who reads what a copy brings has waited for its phase of the mbarrier; "
+      "a wait for the other parity of a new mbarrier returns at once";
   explicit Mbarriers(Block& block) : block_(block) {}
   void begin(unsigned threads) override;
   void on_exit(Fiber& fiber) override;
