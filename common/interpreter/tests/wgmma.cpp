@@ -283,7 +283,6 @@ __launch_bounds__(384) __global__ void ring(const __grid_constant__ TensorMap ma
     device::setmaxnreg_inc<240>();  // <- more
   else
     device::setmaxnreg_inc<232>();
-  if (fault == kIncBelow) device::setmaxnreg_inc<128>();  // <- fewer
   float d[kN / 2];
   for (int slice = 0; slice < slices; ++slice) {
     const int stage = slice % kStages;
@@ -294,9 +293,10 @@ __launch_bounds__(384) __global__ void ring(const __grid_constant__ TensorMap ma
     for (unsigned i = 0; i < 4; ++i) device::wgmma_m64k16<__half, kN>(d, a + i * 2, b + i * 2, slice + i > 0);  // <- multiply
     device::wgmma_commit_group();
     if (too_early && arrives) device::mbarrier_arrive(&empty[stage]);
-    device::wgmma_wait_group<0>();
+    device::wgmma_wait_group<0>();  // <- wait for products
     if (!too_early && arrives) device::mbarrier_arrive(&empty[stage]);
   }
+  if (fault == kIncBelow) device::setmaxnreg_inc<128>();  // <- fewer
   for (unsigned i = 0; i < kN / 2; ++i) c[(warp * 16 + lane / 4 + i / 2 % 2 * 8) * kN + i / 4 * 8 + lane % 4 * 2 + i % 2] = d[i];
 }
 
@@ -379,7 +379,7 @@ TEST_CASE("what goes wrong in a ring of copies and wgmma is reported") {
   caught(kTooManyRegisters, {.kernel = "ring",
                              .check = kSynccheck,
                              .says = {"for 240 registers a thread: it has 168", "by setmaxnreg.dec"},
-                             .at = {"more", "wait"}});
+                             .at = {"more", "wait", "wait for products"}});
   caught(kIncBelow, {.kernel = "ring",
                      .check = kSynccheck,
                      .says = {"setmaxnreg.inc to 128 registers, where the thread has 232"},
