@@ -183,25 +183,23 @@ void Warpgroups::require_alike(const std::array<Call*, 32>& lanes) {
 
 // A warp's one is compared with that of each warp which has come so far already: all keep those that another one lacks.
 void Warpgroups::require_alike_in_warpgroup(const Call& call) {
-  const std::size_t first = call.fiber->warp / 4 * 4, end = std::min(first + 4, warps_.size());
   Warp& mine = warps_[call.fiber->warp];
   mine.descriptors.emplace_back(call.descriptor_a, call.descriptor_b);
   std::uint64_t fewest = mine.issued;
-  for (std::size_t w = first; w < end; ++w) {
-    const Warp& other = warps_[w];
+  for_each_of_warpgroup(call.fiber->warp, [&](std::size_t w, const Warp& other) {
     fewest = std::min(fewest, other.issued);
     const std::uint64_t behind = other.issued - mine.issued;  // how many it has issued since
-    if (other.issued < mine.issued || behind >= other.descriptors.size()) continue;
+    if (other.issued < mine.issued || behind >= other.descriptors.size()) return;
     if (other.descriptors[other.descriptors.size() - 1 - behind] != mine.descriptors.back())
       block_.reporter.fail(Check::kSynccheck,
                            "wgmma with other descriptors than warp " + std::to_string(w) + " of the warpgroup has given, at " +
                                at(user_location(other.pc)),
                            "the four warps give the descriptors of the whole matrices: each takes its 16 rows of A itself",
                            call.fiber, user_location(call.pc));
-  }
-  for (std::size_t w = first; w < end; ++w)
-    while (warps_[w].issued - warps_[w].descriptors.size() < fewest && !warps_[w].descriptors.empty())
-      warps_[w].descriptors.pop_front();
+  });
+  for_each_of_warpgroup(call.fiber->warp, [&](std::size_t, Warp& warp) {
+    while (warp.issued - warp.descriptors.size() < fewest && !warp.descriptors.empty()) warp.descriptors.pop_front();
+  });
 }
 
 // The accumulators are the instruction's from here on.

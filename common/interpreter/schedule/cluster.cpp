@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "common/interpreter/schedule/block.h"
+#include "common/interpreter/schedule/picking.h"
 
 namespace interpreter {
 
@@ -54,17 +55,7 @@ std::string Cluster::who_waits_where() const {
   return text;
 }
 
-unsigned Cluster::pick(std::uint32_t ranks) {
-  switch (order_) {
-    case Order::kForward: return static_cast<unsigned>(std::countr_zero(ranks));
-    case Order::kReverse: return 31 - static_cast<unsigned>(std::countl_zero(ranks));
-    case Order::kRandom: break;
-  }
-  random_ ^= random_ << 13, random_ ^= random_ >> 7, random_ ^= random_ << 17;
-  // Any of them with the same probability.
-  for (auto skipped = (random_ >> 32) % static_cast<unsigned>(std::popcount(ranks)); skipped > 0; --skipped) ranks &= ranks - 1;
-  return static_cast<unsigned>(std::countr_zero(ranks));
-}
+unsigned Cluster::pick(std::uint32_t ranks) { return interpreter::pick(ranks, order_, random_); }
 
 // Of which blocks somebody can go on.
 std::uint32_t Cluster::ready() const {

@@ -6,6 +6,7 @@
 
 #include "common/interpreter/memory/stacks.h"
 #include "common/interpreter/observe/recorder.h"
+#include "common/interpreter/schedule/picking.h"
 
 namespace interpreter {
 
@@ -85,17 +86,7 @@ void Scheduler::leave(Stop stop) {
   __builtin_unreachable();
 }
 
-unsigned Scheduler::pick(std::uint32_t set) {
-  switch (work_.options().order) {
-    case Order::kForward: return static_cast<unsigned>(std::countr_zero(set));
-    case Order::kReverse: return 31 - static_cast<unsigned>(std::countl_zero(set));
-    case Order::kRandom: break;
-  }
-  random_ ^= random_ << 13, random_ ^= random_ >> 7, random_ ^= random_ << 17;
-  // Any of them with the same probability.
-  for (auto skipped = (random_ >> 32) % static_cast<unsigned>(std::popcount(set)); skipped > 0; --skipped) set &= set - 1;
-  return static_cast<unsigned>(std::countr_zero(set));
-}
+unsigned Scheduler::pick(std::uint32_t set) { return interpreter::pick(set, work_.options().order, random_); }
 
 // Nobody in the warp can run: looks at its log, and wakes the lanes that waited for that.
 void Scheduler::settle(unsigned w) {

@@ -108,25 +108,15 @@ void must_be_caught(const char* kernel, void (*function)(const float*, float*, i
 }
 #define MUST_BE_CAUGHT(kernel, ...) must_be_caught(#kernel, kernel __VA_OPT__(, ) __VA_ARGS__)
 
-__global__ void tail_is_added(const float* in, float* out, int n) {
-  __shared__ float values[kThreads];
-  const int t = static_cast<int>(threadIdx.x);
-  if (t < n) values[t] = in[t];
-  __syncthreads();
-  for (int half = kThreads / 2; half; half /= 2) {
-    if (t < half) values[t] += values[t + half];  // BUG
-    __syncthreads();
-  }
-  if (t == 0) *out = values[0];
-}
 // A maximum ignores a NaN.
-__global__ void tail_is_compared(const float* in, float* out, int n) {
+template <bool kAdds>
+__global__ void tail_is_reduced(const float* in, float* out, int n) {
   __shared__ float values[kThreads];
   const int t = static_cast<int>(threadIdx.x);
   if (t < n) values[t] = in[t];
   __syncthreads();
   for (int half = kThreads / 2; half; half /= 2) {
-    if (t < half) values[t] = fmaxf(values[t], values[t + half]);  // BUG
+    if (t < half) values[t] = kAdds ? values[t] + values[t + half] : fmaxf(values[t], values[t + half]);  // BUG
     __syncthreads();
   }
   if (t == 0) *out = values[0];
@@ -202,8 +192,8 @@ __global__ void struct_is_copied(const float* in, float* out, int) {
   if (t < 8) reinterpret_cast<Big*>(out)[t] = values[t];  // BUG: the first number
 }
 TEST_CASE("what comes of unwritten shared memory can be seen") {
-  MUST_BE_CAUGHT(tail_is_added);
-  MUST_BE_CAUGHT(tail_is_compared);
+  must_be_caught("tail_is_reduced", tail_is_reduced<true>);
+  must_be_caught("tail_is_reduced", tail_is_reduced<false>);
   MUST_BE_CAUGHT(one_too_many);
   MUST_BE_CAUGHT(halo_is_missing);
   MUST_BE_CAUGHT(a_warp_adds_it, 32);
