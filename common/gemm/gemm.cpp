@@ -1,8 +1,8 @@
 #include "common/gemm/gemm.h"
 
 #include <algorithm>
-#include <numeric>
 #include <string>
+#include <vector>
 
 namespace gemm {
 namespace detail {
@@ -10,68 +10,107 @@ namespace {
 
 using Wide = __int128;  // strides times sizes may pass 64 bits before they are refused
 
-// An arithmetic progression of `count` element addresses, `step` > 0 bytes apart (or a single one).
-struct Line {
-  Wide begin;
-  std::int64_t count;
-  Wide step;
-  Wide last() const { return begin + (count - 1) * step; }
+// An index i, 0 <= i < count, that moves an address by i * step bytes.
+struct Index {
+  Wide step, count;
+  Wide length() const { return (count - 1) * step; }
 };
+using Indices = std::vector<Index>;
 
-// A matrix as `lines` lines, `pitch` >= 0 bytes apart. Negative strides are turned around, repeated rows and columns are
-// counted once, and the elements of a line are the closer neighbours.
+// The addresses of a matrix: begin + i * step for its two indices. Negative strides are turned around, repeated rows and columns
+// are counted once.
 struct Lattice {
-  Line line;
-  std::int64_t lines;
-  Wide pitch;
+  Wide begin;
+  Index rows, cols;
+  Wide length() const { return rows.length() + cols.length(); }
 };
 
 Lattice lattice(const Extent& m) {
   Wide begin = reinterpret_cast<std::intptr_t>(m.data);
-  std::int64_t count[2] = {m.rows, m.cols};
-  Wide step[2] = {Wide(m.row_stride) * m.element_bytes, Wide(m.col_stride) * m.element_bytes};
-  for (int d = 0; d < 2; ++d) {
-    if (count[d] == 1) step[d] = 0;
-    if (step[d] < 0) begin += step[d] * (count[d] - 1), step[d] = -step[d];
-    if (step[d] == 0) count[d] = 1;
-  }
-  const bool rows_are_lines = count[1] > 1 && (step[1] <= step[0] || count[0] == 1);
-  const int inner = rows_are_lines ? 1 : 0, outer = 1 - inner;
-  return {{begin, count[inner], step[inner]}, count[outer], step[outer]};
+  const auto index = [&](std::int64_t count, std::int64_t stride) {
+    const Wide step = count == 1 ? 0 : Wide(stride) * m.element_bytes;
+    if (step < 0) begin += step * (count - 1);
+    return Index{step < 0 ? -step : step, step == 0 ? 1 : count};
+  };
+  const Index rows = index(m.rows, m.row_stride), cols = index(m.cols, m.col_stride);
+  return {begin, rows, cols};
 }
 
 Wide floor_div(Wide a, Wide b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+Wide ceil_div(Wide a, Wide b) { return -floor_div(-a, b); }
+Wide gcd(Wide a, Wide b) { return b == 0 ? a : gcd(b, a % b); }
 
-// x * a == gcd (mod b), by Euclid.
-Wide inverse(Wide a, Wide b, Wide& gcd) {
-  Wide x = 1, next_x = 0, r = a, next_r = b;
-  while (next_r) {
-    const Wide q = r / next_r;
-    std::swap(x, next_x), next_x -= q * x;
-    std::swap(r, next_r), next_r -= q * r;
-  }
-  gcd = r;
-  return x;
+// The least x >= 0 for which a * x modulo m lies in [low, high], with 0 <= low <= high < m; or -1. By Euclid: if no multiple of a
+// lies in between, then x * a passes m y times, and it is y that is looked for, modulo a.
+Wide first_in_range(Wide a, Wide m, Wide low, Wide high) {
+  a %= m;
+  if (low == 0) return 0;
+  if (a == 0) return -1;
+  const Wide x = ceil_div(low, a);
+  if (x * a <= high) return x;
+  const auto negated = [a](Wide value) { return (a - value % a) % a; };
+  const Wide y = first_in_range(m, a, negated(high), negated(low));
+  return y < 0 ? -1 : ceil_div(low + m * y, a);
 }
 
-// Whether a.begin + i * a.step == b.begin + j * b.step + shift for some i and j in range.
-bool meet(const Line& a, const Line& b, Wide shift) {
-  const Wide difference = b.begin + shift - a.begin;  // i * a.step - j * b.step == difference
-  if (a.count == 1 && b.count == 1) return difference == 0;
-  if (a.count == 1) return -difference % b.step == 0 && -difference >= 0 && -difference / b.step < b.count;
-  if (b.count == 1) return difference % a.step == 0 && difference >= 0 && difference / a.step < a.count;
-  Wide gcd;
-  const Wide x = inverse(a.step, b.step, gcd);
-  if (difference % gcd != 0) return false;
-  // All solutions: i = i0 + t * (b.step / gcd), with j growing by a.step / gcd each time.
-  const Wide period = b.step / gcd;
-  Wide i = (difference / gcd % period) * (x % period) % period;
-  if (i < 0) i += period;
-  // The first i that also gives j >= 0.
-  const Wide lowest = -floor_div(-std::max<Wide>(0, difference), a.step);  // ceil: i * a.step >= difference
-  if (i < lowest) i += -floor_div(-(lowest - i), period) * period;
-  if (i >= a.count) return false;
-  return (i * a.step - difference) / b.step < b.count;
+// Whether low <= i * p.step + j * q.step < low + width for some i and j. Takes as long as Euclid's algorithm.
+bool two_hit(const Index& p, const Index& q, Wide low, Wide width) {
+  // With j counted down from its end, i * p.step - low is j * q.step and less than `width` more; so j grows with i.
+  low -= q.length();
+  const Wide first = std::max<Wide>(0, ceil_div(low, p.step));
+  const Wide last = std::min(p.count - 1, floor_div(q.step * q.count - 1 + low, p.step));
+  if (first > last) return false;
+  // (p.step * (first + x) - low) modulo q.step has to be less than `width`.
+  const Wide rest = (p.step * first - low) % q.step;
+  if (rest < width) return true;
+  const Wide x = first_in_range(p.step, q.step, q.step - rest, q.step - rest + width - 1);
+  return x >= 0 && x <= last - first;
+}
+
+constexpr int kPatience = 2'000;  // calls of hit(): two milliseconds
+
+// Whether the indices can be chosen so that low <= the sum of all i * step < low + width.
+bool hit(Indices indices, Wide low, Wide width, int& patience) {
+  if (--patience < 0) return true;  // so tangled that it is safer to refuse
+  std::sort(indices.begin(), indices.end(), [](const Index& a, const Index& b) { return a.step < b.step; });
+  for (std::size_t i = 0; i < indices.size();) {
+    // Steps that leave no gap make the target wider.
+    if (indices[i].step <= width) {
+      low -= indices[i].length(), width += indices[i].length();
+      indices.erase(indices.begin() + i), i = 0;
+      continue;
+    }
+    // A step that is a multiple of a smaller one, and no longer than all of its steps: both together are one index.
+    const auto continues = [&](const Index& next) {
+      return next.step % indices[i].step == 0 && next.step <= indices[i].step * indices[i].count;
+    };
+    const auto next = std::find_if(indices.begin() + i + 1, indices.end(), continues);
+    if (next == indices.end()) {
+      ++i;
+      continue;
+    }
+    indices[i].count += next->length() / indices[i].step;
+    indices.erase(next), i = 0;
+  }
+  Wide common = 0, length = 0;
+  for (const Index& index : indices) {
+    common = gcd(common, index.step);
+    length += index.length();
+  }
+  if (low > length || low + width <= 0) return false;
+  if (indices.empty()) return true;
+  if (ceil_div(low, common) * common >= low + width) return false;  // as in interleaved columns
+  if (indices.size() <= 2) return two_hit(indices.size() == 2 ? indices[1] : Index{1, 1}, indices[0], low, width);
+  // The one with the fewest values that the others can make up for.
+  const auto first = [&](const Index& i) { return std::max<Wide>(0, ceil_div(low - (length - i.length()), i.step)); };
+  const auto last = [&](const Index& i) { return std::min(i.count - 1, floor_div(low + width - 1, i.step)); };
+  const auto fewest = std::min_element(indices.begin(), indices.end(),
+                                       [&](const Index& a, const Index& b) { return last(a) - first(a) < last(b) - first(b); });
+  Indices others = indices;
+  others.erase(others.begin() + (fewest - indices.begin()));
+  for (Wide x = first(*fewest); x <= last(*fewest); ++x)
+    if (hit(others, low - x * fewest->step, width, patience)) return true;
+  return false;
 }
 
 std::string shape(const Extent& m) { return std::to_string(m.rows) + " x " + std::to_string(m.cols); }
@@ -85,8 +124,8 @@ void check_operand(const char* name, const Extent& m) {
     throw Refused(who + " is not aligned to its element type; its address must be a multiple of " +
                   std::to_string(m.element_bytes));
   const Lattice l = lattice(m);
-  const Wide bytes = l.line.last() - l.line.begin + (l.lines - 1) * l.pitch;
-  if (l.line.begin < 0 || bytes > (Wide(1) << 62) || l.line.begin + bytes > (Wide(1) << 62))
+  const Wide bytes = l.length();
+  if (l.begin < 0 || bytes > (Wide(1) << 62) || l.begin + bytes > (Wide(1) << 62))
     throw Refused(who + " reaches beyond the address space; its strides are too large");
 }
 
@@ -100,43 +139,18 @@ bool overlaps_itself(const Extent& m) {
   if (m.cols > 1 && c == 0) return true;
   if (m.rows == 1 || m.cols == 1) return false;
   // (i, j) and (i + di, j + dj) coincide if di * r == dj * c up to sign; the smallest such step is (c / gcd, r / gcd).
-  Wide gcd;
-  inverse(r, c, gcd);
-  return c / gcd < m.rows && r / gcd < m.cols;
+  const Wide common = gcd(r, c);
+  return c / common < m.rows && r / common < m.cols;
 }
 
 bool overlap(const Extent& a, const Extent& b) {
   if (a.rows <= 0 || a.cols <= 0 || b.rows <= 0 || b.cols <= 0) return false;
   const Lattice la = lattice(a), lb = lattice(b);
-  const Wide length_a = la.line.last() - la.line.begin + a.element_bytes,
-             length_b = lb.line.last() - lb.line.begin + b.element_bytes;
-  const Wide end_a = la.line.begin + (la.lines - 1) * la.pitch + length_a,
-             end_b = lb.line.begin + (lb.lines - 1) * lb.pitch + length_b;
-  if (end_a <= lb.line.begin || end_b <= la.line.begin) return false;
-
-  // The ranges overlap, but the elements may interleave. For each line of a, only a few lines of b come near.
-  constexpr std::int64_t kPatience = 20'000'000;
-  std::int64_t pairs = 0;
-  for (std::int64_t i = 0; i < la.lines; ++i) {
-    Line line_a = la.line;
-    line_a.begin += i * la.pitch;
-    std::int64_t first = 0, last = lb.lines - 1;
-    if (lb.pitch > 0) {
-      first = static_cast<std::int64_t>(
-          std::clamp<Wide>(floor_div(line_a.begin - length_b - lb.line.begin, lb.pitch) + 1, 0, lb.lines));
-      last =
-          static_cast<std::int64_t>(std::min<Wide>(floor_div(line_a.begin + length_a - 1 - lb.line.begin, lb.pitch), lb.lines - 1));
-    }
-    for (std::int64_t j = first; j <= last; ++j) {
-      if (++pairs > kPatience) return true;  // so tangled that it is safer to refuse
-      Line line_b = lb.line;
-      line_b.begin += j * lb.pitch;
-      // Elements share a byte if their addresses differ by less than the size of the lower one.
-      for (std::int64_t shift = 1 - a.element_bytes; shift < b.element_bytes; ++shift)
-        if (meet(line_a, line_b, shift)) return true;
-    }
-  }
-  return false;
+  // With b's indices counted down from its last element, two elements share a byte if what the four indices add up to lies in a
+  // range.
+  int patience = kPatience;
+  return hit({la.rows, la.cols, lb.rows, lb.cols}, lb.begin + lb.length() - la.begin - (a.element_bytes - 1),
+             a.element_bytes + b.element_bytes - 1, patience);
 }
 
 void check(const Extent& a, const Extent& b, const Extent& c) {

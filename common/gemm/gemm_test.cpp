@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <random>
@@ -28,10 +29,15 @@ std::set<const char*> bytes_of(const detail::Extent& m) {
   return bytes;
 }
 
-detail::Extent random_extent(std::mt19937& random) {
+detail::Extent random_extent(std::mt19937& random, int size, int stride) {
   const auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
   const std::int64_t element = pick(0, 1) ? 2 : 4;
-  return {memory.data() + 32768 + pick(-60, 60) * element, pick(0, 5), pick(0, 5), pick(-9, 9), pick(-9, 9), element};
+  return {memory.data() + 32768 + pick(-60, 60) * element,
+          pick(0, size),
+          pick(0, size),
+          pick(-stride, stride),
+          pick(-stride, stride),
+          element};
 }
 
 }  // namespace
@@ -40,7 +46,9 @@ TEST_CASE("overlap of two strided views agrees with comparing every byte") {
   std::mt19937 random(7);
   int overlapping = 0;
   for (int i = 0; i < 20000; ++i) {
-    const detail::Extent a = random_extent(random), b = random_extent(random);
+    // Few elements far apart too: then all four strides count.
+    const int size = i % 3 == 2 ? 12 : 5, stride = std::array{9, 300, 100}[i % 3];
+    const detail::Extent a = random_extent(random, size, stride), b = random_extent(random, size, stride);
     const std::set<const char*> in_a = bytes_of(a), in_b = bytes_of(b);
     bool expected = false;
     for (const char* p : in_a) expected |= in_b.contains(p);
@@ -54,7 +62,7 @@ TEST_CASE("overlap of two strided views agrees with comparing every byte") {
 TEST_CASE("a view overlaps itself exactly when it has fewer bytes than elements need") {
   std::mt19937 random(8);
   for (int i = 0; i < 20000; ++i) {
-    const detail::Extent m = random_extent(random);
+    const detail::Extent m = random_extent(random, 5, 9);
     const bool expected = static_cast<std::int64_t>(bytes_of(m).size()) != m.rows * m.cols * m.element_bytes;
     REQUIRE(detail::overlaps_itself(m) == expected);
   }
@@ -65,6 +73,25 @@ TEST_CASE("interleaved halves of one wide buffer do not overlap") {
   const Matrix<const float> A{p, 8, 4, 16, 1}, B{p + 4, 4, 8, 1, 16};
   CHECK_NOTHROW(gemm::check(A, B, Matrix<float>{p + 8, 8, 8, 16, 1}));
   CHECK_THROWS_AS(gemm::check(A, B, Matrix<float>{p + 7, 8, 8, 16, 1}), gemm::Refused);
+}
+
+TEST_CASE("views of one buffer are told apart in a time that does not grow with them") {
+  using Half = std::uint16_t;  // as long
+  Half* p = reinterpret_cast<Half*>(std::uintptr_t{1} << 44);
+  const Matrix<const Half> B{p + (std::int64_t{1} << 40), 64, 64, 64, 1};
+  const std::int64_t m = 1'000'000;
+  for (int i = 0; i < 1000; ++i) {  // half a minute, line by line
+    CHECK_NOTHROW(gemm::check(Matrix<const Half>{p + 64, m, 64, 128, 1}, B, Matrix<Half>{p, m, 64, 128, 1}));
+    CHECK_NOTHROW(gemm::check(Matrix<const Half>{p + 65, m, 64, 256, 2}, B, Matrix<Half>{p, m, 64, 256, 2}));
+    CHECK_NOTHROW(gemm::check(Matrix<const Half>{p + 64, m, 64, 384, 1}, B, Matrix<Half>{p, m, 64, 192, 1}));
+    CHECK_THROWS_AS(gemm::check(Matrix<const Half>{p + 63, m, 64, 384, 1}, B, Matrix<Half>{p, m, 64, 192, 1}), gemm::Refused);
+    CHECK_THROWS_AS(gemm::check(Matrix<const Half>{p + 64, m, 64, 129, 1}, B, Matrix<Half>{p, m, 64, 128, 1}), gemm::Refused);
+    CHECK_THROWS_AS(gemm::check(Matrix<const Half>{p + 127, m, 64, 1, m}, B, Matrix<Half>{p, m, 64, 128, 1}), gemm::Refused);
+  }
+  // Four strides that have nothing to do with each other: a bounded search, here with 10^18 pairs of elements.
+  const Matrix<const Half> far{p + 64, 30'000, 30'000, 1'000'003, 31};
+  gemm::check(far, Matrix<const Half>{B.data, 30'000, 30'000, 30'000, 1},
+              Matrix<Half>{p - (std::int64_t{1} << 36), 30'000, 30'000, 1'000'033, 33});
 }
 
 TEST_CASE("what the contract does not allow is refused with a reason") {
