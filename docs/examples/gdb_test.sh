@@ -2,6 +2,7 @@
 # Usage: gdb_test.sh PROGRAM
 # Does what docs/interpreter.md says about gdb to PROGRAM, block_sum compiled with -O0 -g3.
 # Exit code: 0 gdb stopped in the right thread and knew its variables, 1 it did not, 77 gdb cannot be used here.
+# shellcheck disable=SC2016 # gdb's own variables
 set -uo pipefail
 
 skip() {

@@ -1,0 +1,126 @@
+"""What .ci/run skips has passed, and its lists leave nothing out. 'python3 -B .ci/gates_test.py'."""
+
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(HERE)
+
+
+def text(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def tracked(*patterns):
+    listed = subprocess.run(["git", "ls-files", "-z", "--", *patterns], cwd=ROOT, check=True, capture_output=True, text=True)
+    return [path for path in listed.stdout.split("\0") if path and os.path.exists(os.path.join(ROOT, path))]
+
+
+class Gates(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.tree, self.cache = os.path.join(scratch.name, "a tree"), os.path.join(scratch.name, "cache")
+        os.makedirs(os.path.join(self.tree, "common"))
+        self.write("common/kernel.h", "1")
+        self.write("README.md", "1")
+        subprocess.run(["git", "init", "-q"], cwd=self.tree, check=True)
+        subprocess.run(["git", "add", "-A"], cwd=self.tree, check=True)
+
+    def write(self, path, content):
+        with open(os.path.join(self.tree, path), "w", encoding="utf-8") as file:
+            file.write(content)
+
+    def stage(self, result="true"):
+        """'ran' or 'skipped'; RESULT is the stage's command. As .ci/run has it: what fails ends the run."""
+        script = f"""set -euo pipefail; . '{HERE}/gates.sh'
+            if passed_before stage common ':(exclude,glob)**/*.md'; then echo skipped; else echo ran; {result}; has_passed stage; fi"""
+        environment = dict(os.environ, COURSE_CI_CACHE=self.cache)
+        ran = subprocess.run(["bash", "-c", script], cwd=self.tree, env=environment, capture_output=True, text=True)
+        self.assertEqual(ran.stderr, "")
+        return ran.stdout.strip()
+
+    def test_red_stays_red(self):
+        for _ in range(3):
+            self.assertEqual(self.stage("false"), "ran")
+        self.assertEqual(self.stage(), "ran")
+        self.assertEqual(self.stage("false"), "skipped")  # the very same files have passed
+
+    def test_what_differs_runs(self):
+        self.stage()
+        changes = {
+            "a file that is not committed": lambda: self.write("common/kernel.h", "2"),
+            "a new file": lambda: self.write("common/new.h", ""),
+            "a file less": lambda: os.remove(os.path.join(self.tree, "common/kernel.h")),
+            "another name": lambda: os.rename(os.path.join(self.tree, "common/new.h"), os.path.join(self.tree, "common/newer.h")),
+        }
+        for what, change in changes.items():
+            change()
+            self.assertEqual((what, self.stage()), (what, "ran"))
+            self.assertEqual((what, self.stage()), (what, "skipped"))
+
+    def test_what_a_stage_does_not_read_does_not_matter(self):
+        self.stage()
+        self.write("README.md", "2")
+        self.write("common/page.md", "2")
+        self.assertEqual(self.stage(), "skipped")
+
+    def test_what_passed_once_is_still_known(self):
+        self.stage()
+        self.write("common/kernel.h", "2")
+        self.stage()
+        self.write("common/kernel.h", "1")
+        self.assertEqual(self.stage(), "skipped")
+
+
+class Lists(unittest.TestCase):
+    """A file that no list names is never compiled, run or read."""
+
+    def test_every_source_is_built(self):
+        # Steps, exercises and solutions are found by their folders.
+        everywhere = {path: text(path) for path in tracked("*CMakeLists.txt", "*.cmake")}
+        for path in tracked("*.cpp", "tools/interpret/programs/*.cu"):
+            if re.match(r"(steps|exercises|solutions)/\d|docs/doxygen/", path):
+                continue
+            name = os.path.splitext(os.path.basename(path))[0]
+            # By its name in a list above it, or by its whole path.
+            named = any(
+                re.search(rf"\b{re.escape(name)}\b", said) if path.startswith(os.path.dirname(where)) else path in said
+                for where, said in everywhere.items()
+            )
+            self.assertTrue(named, f"{path} stands in no CMakeLists.txt")
+
+    def test_every_test_of_python_runs(self):
+        lists = "".join(text(each) for each in tracked("*CMakeLists.txt", ".ci/run"))
+        for path in tracked("*_test.py", "*test_*.py", "*_test.sh"):
+            folder = os.path.dirname(path)
+            by_name = re.search(rf"\b{re.escape(os.path.basename(path))}\b", lists)
+            by_folder = os.path.basename(path).startswith("test_") and re.search(
+                rf"discover -s (\$\{{CMAKE_SOURCE_DIR\}}/{folder}\b|\$\{{CMAKE_CURRENT_SOURCE_DIR\}}\))", lists
+            )
+            self.assertTrue(by_name or by_folder, f"{path} is run by nothing")
+
+    def test_every_step_has_all_that_a_step_has(self):
+        declared = re.findall(r"^course_step\((\w+)", text("steps/CMakeLists.txt"), re.MULTILINE)
+        folders = sorted({path.split("/")[1] for path in tracked(":(glob)steps/[0-9]*/*")})
+        self.assertEqual(sorted(declared), folders)
+        for name in folders:
+            for file in ("README.md", "gemm.cuh", "test.cpp", "sass.ini"):
+                self.assertTrue(os.path.exists(os.path.join(ROOT, "steps", name, file)), f"steps/{name} has no {file}")
+
+    def test_every_exercise_has_all_that_an_exercise_has(self):
+        declared = re.findall(r"^course_exercise\((\w+)", text("exercises/CMakeLists.txt"), re.MULTILINE)
+        for kind, files in (("exercises", ("README.md", "gemm.cuh", "test.cpp")), ("solutions", ("gemm.cuh",))):
+            folders = sorted({path.split("/")[1] for path in tracked(f":(glob){kind}/[0-9]*/**")})
+            self.assertEqual(sorted(declared), folders)
+            for name in folders:
+                for file in files:
+                    self.assertTrue(os.path.exists(os.path.join(ROOT, kind, name, file)), f"{kind}/{name} has no {file}")
+
+
+if __name__ == "__main__":
+    unittest.main()
