@@ -32,7 +32,10 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(const void* matrix, Swizzle
 #else
   const uint64_t address = interpreter::shared_address(matrix);
 #endif
-  const uint64_t mode = swizzle == Swizzle::k128 ? 1 : swizzle == Swizzle::k64 ? 2 : swizzle == Swizzle::k32 ? 3 : 0;
+  uint64_t mode = 0;
+  if (swizzle == Swizzle::k128) mode = 1;
+  if (swizzle == Swizzle::k64) mode = 2;
+  if (swizzle == Swizzle::k32) mode = 3;
   return (address >> 4 & 0x3fff) | uint64_t(leading_bytes >> 4 & 0x3fff) << 16 | uint64_t(stride_bytes >> 4 & 0x3fff) << 32 |
          mode << 62;
 }

@@ -36,7 +36,7 @@ struct Tile {
 
   static_assert(kNumStages > 1, "one stage is multiplied while others are filled");
   static_assert(kSharedBytes <= 227 * 1024, "no GPU has more shared memory for a block");
-  static_assert(kBlockN <= 256 && kBlockN % 64 == 0, "wgmma has up to 256 columns");
+  static_assert(kBlockN <= 256 && kBlockN % kStoreCols == 0, "wgmma has up to 256 columns; a warp stores all of them");
 };
 
 /// The descriptor of a slice, kWgmmaK of k, of the panels that begin at `s`.

@@ -45,7 +45,7 @@ struct Tile {
 
   static_assert(kNumStages > 1, "one stage is multiplied while others are filled");
   static_assert(kSharedBytes <= 227 * 1024, "no GPU has more shared memory for a block");
-  static_assert(kBlockN <= 256 && kBlockN % 64 == 0, "wgmma has up to 256 columns");
+  static_assert(kBlockN <= 256 && kBlockN % kStoreCols == 0, "wgmma has up to 256 columns; a warp stores all of them");
 };
 
 /// One block, one kBlockM x kBlockN tile of C. `c_chunks`: the rows of C are aligned chunks.

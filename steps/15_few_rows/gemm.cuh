@@ -160,7 +160,8 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
   // Before a block ends, or two of the next launch begin in its SM, and none in another. With more blocks than SMs: as measured.
   const unsigned blocks = gemm::grid_size(tiles_m * tiles_n * Tile::kSplitK);
   const int share = static_cast<int>(tiles_k / Tile::kSplitK), early = std::max(share * 7 / 8, share - 512 / Tile::kBlockK);
-  const int begin_next = blocks <= device::multiprocessors() ? early : Tile::kSplitK > 1 ? share - 1 : -1;
+  const int late = Tile::kSplitK > 1 ? share - 1 : -1;
+  const int begin_next = blocks <= device::multiprocessors() ? early : late;
   // Strides become a layout once, here: a kernel for each pair of transpositions.
   device::with_contiguous(A, B, [&](auto a, auto b) {
     device::launch_dependent_clusters(

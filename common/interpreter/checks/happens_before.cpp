@@ -25,7 +25,21 @@ std::mutex published_mutex;
 std::unordered_map<const void*, Published> published;
 std::atomic<bool> anything_published{false};
 std::atomic<std::uint32_t> acquisitions{0};
-constexpr std::uint32_t kEpochMask = (1u << 25) - 1;  // what a cell has room for
+
+// A cell has room for 25 bits of them: exact up to half of that, then in steps of 256. So after 16 million of them a read may count
+// as one that happened up to 255 acquisitions earlier (lenient).
+constexpr std::uint32_t kExactEpochs = 1u << 24, kEpochStep = 256;
+constexpr std::uint32_t short_epoch(std::uint32_t epoch) {
+  return epoch < kExactEpochs ? epoch : kExactEpochs + (epoch - kExactEpochs) / kEpochStep;
+}
+constexpr std::uint32_t epoch_of(const Cell::State& state) {
+  return state.epoch < kExactEpochs ? state.epoch : kExactEpochs + (state.epoch - kExactEpochs) * kEpochStep;
+}
+constexpr bool is_kept(std::uint32_t epoch) {
+  const std::uint32_t kept = epoch_of(Cell::State{.epoch = short_epoch(epoch)});
+  return kept <= epoch && epoch - kept < kEpochStep && (epoch >= kExactEpochs || kept == epoch);
+}
+static_assert(is_kept(0) && is_kept(kExactEpochs - 1) && is_kept(kExactEpochs + 257) && is_kept((1u << 25) + 1) && is_kept(~0u));
 
 // The plain stores beneath atomics, by the cell: an atomic's stamp takes the place of a store's, and yet whoever comes next must
 // be ordered after the store. Few cells have both in one launch. An entry counts only while its cell says so, and so a cell that
@@ -526,12 +540,12 @@ bool reads_known(const Cell& cell, const BlockClock& clock, unsigned thread) {
     }
     case ReadLevel::kWarps:
       if (has_set(cell, clock)) return unknown_reader(cell, clock, thread).thread == 0;
-      if (!same_block) return clock.epoch_of(thread) > cell.state.epoch;
+      if (!same_block) return clock.epoch_of(thread) > epoch_of(cell.state);
       if (read.time < clock.barrier_time()) return true;
       for (unsigned rest = cell.lanes; rest; rest &= rest - 1)
         if (!clock.knows_of_warp(thread, static_cast<unsigned>(std::countr_zero(rest)), read.time)) return false;
       return true;
-    case ReadLevel::kBlocks: return clock.epoch_of(thread) > cell.state.epoch;
+    case ReadLevel::kBlocks: return clock.epoch_of(thread) > epoch_of(cell.state);
   }
   return true;
 }
@@ -561,7 +575,7 @@ void note_read(Cell& cell, const BlockClock& clock, unsigned warp, unsigned lane
   const bool several = (lanes & (lanes - 1)) != 0;
   Stamp& read = cell.read;
   Cell::State state = cell.state;
-  const std::uint32_t epoch = acquisitions.load(std::memory_order_relaxed) & kEpochMask;
+  const std::uint32_t epoch = short_epoch(acquisitions.load(std::memory_order_relaxed));
   if (cell.read_level() == ReadLevel::kBlocks && state.epoch == epoch && read.time == clock.time() &&
       block_of(read.thread) == clock.block())
     return;  // one more of many
@@ -732,7 +746,7 @@ bool is_look_before_cas(std::uint32_t pc) {
 bool read_is_no_news(ShadowedRange& range, const BlockClock& clock, std::uintptr_t address, unsigned size) {
   // Other threads may be changing the cell under its lock. Each field is one word and only ever moves away from this state when
   // somebody writes; that somebody then sees this block among the many readers.
-  const std::uint32_t epoch = acquisitions.load(std::memory_order_relaxed) & kEpochMask;
+  const std::uint32_t epoch = short_epoch(acquisitions.load(std::memory_order_relaxed));
   const auto settled = [&](const Cell& cell) {
     return launch_of(cell.write.thread) != clock.launch() && cell.read_level() == ReadLevel::kBlocks && cell.state.epoch == epoch &&
            cell.read.thread != 0 && launch_of(cell.read.thread) == clock.launch();
@@ -830,7 +844,7 @@ Race begin_copy(ShadowedRange& range, const BlockClock& clock, const WarpAccess&
 
 void note_engine_read(ShadowedRange& range, const BlockClock& clock, const Stamp& stamp, std::uintptr_t address, unsigned size,
                       ThreadId issuer) {
-  const std::uint32_t epoch = acquisitions.load(std::memory_order_relaxed) & kEpochMask;
+  const std::uint32_t epoch = short_epoch(acquisitions.load(std::memory_order_relaxed));
   for_each_cell(range, address, size, [&](Cell& cell, std::uintptr_t) {
     Stamp& read = cell.read;
     const bool issuers = read.thread == issuer && cell.read_level() == ReadLevel::kThread;

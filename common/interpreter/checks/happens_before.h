@@ -232,7 +232,7 @@ struct Cell {
     std::uint32_t valued : 1 = 0;   ///< `write` is a plain store, and read.time what it stored, while read.thread is 0
     std::uint32_t in_set : 1 = 0;   ///< at kWarps: `lanes` is the number of one of the ReaderSets
     std::uint32_t beneath : 1 = 0;  ///< `write` is an atomic, and of a plain store before it a stamp is kept elsewhere
-    std::uint32_t epoch : 25 = 0;   ///< launch-wide count of acquisitions at the last read
+    std::uint32_t epoch : 25 = 0;   ///< launch-wide count of acquisitions at the last read, shortened
   } state;
 
   ReadLevel read_level() const { return static_cast<ReadLevel>(state.level); }

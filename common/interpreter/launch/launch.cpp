@@ -74,6 +74,7 @@ void run(const Launch& launch) {
   check_configuration(launch, gpu);
   LaunchChain& chain = LaunchChain::instance();
   const std::uint64_t number = ++launches % kLaunchNumbers + 1;
+  static_assert(launch_of(make_thread_id(kLaunchNumbers, 0, 0)) == kLaunchNumbers, "what a thread's number has room for");
   if (number == 1) {  // from now on, the numbers in the cells would be those of others
     forget_all_accesses();
     chain.end();

@@ -26,7 +26,7 @@ void Cluster::begin(LaunchState& launch, std::uint64_t number) {
   for (unsigned rank = 0; rank < size(); ++rank) blocks_[rank]->begin(launch, indices[rank], *this, rank);
   over_.assign(size(), false);
   order_ = launch.options.order;
-  random_ = (launch.options.seed + 0x9e3779b97f4a7c15ull * (number + 1)) | 1;
+  random_ = random_state(launch.options.seed, ~number);  // no block's
   turn_ = pick(ready());
 }
 

@@ -10,6 +10,17 @@
 namespace interpreter {
 
 /// A member of `set`, which is not empty. @param random where the row of random numbers stands; not 0
+/// SplitMix64's: neighbouring numbers become unlike.
+inline std::uint64_t mix(std::uint64_t x) {
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+  return x ^ x >> 31;
+}
+/// Where the random choices of the one of this `number` begin: another place for each seed and each number.
+inline std::uint64_t random_state(std::uint64_t seed, std::uint64_t number) {
+  return mix(seed + 0x9e3779b97f4a7c15ull * (number + 1)) | 1;
+}
+
 inline unsigned pick(std::uint32_t set, Order order, std::uint64_t& random) {
   switch (order) {
     case Order::kForward: return static_cast<unsigned>(std::countr_zero(set));

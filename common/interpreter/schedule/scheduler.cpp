@@ -21,13 +21,6 @@ namespace {
 // A warp that filled its log so often without ever waiting may be waiting for somebody else: let others run.
 constexpr unsigned kPatience = 1 << 12;
 
-// SplitMix64's: neighbouring numbers become unlike.
-std::uint64_t mix(std::uint64_t x) {
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-  return x ^ x >> 31;
-}
-
 }  // namespace
 
 void Scheduler::begin(const Stacks& stacks, ControlFlow::Path* path, void (*entry)(Transfer)) {
@@ -54,7 +47,7 @@ void Scheduler::begin(const Stacks& stacks, ControlFlow::Path* path, void (*entr
     warps_[w].existing = warps_[w].live = warps_[w].ready;
     ready_warps_ |= 1u << w;
   }
-  random_ = mix(launch.options.seed + 0x9e3779b97f4a7c15ull * (work_.number + 1)) | 1;
+  random_ = random_state(launch.options.seed, work_.number);
   next_warp_ = pick(ready_warps_);
 }
 

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <map>
 #include <numeric>
 #include <vector>
 
@@ -52,6 +53,23 @@ TEST_CASE("ranks, x first, then y, then z; a block without a cluster is alone in
     launch(ranks, 3, 32, 0, alone.data());
     CHECK(alone.download() == std::vector<int>(3, 1));
   });
+}
+
+// ------------------------------------------------------------------------------------------------------------- random order
+__global__ void take_places(int* next, int* places) {
+  cluster_sync();
+  if (threadIdx.x == 0) places[atomicAdd(next, 1)] = static_cast<int>(blockIdx.x);
+}
+TEST_CASE("a hundred seeds let the blocks of a cluster run in many orders, each as often") {
+  const WithOptions restored([](auto& options) { options.order = interpreter::Order::kRandom; });
+  std::map<std::vector<int>, int> orders;
+  for (interpreter::options().seed = 0; interpreter::options().seed < 100; ++interpreter::options().seed) {
+    const Buffer<int> next(std::vector<int>{0}, "next"), places(3, "places");
+    launch_clusters(take_places, dim3(3), 32, dim3(3), 0, next.data(), places.data());
+    ++orders[places.download()];
+  }
+  CHECK(orders.size() == 6);  // 3!
+  for (const auto& [order, times] : orders) CHECK(times > 5);
 }
 
 // --------------------------------------------------------------------------------------------- distributed shared memory
