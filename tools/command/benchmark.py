@@ -415,7 +415,7 @@ class Bench:
             return
         created, measured = self.results_of(kind)
         # A peer's file may name another cuBLAS, PyTorch's: the header is the steps'.
-        results.write_text(self.file_of(kind), dump({**self.header, "created": created, "results": measured}))
+        results.write_text(self.file_of(kind), results.dump({**self.header, "created": created, "results": measured}))
         say(f"results: {self.file_of(kind)}")
 
     def summary(self, style):
@@ -423,13 +423,6 @@ class Bench:
         for kind in dict.fromkeys(part.kind for part in self.parts):
             lines += summary(kind, self.parts, self.results_of(kind)[1], style)
         return "\n".join([*lines, *map(style.dim, LEGEND)]) + "\n"
-
-
-def dump(document):
-    """As results.dump(), but with one line for each of the many results."""
-    lines = [json.dumps(each, ensure_ascii=False, allow_nan=False) for each in document["results"]]
-    head, tail_ = results.dump({**document, "results": []}).rsplit('"results": []', 1)
-    return head + '"results": [\n  ' + ",\n  ".join(lines) + "\n ]" + tail_
 
 
 LEGEND = (

@@ -208,7 +208,11 @@ def merge(documents):
 
 
 def dump(content):
-    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    """With a line for each of the many results, or solutions."""
+    many = "results" if "results" in content else "solutions"
+    text = json.dumps({**content, many: []}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    lines = [json.dumps(each, ensure_ascii=False, allow_nan=False, separators=(",", ":")) for each in content[many]]
+    return '"{}": [\n  {}\n ]'.format(many, ",\n  ".join(lines)).join(text.rsplit(f'"{many}": []', 1))
 
 
 def write_text(path, content):

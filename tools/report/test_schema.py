@@ -7,6 +7,7 @@ import copy
 import glob
 import json
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
@@ -62,6 +63,14 @@ class Readme(unittest.TestCase):
         for names in (fields["baselines"], fields["ratio"]):
             self.assertEqual(set(names["properties"]), {*results.BASELINES, *results.FUSED_BASELINES})
         self.assertEqual(set(fields["bytes"]["properties"]), set(results.MODELS))
+
+
+class Lines(unittest.TestCase):
+    def test_a_result_a_line(self):
+        for path, document in committed():
+            lines = pathlib.Path(path).read_text(encoding="utf-8").splitlines()
+            begin = lines.index(' "results": [')
+            self.assertEqual(lines.index(" ]", begin) - begin - 1, len(document["results"]), f"{path}: results.dump() writes a line for each")
 
 
 class Files(unittest.TestCase):

@@ -183,19 +183,21 @@ Machine this_host() {
 }
 
 std::string to_json(const Machine& m, const Ceilings& ceilings, const std::vector<Result>& results) {
-  ordered_json document = {{"schema", "gemm-course-results"},
-                           {"version", kVersion},
-                           {"created", utc_now()},
-                           {"commit", json(commit())},
-                           {"backend", m.backend},
-                           {"host", {{"cpu", m.cpu}, {"cores", m.cores}, {"os", m.os}}},
-                           {"gpu", json(m)},
-                           {"cuda", m.cuda},
-                           {"cublas", json(m.cublas)},
-                           {"ceilings", json(ceilings)},
-                           {"results", ordered_json::array()}};
-  for (const Result& r : results) document["results"].push_back(json(r));
-  return document.dump(1) + "\n";
+  const ordered_json document = {{"schema", "gemm-course-results"},
+                                 {"version", kVersion},
+                                 {"created", utc_now()},
+                                 {"commit", json(commit())},
+                                 {"backend", m.backend},
+                                 {"host", {{"cpu", m.cpu}, {"cores", m.cores}, {"os", m.os}}},
+                                 {"gpu", json(m)},
+                                 {"cuda", m.cuda},
+                                 {"cublas", json(m.cublas)},
+                                 {"ceilings", json(ceilings)}};
+  // A line for each of the many results.
+  std::string text = document.dump(1);
+  text.replace(text.rfind("\n}"), std::string::npos, ",\n \"results\": [");
+  for (const Result& r : results) text += (text.back() == '[' ? "\n  " : ",\n  ") + json(r).dump();
+  return text + "\n ]\n}\n";
 }
 
 void check_writable(const std::string& path) {
