@@ -360,6 +360,11 @@ test_help() {
     check "$arguments" contains "$output" 'Usage: tools/course'
     check "$arguments" equal "$errors" ''
   done
+  course --version
+  check '--version' equal "$code $output$errors" '0 course, commit unknown: this is no git checkout'
+  COURSE_COMMIT=0123456789ab-dirty course --version
+  check '--version' equal "$code $output$errors" '0 course, commit 0123456789ab-dirty'
+  check '--version: nothing written' test ! -e "$scratch/course/build"
   course
   check 'no command' equal "$code" 2
   check 'no command' contains "$errors" 'Usage: tools/course'
@@ -1235,7 +1240,7 @@ test_no_python() {
   check 'apt-get fails' equal "$code" 1
   check 'apt-get fails' contains "$errors" "at the end of $scratch/course/build/logs/packages.log"
   rm -r "$scratch/course/build"
-  for line in help --help; do refused 'needs python3, 3.9 or newer' "$line"; done
+  for line in help --help --version; do refused 'needs python3, 3.9 or newer' "$line"; done
   stand_in id <<<'echo 1000'
   refused "su -c 'apt-get update && apt-get install -y --no-install-recommends g++ cmake ninja-build python3 " run
   stand_in sudo <<<'exit 1'

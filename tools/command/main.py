@@ -36,6 +36,7 @@ Usage: tools/course COMMAND [ARGUMENT...]
 
 {commands}
   help       show this, or what 'tools/course COMMAND --help' shows
+  --version  show the commit that this is
 
 Each command installs what it needs by itself (Debian and Ubuntu). All that it writes lies in build/,
 but for what you have done in exercises/.
@@ -71,6 +72,12 @@ def dispatch(words):
         name, rest = rest[0], ["--help"]
     if name in ("help", "-h", "--help"):
         sys.stdout.write(help_text())
+        return 0
+    if name == "--version":
+        from .subcommands.commit import export_commit  # pylint: disable=import-outside-toplevel
+
+        export_commit()
+        print(f"course, commit {os.environ['COURSE_COMMIT'] or 'unknown: this is no git checkout'}")
         return 0
     if name in SCRIPTS:
         return importlib.import_module(f".scripts.{name}", __package__).main(rest)
