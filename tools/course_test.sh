@@ -269,6 +269,9 @@ test_refusals() {
   refused 'unknown option' test --shape 1x1x1
   refused 'none of: gcc clang' test --compiler msvc
   refused 'for the interpreter' test --compiler clang --on gpu
+  refused 'build needs the name of a preset' build
+  refused "not 'nix'" build nix
+  refused 'needs a value' build gpu --with=
   refused 'come after --' test matmul
   refused 'Or run with --on interpreter' run --on gpu
   refused 'Or run with --on interpreter' test --on gpu

@@ -17,6 +17,7 @@ COMMANDS = {
     "profile": "show what is predicted, counted and measured of one launch",
     "bench": "measure all steps in many sizes, and their peers",
     "compare": "say what changed between two runs",
+    "build": "build programs, tests or the library, and run nothing",
     "test": "run every test that this machine can run",
     "list": "show the exercises and what has passed",
     "check": "check an exercise, the next one that has not passed",
@@ -29,7 +30,7 @@ COMMANDS = {
     "docs": "build the lessons and the pages of the API as HTML",
 }
 # What tools/plot, tools/sass, tools/registers, tools/figures, tools/gpu-checks and .ci/run call: scripts/ has these.
-SCRIPTS = ("plot", "sass", "registers", "figures", "record", "walk", "build", "install", "where")
+SCRIPTS = ("plot", "sass", "registers", "figures", "record", "walk", "install", "where")
 
 HELP = """\
 Usage: tools/course COMMAND [ARGUMENT...]

@@ -147,6 +147,13 @@ COMPILER = Option(
     "gcc",
 )
 
+WITH = Option(
+    "--with",
+    "commands that must be there, too, gdb,clangd for example",
+    "LIST",
+    lambda option, value: values.text(option, value).split(","),
+)
+
 COUNT = Option("--count", "print ncu's counters of each kernel when the program has ended")
 KEEP = Option(
     "--keep",

@@ -16,6 +16,7 @@ BACKENDS = ("gpu", "interpreter")
 GPUS = ("h200", "a100", "h100", "4090")
 SUITES = ("squares", "rows", "transformer")
 COMPILERS = ("gcc", "clang")
+MOST_DIGITS = 10  # of an extent, as the steps' programs read it
 
 
 def one_of(*choices):
@@ -82,9 +83,9 @@ class Shapes:
             )
         self.shapes = []
         for shape in text.split(","):
-            extents = [extent.lstrip("0") or "0" for extent in shape.split("x")]
-            if max(map(len, extents)) > 10:  # as the steps' programs say, after the build
-                raise Refused(f"{option} '{shape}' is too large: no machine has the memory for it. Try 256x256x256.")
+            extents = shape.split("x")
+            if max(map(len, extents)) > MOST_DIGITS:
+                raise Refused(f"{option} '{shape}' is too large: an extent has {MOST_DIGITS} digits at most. Try 256x256x256.")
             self.shapes.append(tuple(map(int, extents * 3 if len(extents) == 1 else extents)))
         self.text = ",".join("x".join(map(str, shape)) for shape in self.shapes)
 
