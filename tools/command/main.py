@@ -30,7 +30,7 @@ COMMANDS = {
     "docs": "build the lessons and the pages of the API as HTML",
 }
 # What tools/plot, tools/sass, tools/registers, tools/figures, tools/gpu-checks and .ci/run call: scripts/ has these.
-SCRIPTS = ("plot", "sass", "registers", "figures", "record", "walk", "install", "where")
+SCRIPTS = ("plot", "sass", "registers", "figures", "record", "walk", "wheels", "install", "where")
 
 HELP = """\
 Usage: tools/course COMMAND [ARGUMENT...]
