@@ -422,13 +422,28 @@ test_exercises() {
   check 'a build without commands' contains "$errors" 'does not know how to link exercise 01_first'
 }
 
+git_of() { git -c user.name=x -c user.email=x@example.org -C "$@" >"$scratch/git" 2>&1; } # FOLDER ARGUMENT...
+
+# Git for Windows writes CR LF by default, and what it has cloned is used in WSL2.
+test_clone_by_git_for_windows() {
+  local theirs=$scratch/theirs mine=$scratch/mine
+  type -P git >/dev/null || return 0
+  code=0 output='' errors=''
+  mkdir "$theirs"
+  cp -r "$repository/.gitattributes" "$repository/tools" "$theirs"
+  git_of "$theirs" init -b main && git_of "$theirs" add . && git_of "$theirs" commit -m 1
+  check 'a clone with autocrlf' git_of "$scratch" -c core.autocrlf=true clone "$theirs" "$mine"
+  check 'a clone with autocrlf: no CR' equal "$(grep -rIl $'\r' "$mine/tools")" ''
+  output=$(PATH=$scratch/bin "$mine/tools/course" help 2>&1) || code=$?
+  check 'a clone with autocrlf: it begins' contains "$output" 'Usage: tools/course COMMAND'
+}
+
 test_new_exercises_by_git() {
   local theirs=$scratch/theirs mine=$scratch/mine
   type -P git >/dev/null || return 0
   mkdir "$theirs"
   cp "$repository/.gitignore" "$theirs"
   make_exercise "$theirs" 01_first
-  git_of() { git -c user.name=x -c user.email=x@example.org -C "$@" >"$scratch/git" 2>&1; }
   git_of "$theirs" init -b main && git_of "$theirs" add . && git_of "$theirs" commit -m 1
   git_of "$scratch" clone "$theirs" "$mine"
   echo mine >"$mine/exercises/01_first/gemm.cuh"
