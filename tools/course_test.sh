@@ -193,7 +193,7 @@ test_refusals() {
     refused 'is not MxNxK' run --shape "$shape"
     refused 'is not MxNxK' run "--shape=$shape"
   done
-  for shape in '1x1x1,' ',1x1x1' 1x1x1,,2x2x2 1x1x1,2x2 '1x1x1 2x2x2' '1x1x1, 2x2x2' 1,, '1 2'; do
+  for shape in '1x1x1,' ',1x1x1' 1x1x1,,2x2x2 1x1x1,2x2 '1x1x1 2x2x2' '1x1x1, 2x2x2' '1,,' '1 2'; do
     refused 'is not MxNxK' run --shape "$shape"
   done
   for shape in 12x12x99999999999999999999 12345678901x0x0 12345678901; do
