@@ -14,12 +14,12 @@ namespace harness {
 namespace {
 
 Spec parse_shape(const std::string& text) {
-  static const std::regex shape("([0-9]{1,10})(?:x([0-9]{1,10})x([0-9]{1,10}))?");
+  static const std::regex shape("([0-9]{1,10})x([0-9]{1,10})x([0-9]{1,10})|([0-9]{1,10})");
   std::smatch extents;
   if (!std::regex_match(text, extents, shape))
     throw BadInput("--shape " + text +
                    ": expected MxNxK with three numbers of at most 10 digits, for example 256x512x128, or one for all three");
-  const auto extent = [&](int i) { return std::stoll(extents[extents[i].matched ? i : 1]); };
+  const auto extent = [&](int i) { return std::stoll(extents[extents[4].matched ? 4 : i]); };
   return {extent(1), extent(2), extent(3)};
 }
 

@@ -15,8 +15,8 @@ MODES = ("hot", "cold", "single")
 BACKENDS = ("gpu", "interpreter")
 GPUS = ("h200", "a100", "h100", "4090")
 SUITES = ("squares", "rows", "transformer")
+MOST_DIGITS = 10  # of an extent, as in common/harness/program/arguments.cpp
 COMPILERS = ("gcc", "clang")
-MOST_DIGITS = 10  # of an extent, as the steps' programs read it
 
 
 def one_of(*choices):
