@@ -39,8 +39,8 @@ Usage: tools/course COMMAND [ARGUMENT...]
   help       show this, or what 'tools/course COMMAND --help' shows
   --version  show the commit that this is
 
-Each command installs what it needs by itself (Debian and Ubuntu). All that it writes lies in build/,
-but for what you have done in exercises/.
+Each command installs what it needs by itself (Debian and Ubuntu). All that it
+writes lies in build/, but for what you have done in exercises/.
 """
 
 
