@@ -17,6 +17,7 @@ COMMANDS = {
     "profile": "show what is predicted, counted and measured of one launch",
     "bench": "measure all steps in many sizes, and their peers",
     "compare": "say what changed between two runs",
+    "build": "build programs, tests or the library, and run nothing",
     "test": "run every test that this machine can run",
     "list": "show the exercises and what has passed",
     "check": "check an exercise, the next one that has not passed",
@@ -29,16 +30,17 @@ COMMANDS = {
     "docs": "build the lessons and the pages of the API as HTML",
 }
 # What tools/plot, tools/sass, tools/registers, tools/figures, tools/gpu-checks and .ci/run call: scripts/ has these.
-SCRIPTS = ("plot", "sass", "registers", "figures", "record", "walk", "build", "install", "where")
+SCRIPTS = ("plot", "sass", "registers", "figures", "record", "walk", "wheels", "install", "where")
 
 HELP = """\
 Usage: tools/course COMMAND [ARGUMENT...]
 
 {commands}
   help       show this, or what 'tools/course COMMAND --help' shows
+  --version  show the commit that this is
 
-Each command installs what it needs by itself (Debian and Ubuntu). All that it writes lies in build/,
-but for what you have done in exercises/.
+Each command installs what it needs by itself (Debian and Ubuntu). All that it
+writes lies in build/, but for what you have done in exercises/.
 """
 
 
@@ -71,6 +73,12 @@ def dispatch(words):
         name, rest = rest[0], ["--help"]
     if name in ("help", "-h", "--help"):
         sys.stdout.write(help_text())
+        return 0
+    if name == "--version":
+        from .subcommands.commit import export_commit  # pylint: disable=import-outside-toplevel
+
+        export_commit()
+        print(f"course, commit {os.environ['COURSE_COMMIT'] or 'unknown: this is no git checkout'}")
         return 0
     if name in SCRIPTS:
         return importlib.import_module(f".scripts.{name}", __package__).main(rest)

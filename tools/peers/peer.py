@@ -56,11 +56,12 @@ class Arguments(argparse.ArgumentParser):
 
 
 def parse_shape(text):
-    if not re.fullmatch(r"[0-9]{1,10}x[0-9]{1,10}x[0-9]{1,10}", text):
+    if not re.fullmatch(r"[0-9]{1,10}(x[0-9]{1,10}x[0-9]{1,10})?", text):
         raise BadInput(
-            f"--shape {text}: expected MxNxK with three numbers of at most 10 digits, for example 256x512x128"
+            f"--shape {text}: expected MxNxK with three numbers of at most 10 digits, for example 256x512x128, or one for all three"
         )
-    return tuple(int(extent) for extent in text.split("x"))
+    extents = [int(extent) for extent in text.split("x")]
+    return tuple(extents * 3 if len(extents) == 1 else extents)
 
 
 def parse(arguments, name, description):
@@ -69,7 +70,7 @@ def parse(arguments, name, description):
     parser.add_argument(
         "--shape",
         default="256x256x256",
-        help="MxNxK: C is M x N, K is the common dimension; several with commas between [256x256x256]",
+        help="MxNxK: C is M x N, K is the common dimension; N is NxNxN; several with commas between [256x256x256]",
     )
     parser.add_argument("--dtype", default="f16", help="element type of A, B and C: f16 or bf16 [f16]")
     parser.add_argument("--layout", default="nn", help="nn, nt, tn or tt: n is row-major, t column-major; A first [nn]")
@@ -91,8 +92,8 @@ def parse(arguments, name, description):
     typed = parser.parse_args(arguments)
     if typed.probe:
         return typed
-    dtypes = {"f16": "f16", "fp16": "f16", "bf16": "bf16"}
-    if typed.dtype in ("f32", "fp32"):
+    dtypes = {"f16": "f16", "fp16": "f16", "float16": "f16", "half": "f16", "bf16": "bf16", "bfloat16": "bf16"}
+    if typed.dtype in ("f32", "fp32", "float32"):
         raise BadInput("this peer has no kernel for f32; choose another --dtype")
     if typed.dtype not in dtypes:
         raise BadInput(f"--dtype {typed.dtype}: expected f16 or bf16")

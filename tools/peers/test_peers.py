@@ -57,6 +57,9 @@ class CommandLine(unittest.TestCase):
         typed = parse("--first", "--seconds", "0.25", "--json", "x.json", "--ceilings", "c.json", "--dtype", "fp16")
         self.assertEqual((typed.seconds, typed.json, typed.ceilings), (0.25, "x.json", "c.json"))
         self.assertEqual(typed.specs, [peer.Spec(256, 256, 256, "f16", "nn")])
+        typed = parse("--shape", "256,1x2x3", "--dtype", "half")
+        self.assertEqual(typed.specs, [peer.Spec(256, 256, 256, "f16", "nn"), peer.Spec(1, 2, 3, "f16", "nn")])
+        self.assertEqual(parse("--dtype", "bfloat16").specs[0].dtype, "bf16")
 
     def test_what_it_refuses(self):
         for arguments, message in (

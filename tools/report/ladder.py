@@ -33,9 +33,9 @@ def by_step(group):
     return {step: sorted(tiles, key=lambda each: not each["first"]) for step, tiles in steps.items()}
 
 
-def best_projected(steps):
-    """Of each step the tile that the projection expects most of. What tuning found is the best for this problem, and projections are
-    for problems that fill the GPU."""
+def best(steps):
+    """Of each step the tile that stands for it; where there are projections, that of which they expect most: what tuning found is the
+    best for this problem, and projections are for problems that fill the GPU."""
     return {step: [max(tiles, key=lambda each: projected(each) or 0)] for step, tiles in steps.items()}
 
 
@@ -87,12 +87,15 @@ def lt_is_faster(result):
 
 TILE_BYTES = ("bytes,\nper\ntile", lambda each: size(each["bytes"]["tile_reuse"]))
 TILE_INTENSITY = ("FLOP/\nbyte,\nper tile", lambda each: rounded(each["intensity"].get("tile_reuse")))
+TILE_BOUND = ("bound,\nTFLOP/s,\nper tile", lambda each: tera(each["bound"].get("tile_reuse")))
+TILE = ("tile", results.title)
 
 
 def gpu_columns(group, speed_up):
     columns = [
         TILE_BYTES,
         TILE_INTENSITY,
+        TILE_BOUND,
         ("TFLOP/s", lambda each: rounded(each.get("tflops"))),
         ("noise", lambda each: plus_minus(results.noise(each.get("time")))),
         ("% of\ncuBLAS", lambda each: percent(of_baseline(each, "cublasGemmEx"))),
@@ -110,6 +113,8 @@ def gpu_columns(group, speed_up):
 def interpreter_columns(group, _):
     columns = [
         TILE_BYTES,
+        TILE_INTENSITY,
+        TILE_BOUND,
         ("bytes\n\ncounted", lambda each: size(results.counter(each, "bytes"))),
         (
             "FLOP/\nbyte,\ncounted",
@@ -125,19 +130,22 @@ def interpreter_columns(group, _):
     return columns
 
 
-# What a narrow terminal goes without, first what is missed least.
-DISPENSABLE = [TILE_INTENSITY, TILE_BYTES]
+# What a terminal shows if it is wide enough, first what would be missed most.
+DISPENSABLE = [TILE_BOUND, TILE, TILE_INTENSITY, TILE_BYTES]
 
 
 # --- the table ---
 
-BYTES_LEGEND = "bytes, per tile (where the terminal is wide enough): predicted, if each operand is read once per tile of C."
+TILE_LEGEND = (
+    "per tile (where the terminal is wide enough): predicted, if each operand is read once per tile of C; bound: what memory and the"
+    " peak of the type allow then."
+)
 GPU_LEGEND = (
-    f"{BYTES_LEGEND} noise: half of the 20-80 % band. cuBLAS: cublasGemmEx; Lt: cublasLt's fastest algorithm, where it is"
+    f"{TILE_LEGEND} noise: half of the 20-80 % band. cuBLAS: cublasGemmEx; Lt: cublasLt's fastest algorithm, where it is"
     " faster. roofline: with bytes moved once, and the measured peak of the type. speed-up: over the step before."
 )
 INTERPRETER_LEGEND = (
-    f"{BYTES_LEGEND} counted: what ncu would count. wavefronts / ideal: of shared memory, 1.00 without bank conflicts."
+    f"{TILE_LEGEND} counted: what ncu would count. wavefronts / ideal: of shared memory, 1.00 without bank conflicts."
 )
 PROJECTION_LEGEND = (
     " projected: an estimate from the counters for problems that fill the GPU, no measurement. It knows nothing of waiting for memory:"
@@ -166,62 +174,62 @@ def wrapped(label, prose):
 
 def predicted(result):
     """What is known of a problem before a step is chosen, in a sentence."""
-    text = f"{size(result['bytes']['compulsory'])} if all is moved once, {size(result['bytes']['no_reuse'])} if nothing is reused"
-    bound = result["bound"].get("no_reuse")
-    return text + ("." if bound is None else f": then memory allows {tera(bound)} TFLOP/s.")
+
+    def bytes_and_bound(model):
+        bound = result["bound"].get(model)
+        return size(result["bytes"][model]) + ("" if bound is None else f": at most {tera(bound)} TFLOP/s")
+
+    return f"If all is moved once, {bytes_and_bound('compulsory')}. If nothing is reused, {bytes_and_bound('no_reuse')}."
 
 
-def cells(tiles, columns):
+def cells(tiles, columns, all_tiles):
     """The header and the rows of a table."""
-    header = ["step, tile", *(name for name, _ in columns)]
-    return header, [["  " + results.title(each), *(cell(each) for _, cell in columns)] for each in tiles]
+    header = ["step, tile" if all_tiles else "step", *(name for name, _ in columns)]
+    begin = (lambda each: "  " + results.title(each)) if all_tiles else (lambda each: each["step"])
+    return header, [[begin(each), *(cell(each) for _, cell in columns)] for each in tiles]
 
 
 def table(document, setting, group, style, root=ROOT, all_tiles=True, unavailable=None):
-    """Lines: the tiles of each step under its idea, then what each step's note says. UNAVAILABLE: from steps that cannot run here to
-    the reasons, which stand in their places."""
+    """Lines: a row for each step, or the tiles of each step under its idea. UNAVAILABLE: from steps that cannot run here to the
+    reasons, which stand in their places."""
     unavailable = unavailable or {}
-    everything = steps = by_step(group)
-    if not all_tiles and any(map(projected, group)):
-        steps = best_projected(steps)
+    everything = by_step(group)
+    steps = everything if all_tiles else best(everything)
     choose = gpu_columns if document["backend"] == "gpu" else interpreter_columns
-    columns = choose(group, speed_ups(steps))
+    columns = [*([] if all_tiles else [TILE]), *choose(group, speed_ups(everything))]
     tiles = [each for of_step in steps.values() for each in of_step]
+    shown = [each for each in columns if each not in DISPENSABLE]
     for column in DISPENSABLE:
-        if breadth(*cells(tiles, columns)) <= width():
-            break
-        columns = [each for each in columns if each is not column]
-    head, body = align(*cells(tiles, columns), width())
+        wider = [each for each in columns if each in shown or each is column]
+        if breadth(*cells(tiles, wider, all_tiles)) <= width():
+            shown = wider
+    head, body = align(*cells(tiles, shown, all_tiles), width())
 
-    lines = [style.bold(", ".join(results.describe(setting))), *wrapped("", predicted(group[0])), *head]
+    about = predicted(group[0])
+    if len(tiles) < len(group):
+        about += f" Each step's best tile of {len(group)} in all: --all-tiles shows them."
+    lines = [style.bold(", ".join(results.describe(setting))), *wrapped("", about), *head]
     row = iter(body)
     for step in sorted({*steps, *unavailable}):
         if step not in steps:
             lines += [style.bold(f"{step}: {title(step, root)[1]}"), *wrapped("  unavailable: ", unavailable[step])]
             continue
-        of_step = steps[step]
-        more = len(everything[step]) - len(of_step)
-        lines.append(style.bold(f"{step}: {title(step, root)[1]}") + (f" (the best of {more + 1} tiles)" if more else ""))
-        for index, _ in enumerate(of_step):
+        if all_tiles:
+            lines.append(style.bold(f"{step}: {title(step, root)[1]}"))
+        for index, _ in enumerate(steps[step]):
             lines.append(style.dim(next(row)) if index else next(row))
-    if steps is not everything and any(len(tiles) > 1 for tiles in everything.values()):
-        lines.append("--all-tiles shows the others.")
-    notes = [(step, of_step[0].get("note")) for step, of_step in steps.items() if of_step[0].get("note")]
-    if notes:
-        lines.append("")
-    for step, note in notes:
-        lines += wrapped(f"{step}: ", note)
     return lines
 
 
 def report(document, style, root=ROOT, all_tiles=True, unavailable=None):
-    lines = wrapped("", heading(document))
-    for setting, group in results.grouped(document["results"], results.setting).items():
-        lines += ["", *table(document, setting, group, style, root, all_tiles, unavailable)]
     legend = GPU_LEGEND if document["backend"] == "gpu" else INTERPRETER_LEGEND
     if any(each.get("projection") for each in document["results"]):
         legend += PROJECTION_LEGEND
-    return "\n".join([*lines, "", *map(style.dim, wrapped("", legend))]) + "\n"
+    # The table last: that is what a terminal still shows.
+    lines = [*wrapped("", heading(document)), "", *map(style.dim, wrapped("", legend))]
+    for setting, group in results.grouped(document["results"], results.setting).items():
+        lines += ["", *table(document, setting, group, style, root, all_tiles, unavailable)]
+    return "\n".join(lines) + "\n"
 
 
 def main():
@@ -229,7 +237,7 @@ def main():
     arguments.add_argument("files", metavar="FILE", nargs="+", help="result files of one run")
     arguments.add_argument("--out", metavar="FILE", help="also write all results into this one file")
     arguments.add_argument("--json", action="store_true", help="print the merged document instead of the table")
-    arguments.add_argument("--all-tiles", action="store_true", help="of projections, all tiles instead of each step's best")
+    arguments.add_argument("--all-tiles", action="store_true", help="all tiles instead of each step's best")
     arguments.add_argument(
         "--unavailable", metavar="STEP=REASON", action="append", default=[], help="a step that cannot run here: said in its place"
     )

@@ -295,9 +295,9 @@ def find_step(text, steps):
     if re.fullmatch(r"[0-9]+", wanted):
         found = [step for step in steps if int(re.match(r"\d+", step)[0]) == int(wanted)]
     else:
-        found = [step for step in steps if wanted and step.startswith(wanted)]
+        found = [step for step in steps if wanted and f"_{wanted}" in f"_{step}"]
     if len(found) != 1:
-        raise BadFile(f"'{text}' names no step, or several. Give a number or the start of a name: {', '.join(steps)}.")
+        raise BadFile(f"'{text}' names no step, or several. Give a number or a word of a name: {', '.join(steps)}.")
     return found[0]
 
 

@@ -14,11 +14,13 @@ namespace harness {
 namespace {
 
 Spec parse_shape(const std::string& text) {
-  static const std::regex shape("([0-9]{1,10})x([0-9]{1,10})x([0-9]{1,10})");
+  static const std::regex shape("([0-9]{1,10})x([0-9]{1,10})x([0-9]{1,10})|([0-9]{1,10})");
   std::smatch extents;
   if (!std::regex_match(text, extents, shape))
-    throw BadInput("--shape " + text + ": expected MxNxK with three numbers of at most 10 digits, for example 256x512x128");
-  return {std::stoll(extents[1]), std::stoll(extents[2]), std::stoll(extents[3])};
+    throw BadInput("--shape " + text +
+                   ": expected MxNxK with three numbers of at most 10 digits, for example 256x512x128, or one for all three");
+  const auto extent = [&](int i) { return std::stoll(extents[extents[4].matched ? 4 : i]); };
+  return {extent(1), extent(2), extent(3)};
 }
 
 // As typed.
@@ -27,9 +29,11 @@ struct Typed {
 };
 
 void describe(CLI::App& app, Typed& typed, Arguments& arguments) {
-  app.add_option("--shape", typed.shapes, "MxNxK: C is M x N, K is the common dimension; several with commas between")
+  app.add_option("--shape", typed.shapes,
+                 "MxNxK: C is M x N, K is the common dimension; 4096 is 4096x4096x4096; several with commas between")
       ->capture_default_str();
-  app.add_option("--dtype", typed.dtype, "element type of A, B and C: f32, f16 or bf16 (fp32, fp16 mean the same)")
+  app.add_option("--dtype", typed.dtype,
+                 "element type of A, B and C: f32, f16 or bf16; also spelt fp32, float32, fp16, float16, half, bfloat16")
       ->capture_default_str();
   app.add_option("--layout", typed.layout, "nn, nt, tn or tt: n is row-major, t is column-major; A first")->capture_default_str();
   app.add_option("--activation", arguments.activation,
@@ -70,8 +74,9 @@ void describe_tuning(CLI::App& app, Arguments& arguments) {
 
 // Fills in what was typed. @throws BadInput for what makes no sense
 void interpret(const Typed& typed, Arguments& arguments) {
-  static const std::map<std::string, DType> dtypes = {
-      {"f32", DType::kF32}, {"fp32", DType::kF32}, {"f16", DType::kF16}, {"fp16", DType::kF16}, {"bf16", DType::kBF16}};
+  static const std::map<std::string, DType> dtypes = {{"f32", DType::kF32},  {"fp32", DType::kF32},  {"float32", DType::kF32},
+                                                      {"f16", DType::kF16},  {"fp16", DType::kF16},  {"float16", DType::kF16},
+                                                      {"half", DType::kF16}, {"bf16", DType::kBF16}, {"bfloat16", DType::kBF16}};
   const std::string& layout = typed.layout;
   if (!dtypes.contains(typed.dtype)) throw BadInput("--dtype " + typed.dtype + ": expected f32, f16 or bf16");
   if (layout != "nn" && layout != "nt" && layout != "tn" && layout != "tt")

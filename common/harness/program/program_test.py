@@ -23,9 +23,9 @@ class Program(unittest.TestCase):
         # What an earlier run has found is not used, and not changed.
         self.environment = {**os.environ, "COURSE_TUNING_CACHE": os.path.join(folder.name, "tuning")}
 
-    def run_program(self, program, *arguments, dtype="f16"):
+    def run_program(self, program, *arguments, dtype="f16", shapes=SHAPES):
         process = subprocess.run(
-            [program, "--shape", SHAPES, "--dtype", dtype, *arguments],
+            [program, "--shape", shapes, "--dtype", dtype, *arguments],
             env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )
         self.output = process.stdout
@@ -121,6 +121,16 @@ class Program(unittest.TestCase):
             process = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=20)
             self.assertEqual(process.returncode, 0, process.stderr)
             self.assertIn("verified", process.stdout)
+
+    def test_one_number_is_a_cube(self):
+        code = self.run_program(PROGRAMS[-1], "--first", "--json", self.file, dtype="half", shapes="16,8x4x2")
+        self.assertEqual(code, 0, self.output)
+        with open(self.file, encoding="utf-8") as file:
+            results = json.load(file)["results"]
+        self.assertEqual([(each["m"], each["n"], each["k"], each["in"]) for each in results], [(16, 16, 16, "f16"), (8, 4, 2, "f16")])
+        for shape in ("16x16", "x16", "16x", "", "12345678901", "1,,2"):
+            self.assertEqual(self.run_program(PROGRAMS[-1], shapes=shape), 2, shape)
+            self.assertIn("expected MxNxK", self.output)
 
     def test_without_a_type_it_is_the_steps_first(self):
         command = [PROGRAMS[-1], "--first", "--shape", "16x8x24"]

@@ -36,14 +36,14 @@ class Option:
 
 SHAPE = Option(
     "--shape",
-    "MxNxK: A is MxK, B is KxN, C is MxN; zeros are allowed; several with commas between",
+    "MxNxK: A is MxK, B is KxN, C is MxN; 4096 is 4096x4096x4096; zeros are allowed; several with commas between",
     "LIST",
     values.shapes,
     "256x256x256 on the interpreter, 4096x4096x4096 on a GPU",
 )
 DTYPE = Option(
     "--dtype",
-    "f32, f16 or bf16 (fp32 and fp16 mean the same)",
+    "f32, f16 or bf16; also spelt fp32, float32, fp16, float16, half, bfloat16",
     "TYPE",
     values.dtype,
     "f32 if all the steps have it, else f16",
@@ -82,8 +82,8 @@ ACTIVATION = Option(
 BIAS = Option("--bias", "fused too: one number for each column of C, added before the activation")
 ALL_TILES = Option(
     "--all-tiles",
-    "on the interpreter, with STEP: all of its tiles instead of the first; takes longer to build. Without STEP, on a GPU, and with"
-    " --activation or --bias, all of them are built anyway. With --as, a row for each in the table, which else has each step's best",
+    "without STEP: a row for each tile in the table, which else has each step's best. With STEP on the interpreter: all of its tiles"
+    " instead of the first, which takes longer to build; on a GPU, and with --activation or --bias, all run anyway",
 )
 AS = Option(
     "--as",
@@ -104,7 +104,7 @@ DEBUG = Option(
 )
 OUT = Option(
     "--out",
-    "for the results: ladder.json of the whole run, NN_name.json of each step, plots",
+    "for the results: ladder.json of the last run without STEP, part.json of the last one with STEP, NN_name.json of each step; plots",
     "FOLDER",
     values.folder,
     "build/results",
@@ -145,6 +145,13 @@ COMPILER = Option(
     "NAME",
     values.one_of(*values.COMPILERS),
     "gcc",
+)
+
+WITH = Option(
+    "--with",
+    "commands that must be there, too, gdb,clangd for example",
+    "LIST",
+    lambda option, value: values.text(option, value).split(","),
 )
 
 COUNT = Option("--count", "print ncu's counters of each kernel when the program has ended")

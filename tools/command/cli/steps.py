@@ -25,19 +25,21 @@ def select(words):
 
 
 def named(word):
-    """The one whose number is WORD or whose folder's name starts with it."""
-    return the_one("step", word, re.sub(r"^steps/|/$", "", word), all_steps())  # tab completion gives steps/01_naive/
+    """The one whose number is WORD, or in whose folder's name a word begins with it."""
+    text = re.sub(r"^(?:.*/)?steps/|/gemm\.cuh$|/$", "", word)  # tab completion gives steps/01_naive/
+    return the_one("step", word, text, all_steps())
 
 
-def the_one(kind, word, text, names, begins=str.startswith):
-    """Of NAMES that whose number is TEXT, or that begins with it. WORD is what was typed."""
+def the_one(kind, word, text, names):
+    """Of NAMES that whose number is TEXT, or in which a word begins with it: 01_n, naive, ping-pong. WORD is what was typed."""
     number = re.fullmatch(r"0*([0-9]+)", text)
     if number:
         matches = [name for name in names if re.match(rf"0*{number[1]}_", name)]
     else:
-        matches = [name for name in names if text and begins(name, text)]
+        start = re.sub("[ -]", "_", text.lower())
+        matches = [name for name in names if start and f"_{start}" in f"_{name}"]
     if not matches:
-        raise Refused(f"no {kind} '{word}'. Give a number or the start of a name: {' '.join(names)}.")
+        raise Refused(f"no {kind} '{word}'. Give a number or a word of a name: {' '.join(names)}.")
     if len(matches) > 1:
         raise Refused(f"{kind} '{word}' could be any of: {' '.join(matches)}.")
     return matches[0]

@@ -7,13 +7,15 @@ import re
 from ..messages import Refused
 from ..places import ROOT
 
-DTYPES = {"f32": "f32", "fp32": "f32", "f16": "f16", "fp16": "f16", "bf16": "bf16"}
+DTYPES = ("f32", "f16", "bf16")
+OTHER_SPELLINGS = {"fp32": "f32", "float32": "f32", "fp16": "f16", "float16": "f16", "half": "f16", "bfloat16": "bf16"}
 ELEMENT_BYTES = {"f32": 4, "f16": 2, "bf16": 2}
 LAYOUTS = ("nn", "nt", "tn", "tt")
 MODES = ("hot", "cold", "single")
 BACKENDS = ("gpu", "interpreter")
 GPUS = ("h200", "a100", "h100", "4090")
 SUITES = ("squares", "rows", "transformer")
+MOST_DIGITS = 10  # of an extent, as in common/harness/program/arguments.cpp
 COMPILERS = ("gcc", "clang")
 
 
@@ -57,29 +59,35 @@ def some_of(*choices):
 
 
 def dtype(option, value):
-    if value not in DTYPES:
-        raise Refused(f"{option} '{value}' is none of: f32 f16 bf16 (fp32 and fp16 mean the same).")
-    return DTYPES[value]
+    if value not in DTYPES and value not in OTHER_SPELLINGS:
+        raise Refused(f"{option} '{value}' is none of: {' '.join(DTYPES)}, nor spelt as {' '.join(OTHER_SPELLINGS)}.")
+    return OTHER_SPELLINGS.get(value, value)
 
 
-dtype.choices = tuple(DTYPES)
+dtype.choices = (*DTYPES, *OTHER_SPELLINGS)
+
+
+def dtypes(option, value):
+    """Several with commas between."""
+    return [dtype(option, each) for each in value.split(",")]
 
 
 class Shapes:
-    """As typed, for the steps, and as numbers."""
+    """As MxNxK, for the steps, and as numbers."""
 
     def __init__(self, text, option="--shape"):
-        if not re.fullmatch(r"[0-9]+x[0-9]+x[0-9]+(,[0-9]+x[0-9]+x[0-9]+)*", text):
+        if not all(re.fullmatch(r"[0-9]+(x[0-9]+x[0-9]+)?", shape) for shape in text.split(",")):
             raise Refused(
-                f"{option} '{text}' is not MxNxK: three whole numbers, for example {option} 256x128x512; several with"
-                " commas between."
+                f"{option} '{text}' is not MxNxK: three whole numbers, for example {option} 256x128x512, or one for"
+                " all three, 256; several with commas between."
             )
-        self.text, self.shapes = text, []
+        self.shapes = []
         for shape in text.split(","):
-            extents = [extent.lstrip("0") or "0" for extent in shape.split("x")]
-            if max(map(len, extents)) > 18:  # what the steps count in has 64 bits
-                raise Refused(f"{option} '{shape}' is too large: no machine has the memory for it. Try 256x256x256.")
-            self.shapes.append(tuple(map(int, extents)))
+            extents = shape.split("x")
+            if max(map(len, extents)) > MOST_DIGITS:
+                raise Refused(f"{option} '{shape}' is too large: an extent has {MOST_DIGITS} digits at most. Try 256x256x256.")
+            self.shapes.append(tuple(map(int, extents * 3 if len(extents) == 1 else extents)))
+        self.text = ",".join("x".join(map(str, shape)) for shape in self.shapes)
 
     def __iter__(self):
         return iter(self.shapes)

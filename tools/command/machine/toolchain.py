@@ -20,10 +20,6 @@ MIN_VERSION = {"g++": 12, "clang++": 14}
 MIN_CMAKE = (3, 25)
 MIN_CUDA = 12080  # CUDART_VERSION of 12.8, the first that knows sm_120
 
-# CUDA's headers without its toolkit. cuda_runtime.h needs crt/, cuda_fp16.h needs cccl's nv/target.
-CUDA_HEADER_WHEELS = ["nvidia-cuda-runtime==13.0.*", "nvidia-cuda-crt==13.0.*", "nvidia-cuda-cccl==13.0.*"]
-CMAKE_WHEEL = "cmake==3.31.*"
-
 # Each library: a header of its own, the Debian package that brings it, and what to link where it is not header-only.
 LIBRARIES = [
     ("boost/context/fiber.hpp", "libboost-context-dev", "boost_context"),
@@ -35,6 +31,7 @@ LIBRARIES = [
 PACKAGE_OF = {"ninja": "ninja-build"}  # where a command's package has another name
 
 VENV = os.path.join(BUILD, "venv")
+PINS = os.path.join(ROOT, "tools", "command", "wheels")
 
 
 @dataclasses.dataclass
@@ -114,13 +111,18 @@ def has_library(cxx, header, link):
 # --- the Python environment, for what Debian does not have ---
 
 
+def pins(name):
+    """The file that says which versions pip installs, and the hashes of their files; 'tools/course wheels' makes it."""
+    return os.path.join(PINS, f"{name}.txt")
+
+
 def find_wheels():
-    """Those that this machine needs."""
+    """Those that this machine needs, by the names of their pins."""
     wheels = []
     # No CMake at all is Debian's to bring, and may then turn out too old.
     if shutil.which("cmake") and not find_cmake():
-        wheels.append(CMAKE_WHEEL)
-    return wheels if find_toolkit_headers() else wheels + CUDA_HEADER_WHEELS
+        wheels.append("cmake")
+    return wheels if find_toolkit_headers() else wheels + ["headers"]
 
 
 def can_make_venv():
@@ -128,23 +130,30 @@ def can_make_venv():
 
 
 def make_venv(progress, folder, wheels):
-    """Downloads WHEELS into a fresh environment. Returns the exit code."""
+    """Downloads WHEELS, names of pins, into a fresh environment. Returns the exit code."""
     shutil.rmtree(folder, ignore_errors=True)
     pip = [os.path.join(folder, "bin/python"), "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
-    return progress.run([PYTHON, "-m", "venv", folder]) or progress.run([*pip, "--only-binary", ":all:", *wheels])
+    return progress.run([PYTHON, "-m", "venv", folder]) or progress.run([*pip, "--only-binary", ":all:", "--require-hashes", *files_of(wheels)])
+
+
+WHAT = {"cmake": "CMake", "headers": "CUDA's headers"}
+
+
+def files_of(wheels):
+    return [word for name in wheels for word in ("--requirement", pins(name))]
 
 
 def ensure_venv(wheels):
     log, stamp = os.path.join(LOGS, "venv.log"), os.path.join(VENV, ".wheels")
-    wanted = " ".join(wheels)
-    if files.text(stamp).strip() == wanted:
+    wanted = "".join(files.text(pins(name)) for name in wheels)
+    if files.text(stamp) == wanted:
         return
     with Progress("downloading into build/venv", log) as progress:
         code = make_venv(progress, VENV, wheels)
     if code:
-        raise failed(f"could not download {wanted}.", log, "Is there a network?")
+        raise failed(f"could not download {' and '.join(WHAT[name] for name in wheels)}.", log, "Is there a network?")
     with open(stamp, "w", encoding="utf-8") as file:  # last: an environment without it is half-made, and made again
-        file.write(wanted + "\n")
+        file.write(wanted)
 
 
 # --- installing ---

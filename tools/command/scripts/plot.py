@@ -12,7 +12,7 @@ from ..machine.progress import Progress, show_end, tail
 from ..messages import Failed, Refused, Stop, say
 from ..places import BUILD, LOGS, PYCACHE, PYTHON, ROOT
 
-MATPLOTLIB_WHEEL, DEBIAN_PYTHON = "matplotlib>=3.6,<4", "/usr/bin/python3"
+DEBIAN_PYTHON = "/usr/bin/python3"
 NEEDS_MATPLOTLIB = 69  # as in tools/report/plots.py
 VENV = os.path.join(BUILD, "plot-venv")
 
@@ -67,7 +67,7 @@ def install_matplotlib():
         raise Refused(f"missing: matplotlib. Install it with this line, then try again:\n  {line}")
     log = os.path.join(LOGS, "plot-venv.log")
     with Progress("downloading matplotlib into build/plot-venv", log) as progress:
-        code = toolchain.make_venv(progress, VENV, [MATPLOTLIB_WHEEL])
+        code = toolchain.make_venv(progress, VENV, ["plots"])
     if code:
         shutil.rmtree(VENV, ignore_errors=True)
         show_end(log)

@@ -10,14 +10,14 @@ from ..build import folder
 from ..cli.arguments import wants_help
 from ..machine import packages, processes, toolchain
 from ..machine.progress import Progress, show_end
-from ..messages import Failed
+from ..messages import Failed, Refused
 from ..places import BUILD, LOGS
 
 # Of tools/report.
 import sass
 from terminal import run_command
 
-FIRST_WHEEL_MINOR = 2  # 13.2 is the first version of which PyPI has them; it reads what older compilers made
+WHEELS_VERSION = (13, 2)  # it reads what older compilers made
 
 HELP = """\
 Usage: tools/sass [STEP...] [--arch LIST] [--build FOLDER]
@@ -51,12 +51,11 @@ step, or a missing build, 130 interrupted.
 """
 
 
-def wheel_version():
-    """The toolkit's, or the first there is."""
+def require_wheels_that_can_read():
     nvcc = toolchain.find_nvcc()
     release = re.search(r"release (\d+)\.(\d+)", processes.ask([nvcc, "--version"])[1]) if nvcc else None
-    version = (int(release[1]), int(release[2])) if release else (0, 0)
-    return "{}.{}".format(*max(version, (13, FIRST_WHEEL_MINOR)))
+    if release and (int(release[1]), int(release[2])) > WHEELS_VERSION:
+        raise Refused(f"what nvcc {release[1]}.{release[2]} makes is read by its own cuobjdump and nvdisasm: put them into PATH.")
 
 
 def find_disassembler(venv):
@@ -71,14 +70,13 @@ def find_disassembler(venv):
     return ""
 
 
-def install_disassembler(venv, version):
+def install_disassembler(venv):
     log = os.path.join(LOGS, "disassembler.log")
     with folder.locked():
         if not toolchain.can_make_venv():
             packages.install(["python3-venv"])
-        wheels = [f"nvidia-cuda-cuobjdump=={version}.*", f"nvidia-cuda-nvdisasm=={version}.*"]
-        with Progress(f"downloading cuobjdump and nvdisasm {version} into build/", log) as progress:
-            code = toolchain.make_venv(progress, venv, wheels)
+        with Progress("downloading cuobjdump and nvdisasm into build/", log) as progress:
+            code = toolchain.make_venv(progress, venv, ["disassembler"])
         if code:
             shutil.rmtree(venv, ignore_errors=True)
             show_end(log)
@@ -87,10 +85,10 @@ def install_disassembler(venv, version):
 
 def disassembler():
     """As above; installed where there is none."""
-    version = wheel_version()
-    venv = os.path.join(BUILD, f"disassembler-{version}")
+    venv = os.path.join(BUILD, "disassembler-{}.{}".format(*WHEELS_VERSION))
     if not find_disassembler(venv):
-        install_disassembler(venv, version)
+        require_wheels_that_can_read()
+        install_disassembler(venv)
         if not find_disassembler(venv):
             raise Failed(f"cuobjdump is installed in {venv}, but not where it was expected.")
     return find_disassembler(venv)

@@ -53,11 +53,11 @@ COMMAND = Command(
     Measures the tile that stands for each step in many shapes on this machine's GPU, cuBLAS beside it in every run, and the peers
     that can run here: CUTLASS where its headers are, Triton where PyTorch and Triton are. Takes about an hour; --plan says what, and
     how long. After an interruption the same command goes on: parts that this course measured on this GPU are kept. STEP is a number
-    (1 or 01) or the start of a folder's name below steps/ (02_t); without one, all of them.
+    (1 or 01) or a word of a folder's name below steps/ (naive); without one, all of them.
     """,
     options=(
         options.SUITE,
-        options.DTYPE.but(help="f16, bf16, f32", metavar="LIST", default="f16,bf16", check=options.values.some_of("f16", "bf16", "f32")),
+        options.DTYPE.but(metavar="LIST", default="f16,bf16", check=options.values.dtypes),
         options.MODE.but(
             help="hot, cold, single; see 'course run --help'",
             metavar="LIST",

@@ -84,7 +84,7 @@ COMMAND = Command(
     usage="[EXERCISE...] [OPTION...]",
     intro="""
     Checks exercises: the result for many shapes, in three orders of threads, and the property that the exercise is about. Without
-    EXERCISE, which is a number or the start of a name, the first one that has not passed. What you write is exercises/NN_name/gemm.cuh;
+    EXERCISE, which is a number or a word of a name, the first one that has not passed. What you write is exercises/NN_name/gemm.cuh;
     exercises/NN_name/README.md says what to do.
     """,
     options=(options.ALL, options.EXERCISES_ON, options.EXERCISES_JSON, options.OF),

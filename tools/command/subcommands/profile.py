@@ -87,7 +87,7 @@ COMMAND = Command(
     intro="""
     Shows what is predicted of one launch, what the interpreter counts and what NVIDIA's profiler ncu measures on a GPU, in three
     columns, with a sentence where they differ. Without a GPU, or where ncu may not read its counters, measured is what was recorded
-    in docs/results/. STEP is a number or the start of a folder's name below steps/; exercises/5 is your own file, solutions/5 the
+    in docs/results/. STEP is a number or a word of a folder's name below steps/; exercises/5 is your own file, solutions/5 the
     course's.
 
     Of an exercise, the largest problem of its test is shown. Where the interpreter would take minutes, its column is left out. ncu's

@@ -98,7 +98,7 @@ class Run:
     def __init__(self, given):
         self.given = given
         self.steps = steps.select(given.everything)
-        named = bool(self.steps)
+        self.named = named = bool(self.steps)
         self.steps = self.steps or steps.all_steps()
         self.quiet = not named or given.json
         if given.activation or given.bias:
@@ -192,8 +192,11 @@ class Run:
     # --- what came out ---
 
     def show_results(self):
-        ladder = os.path.join(self.out, "ladder.json")
-        arguments = [*self.made, *self.given.to_pass(options.JSON, options.ALL_TILES)]
+        # A part of the steps does not replace what a run of all of them has found.
+        ladder = os.path.join(self.out, "part.json" if self.named else "ladder.json")
+        arguments = [*self.made, *self.given.to_pass(options.JSON)]
+        if self.named or self.given.all_tiles:
+            arguments.append(options.ALL_TILES.name)
         for step, reason in self.unavailable.items():
             arguments += ["--unavailable", f"{step}={reason}"]
         # A ladder in which steps are missing that can run does not replace a complete one.
@@ -203,21 +206,33 @@ class Run:
         end_if_over(code)
         self.exit.fold(code)
         if self.exit.worst:
-            say(f"not every step has results: {ladder} was not written.")
+            say(f"not every step has results: {shown(ladder)} was not written.")
         else:
-            say(f"results: {ladder}")
+            say(f"results: {shown(ladder)}")
             self.draw_plots(ladder)
 
     def draw_plots(self, ladder):
         """Of times, measured or projected; counters have no plots. The steps are verified whether or not it works."""
         if self.backend != "gpu" and not getattr(self.given, "as"):
             return
-        plots = os.path.join(self.out, "plots")
         has_venv = os.path.isdir(os.path.join(BUILD, "plot-venv"))
         if not has_venv and not processes.succeeds([PYTHON, "-c", "import matplotlib"]):
-            say(f"for plots of them: tools/plot {ladder}")
-        elif processes.run([os.path.join(ROOT, "tools/plot"), ladder, "--out", plots], stdout=subprocess.DEVNULL) == 0:
-            say(f"plots: {plots}")
+            say(f"for plots of them: tools/plot {shown(ladder)}")
+            return
+        plots, log = os.path.join(self.out, "plots", *(["part"] if self.named else [])), os.path.join(LOGS, "plots.log")
+        with open(log, "wb") as drawn:
+            code = processes.run([os.path.join(ROOT, "tools/plot"), ladder, "--out", plots], stdout=drawn)
+        if code == 0:
+            say(f"plot: {shown(files.lines(log)[0])}")
+
+
+def shown(path):
+    """As short as it can be typed here, for lines of 80 characters."""
+    with contextlib.suppress(OSError):  # the folder where this was typed may be gone
+        here = os.path.join(os.getcwd(), "")
+        if here != "/" and path.startswith(here):
+            return path[len(here) :]
+    return path
 
 
 def run(given):
@@ -233,7 +248,7 @@ COMMAND = Command(
     intro="""
     Builds the steps, runs each on random matrices, verifies C = A * B, and measures it against cuBLAS (on a GPU) or counts what it
     does (on the interpreter). Without STEP, runs all of them and shows the ladder; with STEP, shows the details too. STEP is a number
-    (1 or 01) or the start of a folder's name below steps/ (02_t).
+    (1 or 01) or a word of a folder's name below steps/ (naive).
     """,
     options=(
         options.SHAPE,
@@ -254,8 +269,8 @@ COMMAND = Command(
     ),
     outro="""
     Exit code: 0 verified, 1 a wrong result, a failed check or a failed build, 2 refused input, 130 interrupted. A failed step does
-    not stop the ones after it, but ladder.json then stays as it was; of several codes, 1 comes before 2. A step that needs another
-    GPU is refused if it was named; otherwise the ladder says so in its place, and is complete without it.
+    not stop the ones after it, but ladder.json or part.json then stays as it was; of several codes, 1 comes before 2. A step that
+    needs another GPU is refused if it was named; otherwise the ladder says so in its place, and is complete without it.
     """,
     run=run,
 )

@@ -74,8 +74,8 @@ COMMAND = Command(
     GPU, a model says what to expect. 'course run 6' does the same before it measures.
     """,
     options=(
-        options.SHAPE.but(help="MxNxK: A is MxK, B is KxN, C is MxN; several with commas between"),
-        options.DTYPE.but(help="f16 or bf16 (fp16 means the same)", default="f16"),
+        options.SHAPE.but(help="MxNxK: A is MxK, B is KxN, C is MxN; 4096 is 4096x4096x4096; several with commas between"),
+        options.DTYPE.but(help="f16 or bf16; also spelt fp16, float16, half, bfloat16", default="f16"),
         options.LAYOUT,
         options.ON,
         options.AS.but(
