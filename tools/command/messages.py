@@ -20,7 +20,11 @@ class Refused(Stop):
 
 
 class Terminated(BaseException):
-    """SIGTERM."""
+    """SIGTERM, or SIGHUP: its number."""
+
+    @property
+    def number(self):
+        return self.args[0]
 
 
 def say(message):

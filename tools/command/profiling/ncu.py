@@ -101,8 +101,7 @@ def to_csv(ncu, report, path):
             table = ncu_csv.table(raw, METRICS)
     if table.count("\n") != 2:
         raise Failed(f"ncu does not say of {report} what it was asked for: look at it with 'ncu --import {report}'.")
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(table)
+    files.write(path, table)
     return path
 
 

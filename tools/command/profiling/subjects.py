@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import re
+import sys
 import tempfile
 
 from ..build import folder
@@ -15,7 +16,7 @@ from ..cli.values import ELEMENT_BYTES
 from ..exercises import exercise as exercises
 from ..exercises.judging import Workshop
 from ..machine import memory, processes
-from ..machine.progress import tail
+from ..machine.progress import Ticker, tail
 from ..messages import Failed, Refused, say, show
 from ..places import BUILD, LOGS, ROOT
 from ..subcommands.run import end_if_over
@@ -30,7 +31,7 @@ SLOWER = 1.5  # with the L2 model
 def chosen(given):
     """What the command line means."""
     if len(given.everything) != 1:
-        raise Refused("profile needs one step, exercise or solution, for example: course profile 3")
+        raise Refused("profile needs one step, exercise or solution, for example: tools/course profile 3")
     word = given.everything[0]
     if given.shape and len(given.shape.shapes) > 1:
         raise Refused("profile shows one launch: name one --shape.")
@@ -42,7 +43,7 @@ def chosen(given):
     for option in (options.DTYPE, options.TILE):
         if getattr(given, option.key):
             raise Refused(f"{option.name} is for steps: an exercise's test says what its function is called with. Leave it out.")
-    exercise = exercises.named(re.sub(r"^(?:.*/)?solutions/", "exercises/", word))
+    exercise = exercises.named(word)
     return Answer(given, exercise, is_solution=found[1] == "solutions")
 
 
@@ -110,8 +111,11 @@ class Step:
         log = os.path.join(LOGS, f"profile-{self.step}.log")
         with tempfile.TemporaryDirectory() as scratch:
             results = os.path.join(scratch, "results.json")
+            title = f"{self.step}: counting on the interpreter"
+            say(f"{title} ...")
             with open(log, "wb") as output:
-                code = processes.run([program, *words, "--json", results], stdout=output)
+                ticker = None if sys.stderr.isatty() else Ticker(title)  # on a terminal, the step shows how far it is
+                code = processes.wait(processes.start([program, *words, "--json", results], stdout=output), ticker and ticker.tick)
             end_if_over(code)
             if code == 2:
                 raise SystemExit(code)  # it has said why
@@ -160,6 +164,7 @@ class Answer:
         workshop.prepare([self.exercise])
         with tempfile.TemporaryDirectory() as scratch:
             path = os.path.join(scratch, "profile.json")
+            say(f"{self.title}: counting on the interpreter ...")
             refused = workshop.profile(self.exercise, self.file, path)
             with contextlib.suppress(OSError, ValueError), open(path, encoding="utf-8") as file:
                 found = json.load(file)

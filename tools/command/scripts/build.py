@@ -12,5 +12,7 @@ def main(words):
         words = words[:at] + words[at + 2 :]
     if not words or words[0].startswith("-"):
         raise Refused("build needs the name of a preset: tools/course build interpreter [TARGET...]")
+    if words[0] not in folder.PRESETS:
+        raise Refused(f"no preset '{words[0]}'. There are: {' '.join(folder.PRESETS)}.")
     folder.prepare(words[0], commands, words[1:])
     return 0

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 
+from .. import files
 from ..cli import steps
 from ..places import BUILD, ROOT
 from ..profiling import ncu
@@ -119,8 +120,7 @@ def main(words):
         begin = time.monotonic()
         try:
             name, table = measured(tool, *subject(word, given.shape))
-            with open(os.path.join(given.folder, f"{name}.csv"), "w", encoding="utf-8") as file:
-                file.write(table)
+            files.write(os.path.join(given.folder, f"{name}.csv"), table)
             print(f"{name}: measured ({time.monotonic() - begin:.1f} s)", flush=True)
         except NotMeasured as reason:
             failed = 1

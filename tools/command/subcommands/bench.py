@@ -26,7 +26,7 @@ def run(given):
     if not given.plan:
         reason = gpu.reason_against()
         if reason:
-            raise Refused(f"bench measures on a GPU: {reason}. Here, 'course bench --plan' says what it would do.")
+            raise Refused(f"bench measures on a GPU: {reason}. Here, 'tools/course bench --plan' says what it would do.")
         require_writable(out)
     programs = named or steps.all_steps()
     if gpu.has_gpu():
@@ -59,7 +59,7 @@ COMMAND = Command(
         options.SUITE,
         options.DTYPE.but(help="f16, bf16, f32", metavar="LIST", default="f16,bf16", check=options.values.some_of("f16", "bf16", "f32")),
         options.MODE.but(
-            help="hot, cold, single; see 'course run --help'",
+            help="hot, cold, single; see 'tools/course run --help'",
             metavar="LIST",
             default="hot,cold",
             check=options.values.some_of(*options.values.MODES),

@@ -7,10 +7,10 @@ import textwrap
 from ..cli import options
 from ..cli.arguments import Command
 from ..exercises import checking
-from ..exercises.exercise import all_exercises
+from ..exercises.exercise import all_exercises, require_exercises
 from ..exercises.judging import MISSING, Verdict, Workshop
 from ..machine.gpu import choose_backend
-from ..messages import Refused
+from ..messages import Refused, say
 
 
 def files_of(given, exercises):
@@ -33,6 +33,7 @@ def run(given):
         raise Refused("--all checks every exercise: leave out their names, or --all.")
     if given.of and not os.path.isdir(given.of):
         raise Refused(f"--of {given.of}: there is no such folder. Name the one in which the folders NN_name lie.")
+    require_exercises()
     exercises = list(all_exercises()) if given.all else checking.to_check(given.everything)
     if not exercises:
         print(f"{checking.bar()}\n{checking.what_next()}")
@@ -45,6 +46,7 @@ def run(given):
     # One of the learner's own is talked about; several, or somebody else's, are listed.
     is_list = len(files) > 1 or bool(given.of)
     verdicts = {}
+    say(f"checking {f'{len(files)} exercises' if is_list else exercises[0].title} ...")
     for exercise, file in files.items():
         verdicts[exercise] = verdict = judged(workshop, given, exercise, file)
         if not given.json:

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 
+from .. import files
 from ..cli import options
 from ..cli.arguments import Command
 from ..machine import gpu, needs
@@ -74,8 +75,7 @@ def run(given):
     document = subject.interpret()
     document["measured"] = measured_or_recorded(subject, document["tile"], out, given.on, reason)
     path = os.path.join(out, f"{subject.name}.json")
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(document, file, indent=1)
+    files.write(path, json.dumps(document, indent=1))
     profile = Profile(document)
     sys.stdout.write(as_json(profile) if given.json else page(profile, Style(wants_colours(sys.stdout))))
     return 0
