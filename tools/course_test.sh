@@ -98,7 +98,7 @@ END
   cat >>"$scratch/bin/python3" <<'END'
 [[ $* != *ensurepip* || ! -f $SCRATCH/no-venv ]] || exit 1
 [[ $* != *matplotlib* ]] || exit "$(<"$SCRATCH/matplotlib")"
-[[ $* == *'-m venv'* ]] || exit 0
+[[ $* == *'-Im venv'* ]] || exit 0
 target=${*: -1}
 mkdir -p "$target/bin" "$target/lib/python3.11/site-packages/nvidia/cu13/include"
 : >"$target/lib/python3.11/site-packages/nvidia/cu13/include/cuda_runtime.h"
@@ -197,7 +197,8 @@ test_refusals() {
     refused 'is not MxNxK' run --shape "$shape"
   done
   refused 'too large' run --shape 12x12x99999999999999999999
-  refused 'needs 8589934591 GiB' run --on interpreter --shape 999999999999999999x999999999999999999x999999999999999999
+  refused "'99999999999x1x1' is too large: an extent has 10 digits at most" run --shape 99999999999x1x1
+  refused 'needs 8589934591 GiB' run --on interpreter --shape 9999999999x9999999999x9999999999
   refused 'needs 8589934591 GiB' run --on interpreter --shape 4294967296x4294967296x1
   refused 'take a smaller --shape' run --on interpreter --shape 1000000x1000000x1
   refused 'take a smaller --shape' run --on interpreter --shape 1x1x1,1000000x1000000x1
@@ -268,7 +269,7 @@ test_refusals() {
   refused 'come after --' test matmul
   refused 'Or run with --on interpreter' run --on gpu
   refused 'Or run with --on interpreter' test --on gpu
-  refused "bench measures on a GPU: this machine has no NVIDIA GPU that can be used. Here, 'course bench --plan'" bench
+  refused "bench measures on a GPU: this machine has no NVIDIA GPU that can be used. Here, 'tools/course bench --plan'" bench
 }
 
 test_memory() {
@@ -802,23 +803,22 @@ END
 
 test_profile_refusals() {
   local word
-  mkdir -p "$scratch/course/exercises/01_first"
-  : >"$scratch/course/exercises/01_first/test.cpp"
+  make_exercise "$scratch/course" 01_first
   refused 'profile needs one step, exercise or solution' profile
   refused 'profile needs one step, exercise or solution' profile 1 2
   refused "no step '7'" profile 7
   refused "no exercise 'exercises/7'" profile exercises/7
-  refused "no exercise 'exercises/x'" profile solutions/x
+  refused "no exercise 'solutions/x'" profile solutions/x
   refused 'name one --shape' profile 1 --shape 1x1x1,2x2x2
   refused 'has nothing to multiply' profile 1 --shape 1x0x1
   refused 'is not MxNxK' profile 1 --shape 4x4
   refused 'take a smaller --shape' profile 10 --shape 1000000x1000000x1
-  refused 'needs 8589934591 GiB' profile 1 --shape 999999999999999999x999999999999999999x999999999999999999
+  refused 'needs 8589934591 GiB' profile 1 --shape 9999999999x9999999999x9999999999
   refused '--tile needs a value' profile 1 --tile=
   refused 'none of: f32 f16 bf16' profile 1 --dtype int3
   refused 'none of: gpu interpreter' profile 1 --on tpu
   refused '--on gpu: this machine has no NVIDIA GPU that can be used: measuring needs one' profile 1 --on gpu
-  refused "unknown option '--mode'; 'course profile --help' lists them" profile 1 --mode hot
+  refused "unknown option '--mode'; 'tools/course profile --help' lists them" profile 1 --mode hot
   for word in exercises/1 solutions/01_first; do
     refused '--tile is for steps' profile "$word" --tile g8
     refused '--dtype is for steps' profile "$word" --dtype f16
@@ -1272,7 +1272,7 @@ test_two_into_one_folder() {
   until [[ -d $scratch/running ]]; do sleep 0.05; done
   course run --on interpreter 10
   check 'the second one' equal "$code" 2
-  check 'the second one' contains "$errors" "another 'course run' is writing to $scratch/course/build/results: wait"
+  check 'the second one' contains "$errors" "another 'tools/course run' or 'profile' is writing to $scratch/course/build/results: wait"
   check 'the second one' not_called a_step
   course run --on interpreter 10 --out "$scratch/elsewhere"
   check 'another folder' equal "$code" 0

@@ -54,6 +54,7 @@ SUITES = {
         for layout, keys in results.grouped(shapes.NAMED, lambda key: key[3]).items()
     ],
 }
+DTYPES, MODES = ("f16", "bf16"), ("hot", "cold")  # unless others are asked for
 SHAPES_OF_A_PART = 16  # a step takes less than half a minute for them, and a second to start
 
 
@@ -151,6 +152,12 @@ def duration(seconds):
         return f"{max(1, round(seconds))} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def usual_duration():
+    """Of all steps in what is measured if nobody says more."""
+    parts = plan(steps.all_steps(), SUITES, DTYPES, MODES)
+    return duration(sum(expected_seconds(parts, steps.tuned_steps())))
 
 
 class Pace:

@@ -14,7 +14,7 @@ import time
 
 from .. import files
 from ..machine import processes, toolchain
-from ..machine.causes import cause_of, ran_out_of_memory
+from ..machine.causes import FULL, cause_of, disk_is_full, ran_out_of_memory
 from ..machine.gpu import has_gpu
 from ..machine.packages import install
 from ..machine.progress import Progress, failed, no_room
@@ -182,7 +182,7 @@ def configure(preset, tools):
     files.forget(stamp)
     with Progress(f"configuring {preset}", log) as progress:
         code = progress.run([tools.cmake, "--fresh", "--preset", preset, *arguments], cwd=ROOT, env=toolchain.environment())
-    if code:
+    if code or disk_is_full(BUILD):
         forget_setup(preset)
         raise failed(f"could not configure the preset '{preset}'.", log)
     files.write(stamp, wanted + "\n")
@@ -216,7 +216,15 @@ def fail(preset, log):
     reason = cause_of(lines[-200:])
     if ran_out_of_memory(lines[-200:]):
         reason = "A compiler was killed: memory ran out. Close other programs, or set CMAKE_BUILD_PARALLEL_LEVEL=1, then try again."
-    raise Failed(" ".join([f"could not build the preset '{preset}'.", reason]).rstrip())
+    if not first and disk_is_full(BUILD):
+        reason = FULL
+    raise (Refused if reason == FULL else Failed)(" ".join([f"could not build the preset '{preset}'.", reason]).rstrip())
+
+
+def set_up(preset, commands=()):
+    """What a build needs, without it."""
+    with locked():
+        toolchain.setup(preset, commands)
 
 
 def prepare(preset, commands=(), targets=()):

@@ -14,6 +14,7 @@ MODES = ("hot", "cold", "single")
 BACKENDS = ("gpu", "interpreter")
 GPUS = ("h200", "a100", "h100", "4090")
 SUITES = ("squares", "rows", "transformer")
+MOST_DIGITS = 10  # of an extent, as in common/harness/program/arguments.cpp
 COMPILERS = ("gcc", "clang")
 
 
@@ -76,9 +77,9 @@ class Shapes:
             )
         self.text, self.shapes = text, []
         for shape in text.split(","):
-            extents = [extent.lstrip("0") or "0" for extent in shape.split("x")]
-            if max(map(len, extents)) > 18:  # what the steps count in has 64 bits
-                raise Refused(f"{option} '{shape}' is too large: no machine has the memory for it. Try 256x256x256.")
+            extents = shape.split("x")
+            if max(map(len, extents)) > MOST_DIGITS:
+                raise Refused(f"{option} '{shape}' is too large: an extent has {MOST_DIGITS} digits at most. Try 256x256x256.")
             self.shapes.append(tuple(map(int, extents)))
 
     def __iter__(self):

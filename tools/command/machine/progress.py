@@ -11,7 +11,7 @@ import time
 from ..files import lines
 from ..messages import Failed, Refused, say, show
 from . import bar, processes
-from .causes import cause_of
+from .causes import FULL, cause_of, disk_is_full
 
 PATIENCE = 10  # seconds without a word where every word stays on the screen
 # What says that there was nothing to do shows nothing.
@@ -155,4 +155,5 @@ def show_end(log):
 def failed(message, log, unknown=""):
     """Shows why, and returns what to raise: MESSAGE, and the cause as far as the log says it, else UNKNOWN."""
     show_end(log)
-    return Failed(f"{message} {cause_of(tail(log)) or unknown}".rstrip())
+    cause = cause_of(tail(log)) or (FULL if disk_is_full(os.path.dirname(log)) else unknown)
+    return (Refused if cause == FULL else Failed)(f"{message} {cause}".rstrip())

@@ -50,6 +50,7 @@ def chosen(given):
 class Step:
     def __init__(self, given, step):
         self.step, self.tile = step, given.tile
+        steps.check_tile(step, given.tile)
         self.declared = "steps", step  # where what it needs of a GPU is found
         self.dtype, _ = steps.choose_dtype([step], given.dtype, True)
         self.shape = "x".join(map(str, given.shape.shapes[0])) if given.shape else USUAL.get(step, LARGE)
@@ -107,6 +108,10 @@ class Step:
             "interpreted": {"counters": result["counters"], "flops_per_second": rate} if is_short else None,
         }
 
+    def alone(self, _=""):
+        """The document of what is measured alone: without the interpreter nothing is known of the tile and the GPU."""
+        return document_alone(self, self.tile, dict(zip("mnk", self.extents)), self.dtype)
+
     def run_program(self, program, words):
         log = os.path.join(LOGS, f"profile-{self.step}.log")
         with tempfile.TemporaryDirectory() as scratch:
@@ -151,7 +156,8 @@ class Answer:
 
     @property
     def name(self):
-        return f"{self.kind}_{self.exercise.name}-{self.shape}-{self.problem['in']}"
+        which = f"{self.shape}-{self.problem['in']}" if self.problem else "largest"
+        return f"{self.kind}_{self.exercise.name}-{which}"
 
     def recorded_in(self, _):
         return []
@@ -185,6 +191,14 @@ class Answer:
             "interpreted": {"counters": self.launch()["counters"], "flops_per_second": None},
         }
 
+    def alone(self, said):
+        """As Step.alone(); the program has SAID which problem it was."""
+        found = re.search(r"^profiled: (\d+)x(\d+)x(\d+)-(\w+)$", said, re.MULTILINE)
+        if not found:
+            raise Failed(f"the test of {self.title} does not say what was profiled: 'tools/course check' says more.")
+        m, n, k, dtype = found.groups()
+        return document_alone(self, None, {"m": int(m), "n": int(n), "k": int(k)}, dtype)
+
     def select(self, problems):
         """The one that --shape names, else the one with most to do; of several the last, whose counters are judged as a rule."""
         if not problems:
@@ -205,11 +219,19 @@ class Answer:
     def on_gpu(self):
         workshop = Workshop("gpu")
         workshop.prepare([self.exercise])
-        kernel = re.sub(r"[<(].*", "", self.launch()["kernel"]).split("::")[-1].split()[-1]
+        kernel, words = "", "largest"
+        if self.problem:
+            kernel, words = re.sub(r"[<(].*", "", self.launch()["kernel"]).split("::")[-1].split()[-1], self.problem["words"]
         with workshop.program(self.exercise, self.file) as built:
             if built.refused:
                 raise Failed(f"{os.path.relpath(self.file, ROOT)} does not compile for the GPU:\n{built.refused}")
-            yield f"^{kernel}$", [built.path, os.path.abspath(self.file), "word", self.problem["words"]]
+            yield kernel and f"^{kernel}$", [built.path, os.path.abspath(self.file), "word", words]
+
+
+def document_alone(subject, tile, extents, dtype):
+    nothing = dict.fromkeys(("gpu", "ceilings", "blocks_per_wave", "interpreted"))
+    problem = {**extents, "heads": 1, "in": dtype, "out": dtype}
+    return {"name": subject.name, "title": subject.title, "tile": tile, "problem": problem, "allowed": {}, **nothing}
 
 
 def blocks_per_wave(counters):

@@ -22,7 +22,6 @@ from ..profiling.subjects import LARGE, USUAL
 import ncu_csv  # of tools/report
 
 SECONDS = 120  # for one subject
-LOADS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 PROFILED = re.compile(r"^profiled: (\S+)$", re.MULTILINE)
 
 
@@ -86,17 +85,10 @@ def measured(tool, name, kernel, words):
     if not table:
         raise NotMeasured("\n".join(said.splitlines()[-15:]))
     found = PROFILED.search(said)
-    return f"{name}-{found[1]}" if found else name, one_launch(table)
-
-
-def one_launch(table):
-    """The table with one row: of several launches the first of those that load most."""
-    head, *rows = table.splitlines(keepends=True)
-    if not rows:
+    table = ncu.one_launch(table)
+    if table.count("\n") != 2:
         raise NotMeasured("ncu saw no launch")
-    launches = ncu.launches_in(table)
-    loaded = [counted.get(LOADS, 0) for _, counted in launches]
-    return head + rows[loaded.index(max(loaded))]
+    return f"{name}-{found[1]}" if found else name, table
 
 
 def subject(word, shape):

@@ -33,7 +33,7 @@ def run(given):
         programs, _ = needs.available("steps", programs, "gpu", bool(named))
     suites, dtypes, modes = (
         list(dict.fromkeys(values))  # each once
-        for values in (given.suite or options.values.SUITES, given.dtype or ["f16", "bf16"], given.mode or ["hot", "cold"])
+        for values in (given.suite or options.values.SUITES, given.dtype or benchmark.DTYPES, given.mode or benchmark.MODES)
     )
     if not given.plan:
         tools = folder.prepare("gpu", ["python3"], programs)
@@ -49,10 +49,10 @@ def run(given):
 COMMAND = Command(
     name="bench",
     usage="[STEP...] [OPTION...]",
-    intro="""
+    intro=f"""
     Measures the tile that stands for each step in many shapes on this machine's GPU, cuBLAS beside it in every run, and the peers
-    that can run here: CUTLASS where its headers are, Triton where PyTorch and Triton are. Takes about an hour; --plan says what, and
-    how long. After an interruption the same command goes on: parts that this course measured on this GPU are kept. STEP is a number
+    that can run here: CUTLASS where its headers are, Triton where PyTorch and Triton are. Takes about {benchmark.usual_duration()} on
+    an H200, and longer with peers; --plan says what is measured, and how long that takes. After an interruption the same command goes on: parts that this course measured on this GPU are kept. STEP is a number
     (1 or 01) or the start of a folder's name below steps/ (02_t); without one, all of them.
     """,
     options=(

@@ -82,6 +82,7 @@ class Finding(Made):
             with self.assertRaisesRegex(Refused, "no exercise"):
                 exercise.named(word)
         self.write("exercises/03_second_two/test.cpp", "")
+        self.write("solutions/03_second_two/stub.cuh", "")
         exercise.all_exercises.cache_clear()
         with self.assertRaisesRegex(Refused, "could be any of: 02_second_one 03_second_two"):
             exercise.named("second")
@@ -238,7 +239,7 @@ class Limits(unittest.TestCase):
         self.assertIn(state.stdout.strip()[:1], ("", "Z"))
 
     def test_interrupted(self):
-        with mock.patch.object(judging, "watch", side_effect=KeyboardInterrupt), mock.patch.object(judging, "kill") as kill:
+        with mock.patch.object(judging, "watch", side_effect=KeyboardInterrupt), mock.patch.object(judging.processes, "kill") as kill:
             with self.assertRaises(KeyboardInterrupt):
                 self.limited("pass")
         kill.assert_called_once()

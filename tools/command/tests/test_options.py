@@ -109,7 +109,7 @@ class Growing(unittest.TestCase):
         with mock.patch.dict(sys.modules, {module.__name__: module}), mock.patch.dict(main.COMMANDS, greet="greet somebody"):
             self.assertEqual(main.dispatch(["greet", "--loud"]), 41)
             self.assertIn("  greet      greet somebody\n", main.help_text())
-            with self.assertRaisesRegex(Refused, "unknown option '--quiet'; 'course greet --help' lists them"):
+            with self.assertRaisesRegex(Refused, "unknown option '--quiet'; 'tools/course greet --help' lists them"):
                 main.dispatch(["greet", "--quiet"])
 
 
