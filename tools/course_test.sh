@@ -149,6 +149,25 @@ course() {
   errors=$(<"$scratch/errors")
 }
 
+# The same on a terminal, where somebody types TYPED. What is shown there is in errors.
+on_terminal() { # TYPED ARGUMENT...
+  : >"$scratch/calls"
+  code=0 output=''
+  errors=$(PATH=$scratch/bin "$python" -Sc '
+import os, pty, sys
+child, terminal = pty.fork()
+if child == 0:
+    os.execv(sys.argv[1], [sys.argv[1], *sys.argv[3:]])
+os.write(terminal, sys.argv[2].encode())
+while True:
+    try:
+        shown = os.read(terminal, 4096)
+    except OSError:
+        break
+    os.write(1, shown)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) % 256)' "$scratch/course/tools/course" "$@") || code=$?
+}
+
 check() { # WHAT CONDITION...
   local what=$1
   shift
@@ -167,14 +186,14 @@ lacks() { [[ $1 != *"$2"* ]]; }
 called() { grep -q -- "$1" "$scratch/calls"; }
 not_called() { ! called "$1"; }
 
-refused() { # TEXT ARGUMENT...: exit 2 and at most two lines with TEXT; nothing looked at, installed or written
+refused() { # TEXT ARGUMENT...: exit 2 and a few lines with TEXT; nothing looked at, installed or written
   local text=$1
   shift
   course "$@"
   check "$*" equal "$code" 2
   check "$*" contains "$errors" "$text"
   check "$*" equal "$output" ''
-  check "$*: at most two lines" test "$(grep -c '' <<<"$errors")" -le 2
+  check "$*: a few lines" test "$(grep -c '' <<<"$errors")" -le 3
   check "$*: no bash error" lacks "$errors" "line "
   check "$*: nothing written" test ! -e "$scratch/course/build"
   check "$*: no command ran" not_called 'cmake\|apt-get\|python3\|a_step'
@@ -906,6 +925,21 @@ END
   check 'no table' contains "$errors" "look at it with 'ncu --import"
   course profile 1 --on interpreter
   check '--on interpreter' not_called '^ncu'
+  # The interpreter's libraries are missing, and there is no network.
+  make_profiler
+  echo -ldw >"$scratch/missing"
+  : >"$scratch/apt-fails"
+  rm -r "$scratch/course/build/setup"
+  course profile 1
+  check 'without the interpreter' equal "$code" 0
+  check 'without the interpreter' contains "$errors" 'could not install libdw-dev'
+  check 'without the interpreter' contains "$errors" 'so the interpreter cannot be built: what is measured is shown alone.'
+  check 'without the interpreter: one column' contains "$output" 'asked of L1                     83.9 MB'
+  check 'without the interpreter: one column' lacks "$output" 'predicted'
+  course profile 1 --json
+  check 'without the interpreter, as JSON' contains "$output" '"predicted": null'
+  course profile 1 --on interpreter
+  check 'the interpreter was asked for' equal "$code" 1
   unset CUDA_HOME
 }
 
@@ -1059,8 +1093,20 @@ test_missing_packages() {
   stand_in sudo <<<'shift; exec "$@"'
   course run --on interpreter 1
   check 'sudo without a password' equal "$code" 0
-  check 'sudo without a password' called 'sudo -n env DEBIAN_FRONTEND=noninteractive .*apt-get .*install'
+  check 'sudo without a password' called 'sudo -n env DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 LANGUAGE= apt-get .*install'
+  check 'nobody is asked where there is no terminal' lacks "$errors" '[Y/n]'
   check 'sudo without a password' called 'apt-get .*install -y --no-install-recommends doctest-dev libdw-dev$'
+
+  printf 'doctest/doctest.h\n-ldw\n' >"$scratch/missing"
+  rm -r "$scratch/course/build"
+  on_terminal $'n\n' run --on interpreter 1
+  check 'no to sudo' equal "$code" 2
+  check 'no to sudo' contains "$errors" "install Debian's packages doctest-dev libdw-dev with sudo? [Y/n]"
+  check 'no to sudo: what to type' contains "$errors" "sudo sh -c 'apt-get update"
+  check 'no to sudo' not_called apt-get
+  on_terminal $'\n' run --on interpreter 1
+  check 'yes to sudo' equal "$code" 0
+  check 'yes to sudo' called 'apt-get .*install'
 
   echo elfutils/libdwfl.h >"$scratch/missing"
   rm -r "$scratch/course/build" "$scratch/bin/sudo"
@@ -1220,6 +1266,11 @@ test_no_python() {
   refused "su -c 'apt-get update && apt-get install -y --no-install-recommends g++ cmake ninja-build python3 " run
   stand_in sudo <<<'exit 1'
   refused "sudo sh -c 'apt-get update" run
+  stand_in sudo <<<'shift; exec "$@"'
+  on_terminal $'n\n' run
+  check 'no to sudo, for Python' equal "$code" 2
+  check 'no to sudo, for Python' contains "$errors" "install Debian's packages python3 with sudo? [Y/n]"
+  check 'no to sudo, for Python' not_called apt-get
   rm "$scratch/bin/apt-get"
   refused "install it with this system's own package manager" run
   stand_in python3 <<<'exit 1' # too old
@@ -1260,7 +1311,8 @@ test_two_at_the_same_time() {
   until [[ -d $scratch/building ]]; do sleep 0.05; done
   course run --on interpreter 10
   check 'the second one' equal "$code" 0
-  check 'the second one' contains "$errors" 'waiting for another course command'
+  check 'the second one' contains "$errors" 'waiting for another course command that is building since'
+  check 'the second one: for whom' contains "$errors" "'tools/course run --on interpreter 1', process $other ..."
   check 'the first one' wait "$other"
 }
 
@@ -1279,6 +1331,78 @@ test_two_into_one_folder() {
   wait "$other"
   course run --on interpreter 10
   check 'when it has ended' equal "$code" 0
+}
+
+# Whatever somebody has in the environment.
+test_environment() {
+  mkdir "$scratch/theirs"
+  echo 'raise SystemExit("somebody else")' | tee "$scratch/theirs/json.py" >"$scratch/theirs/results.py"
+  cp "$scratch/theirs/json.py" "$scratch/theirs/venv.py"
+  sed -i '2a echo "$LC_ALL $LANGUAGE ${CXXFLAGS-unset} ${PYTHONPATH-unset}" >>"$SCRATCH/environment"' "$scratch/bin/cmake" "$scratch/bin/g++"
+  make_document interpreter
+  cd "$scratch/theirs"
+  PYTHONPATH=$scratch/theirs PYTHONSAFEPATH=1 LANG=de_DE.UTF-8 LANGUAGE=de CXXFLAGS=-O0 CXX=clang++ CMAKE_CUDA_ARCHITECTURES=90 \
+    course run --on interpreter 1
+  check 'their environment' equal "$code" 0
+  check 'their environment: the report is the course'"'"'s own' contains "$output" 'the note of 01_naive'
+  check 'their environment: what is ignored' contains "$errors" 'course: CXX CXXFLAGS: ignored, the course has a compiler and flags of its own.'
+  check 'their environment: CMake and compilers' equal "$(sort -u "$scratch/environment" | tr '\n' ' ')" 'C.UTF-8  -O0 unset C.UTF-8  unset unset '
+  check 'configuring' equal "$(grep -c unset\ unset "$scratch/environment")" 1
+  CXXFLAGS=-O0 CXX=clang++ CMAKE_CUDA_ARCHITECTURES=90 course run --on interpreter 1
+  check 'it is said once' lacks "$errors" ignored
+  rm "$scratch/reports" "$scratch/document.json"
+}
+
+test_files_from_the_future() {
+  course run --on interpreter 1
+  touch -d '+1 day' "$scratch/course/CMakePresets.json"
+  course run --on interpreter 1
+  check 'from the future' equal "$(grep -c "is this machine's clock right" <<<"$errors")" 1
+  check 'from the future' called '--fresh'
+  course run --on interpreter 1
+  check 'from the future: once' not_called '--fresh'
+  check 'from the future: once' lacks "$errors" clock
+}
+
+test_building() {
+  refused "no preset 'nosuch'. There are: interpreter interpreter-clang" build nosuch
+  sed -i "s/^  \*--build\*)/&\n    echo \"ninja: error: unknown target 'nosuch'\"; exit 1/" "$scratch/bin/cmake"
+  course build interpreter nosuch
+  check 'a target that there is not' equal "$code" 2
+  check 'a target that there is not' contains "$errors" "the preset 'interpreter' has no such target: unknown target 'nosuch'."
+}
+
+# Ctrl-C from the first moment on.
+test_interrupted_beginning() {
+  local pause
+  for pause in 0 0.01 0.02 0.04 0.06 0.08 0.1 0.13 0.16 0.2 0.25 0.3; do
+    set -m
+    PATH=$scratch/bin "$scratch/course/tools/course" run --on interpreter 1 >/dev/null 2>"$scratch/errors" &
+    set +m
+    sleep "$pause"
+    kill -INT -- "-$!" 2>/dev/null || true
+    code=0
+    wait "$!" || code=$?
+    errors=$(<"$scratch/errors") output=''
+    check "Ctrl-C after $pause s" test "$code" = 130 -o "$code" = 0 # for it is over soon
+    check "Ctrl-C after $pause s" lacks "$errors" Traceback
+    rm -rf "$scratch/building"
+  done
+}
+
+test_terminated_build() {
+  local other
+  echo 30 >"$scratch/build-is-slow"
+  PATH=$scratch/bin "$scratch/course/tools/course" run --on interpreter 1 >/dev/null 2>"$scratch/errors" &
+  other=$!
+  until [[ -d $scratch/building ]]; do sleep 0.05; done
+  kill -TERM "$other"
+  SECONDS=0 code=0
+  wait "$other" || code=$?
+  errors=$(<"$scratch/errors") output=''
+  check 'kill' equal "$code" 143
+  check 'kill: soon' test "$SECONDS" -lt 8
+  check 'kill: no complaint' lacks "$errors" 'could not'
 }
 
 # interrupted FILE: like course run 1, but gets Ctrl-C as soon as FILE exists.
@@ -1337,7 +1461,7 @@ test_running_ctest() {
   check 'a failed test' equal "$code" 1
 }
 
-for test in $(compgen -A function test_); do
+for test in ${1:-$(compgen -A function test_)}; do
   start_afresh
   "$test"
 done
