@@ -183,6 +183,7 @@ check() { # WHAT CONDITION...
 equal() { [[ $1 == "$2" ]]; }
 contains() { [[ $1 == *"$2"* ]]; }
 lacks() { [[ $1 != *"$2"* ]]; }
+in_one_line() { tr -s '\n ' ' ' <<<"$1"; }
 called() { grep -q -- "$1" "$scratch/calls"; }
 not_called() { ! called "$1"; }
 
@@ -846,11 +847,13 @@ test_profile_refusals() {
 
 test_profile_without_a_gpu() {
   local tables=$scratch/course/docs/results/h200/ncu
+  echo '// "coalesced" : "swapped"' >"$scratch/course/steps/01_naive/gemm.cuh"
+  refused "no tile of 01_naive has 'nosuch' in its name" profile 1 --tile nosuch
   make_profiler
   course profile 1
   check 'nothing recorded' equal "$code" 0
   check 'why' contains "$errors" 'no NVIDIA GPU that can be used: measuring needs one, with the CUDA toolkit, 12.8 or newer, and its ncu;'
-  check 'nothing recorded' contains "$errors" 'nothing was recorded of 01_naive-256x256x256-f32'
+  check 'nothing recorded' contains "$(in_one_line "$errors")" 'nothing was recorded of 01_naive-256x256x256-f32'
   check 'the short program' called 'cmake --build --preset interpreter --target 01_naive_first_f32$'
   check 'the program' called '^a_step --shape 256x256x256 --dtype f32 --as h200 --first --profile --force --json '
   check 'ncu is not asked' not_called '^ncu'
@@ -861,7 +864,7 @@ test_profile_without_a_gpu() {
   mkdir -p "$tables"
   cp "$repository"/docs/results/h200/ncu/01_naive-256x256x256-f32.csv "$tables"
   course profile 01_n
-  check 'recorded' contains "$errors" 'and its ncu; measured is what was recorded on NVIDIA H200.'
+  check 'recorded' contains "$(in_one_line "$errors")" 'and its ncu; measured is what was recorded on NVIDIA H200.'
   check 'three columns' contains "$output" 'predicted  interpreted  measured'
   check 'three columns' contains "$output" 'sectors per request        2.50         2.50      2.50'
   check 'where from' contains "$output" 'docs/results/h200/ncu/01_naive-256x256x256-f32.csv'
@@ -869,7 +872,7 @@ test_profile_without_a_gpu() {
   check 'another tile: the long program' called 'cmake --build --preset interpreter --target 01_naive$'
   check 'another tile: the program' called '^a_step --shape 256x256x256 --dtype f32 --as h200 --tile swapped --profile '
   check 'another tile: its row of the table' contains "$output" 'sectors per request        16.5         2.50      16.5'
-  course profile 1 --tile none
+  course profile 1 --tile s99
   check 'a tile that does not exist' equal "$code" 2
   course profile 1 --shape 512x512x512
   check 'another shape' contains "$errors" 'recorded were: --shape 256x256x256.'
@@ -1227,7 +1230,7 @@ test_python_environment() {
   stand_in pip <<<'echo "SSLError: CERTIFICATE_VERIFY_FAILED"; exit 1'
   course run --on interpreter 1
   check 'a certificate' equal "$code" 1
-  check 'a certificate' contains "$errors" 'a certificate could not be verified'
+  check 'a certificate' contains "$(in_one_line "$errors")" 'a certificate could not be verified'
   check 'a certificate' lacks "$errors" 'Is there a network?'
   stand_in pip <<<'echo "OSError: [Errno 28] No space left on device"; exit 1'
   course run --on interpreter 1

@@ -180,6 +180,6 @@ def main(words):
         code = 128 + processes.arrived
     if code == 128 + signal.SIGPIPE:
         end_by(signal.SIGPIPE)
-    if is_stuck(sys.stdout):
+    if is_stuck(sys.stdout) or is_stuck(sys.stderr):
         os._exit(code)  # Python would try to write it once more
     return code

@@ -17,7 +17,10 @@ INPUTS = {"f32": "float", "f16": "__half", "bf16": "__nv_bfloat16"}
 def all_steps():
     folder = os.path.join(ROOT, "steps")
     names = os.listdir(folder) if os.path.isdir(folder) else []
-    return sorted(name for name in names if name[0].isdigit() and os.path.isdir(os.path.join(folder, name)))
+    found = sorted(name for name in names if name[0].isdigit() and os.path.isdir(os.path.join(folder, name)))
+    if not found:
+        raise Refused("there are no steps here: is the folder steps/ complete?")
+    return found
 
 
 def select(words):

@@ -24,9 +24,11 @@ class Progress:
             with open(FILE, encoding="utf-8") as file:
                 done = json.load(file)["exercises"]
             self.done = {name: dict(each) for name, each in done.items()}
+            if not all(each.get("hints", 0) >= 0 for each in self.done.values()):
+                raise ValueError
         except FileNotFoundError:
             pass
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             aside = dated(FILE)
             with contextlib.suppress(OSError):
                 os.replace(FILE, aside)

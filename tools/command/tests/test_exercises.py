@@ -162,11 +162,12 @@ class ProgressFile(Made):
             self.assertIn("was damaged: it cannot be moved aside", said.getvalue())
 
     def test_a_damaged_file_is_kept(self):
-        for damaged in ('{"exercises": {"01_first": {"passed"', '{"exercises": [3]}', "[]"):
+        of_hints = ('{"exercises": {"01_first": {"hints": %s}}}' % each for each in ("null", '"1"', "-1"))
+        for damaged in ('{"exercises": {"01_first": {"passed"', '{"exercises": [3]}', "[]", "[" * 100000, *of_hints):
             self.write("exercises/progress.json", damaged)
             self.assertEqual(progress.Progress().count(), 0)
         kept = [name for name in os.listdir(os.path.join(self.root, "exercises")) if name.startswith("progress-")]
-        self.assertEqual(len(kept), 3)
+        self.assertEqual(len(kept), 7)
 
     def test_many_at_the_same_time(self):
         def count_up(which):
