@@ -1077,7 +1077,7 @@ $course/steps/01_naive/gemm.cuh:40:25: warning: unused parameter 'k' [-Wunused-p
 END
   course run --on interpreter 1
   check 'unused: runs' equal "$code" 0
-  check 'unused: each in a line, once' equal "$errors" "$(printf 'course: %s\n' 'building interpreter' \
+  check 'unused: each in a line, once' equal "$errors" "$(printf 'course: %s\n' 'configuring interpreter' 'building interpreter' \
     "steps/01_naive/gemm.cuh:42: unused variable 'row'" "steps/01_naive/gemm.cuh:40: unused parameter 'k'")"$'\n'"$(grep results: <<<"$errors")"
 }
 
@@ -1321,7 +1321,7 @@ test_two_at_the_same_time() {
 
 test_two_into_one_folder() {
   local other
-  stand_in a_step <<<'if mkdir "$SCRATCH/running" 2>/dev/null; then sleep 2; fi'
+  stand_in a_step <<<'if mkdir "$SCRATCH/running" 2>/dev/null; then sleep 6; fi'
   PATH=$scratch/bin "$scratch/course/tools/course" run --on interpreter 1 >/dev/null 2>&1 &
   other=$!
   until [[ -d $scratch/running ]]; do sleep 0.05; done

@@ -10,4 +10,4 @@ signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 from command.main import main  # noqa: E402
 
-sys.exit(main(sys.argv[1:]))
+os._exit(main(sys.argv[1:]))  # all is written; what Python does at its end could be interrupted once more

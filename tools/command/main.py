@@ -160,7 +160,7 @@ def run(words):
 
 
 def main(words):
-    """The exit code. Nothing that was started goes on."""
+    """The exit code. Nothing that was started goes on, and all is written."""
     try:
         try:
             code = run(words)
@@ -176,10 +176,11 @@ def main(words):
     except Terminated as end:
         code = 128 + end.number
     processes.end_rest()
-    if processes.arrived:  # whatever went wrong on the way out
-        code = 128 + processes.arrived
+    for stream in (sys.stdout, sys.stderr):
+        is_stuck(stream)  # and is written as far as it can
+    number = processes.arrived or next(iter(signal.sigpending()), 0)
+    if number:  # whatever went wrong on the way out
+        code = 128 + number
     if code == 128 + signal.SIGPIPE:
         end_by(signal.SIGPIPE)
-    if is_stuck(sys.stdout) or is_stuck(sys.stderr):
-        os._exit(code)  # Python would try to write it once more
     return code
