@@ -89,7 +89,7 @@ def uninterrupted():
             throw(number)
 
 
-def processes():
+def all_processes():
     """{pid: (its parent, when it was started)} of all there are."""
     found = {}
     for path in glob.glob("/proc/[0-9]*/stat"):
@@ -120,7 +120,7 @@ class Ending:
 
     def remaining(self):
         """A process whose parent has ended is remembered from before."""
-        there, below = processes(), [self.child.pid]
+        there, below = all_processes(), [self.child.pid]
         for parent in below:
             below += [pid for pid, (of, _) in there.items() if of == parent]
         self.known.update({pid: there[pid] for pid in below if pid in there})
