@@ -1368,6 +1368,8 @@ test_files_from_the_future() {
 }
 
 test_building() {
+  refused "'-j4' is no target" build interpreter -j4
+  refused "'' is no target" build interpreter ''
   refused "no preset 'nosuch'. There are: interpreter interpreter-clang" build nosuch
   sed -i "s/^  \*--build\*)/&\n    echo \"ninja: error: unknown target 'nosuch'\"; exit 1/" "$scratch/bin/cmake"
   course build interpreter nosuch

@@ -14,5 +14,8 @@ def main(words):
         raise Refused("build needs the name of a preset: tools/course build interpreter [TARGET...]")
     if words[0] not in folder.PRESETS:
         raise Refused(f"no preset '{words[0]}'. There are: {' '.join(folder.PRESETS)}.")
+    for word in words[1:]:
+        if not word or word.startswith("-"):
+            raise Refused(f"'{word}' is no target: tools/course build interpreter [TARGET...]")
     folder.prepare(words[0], commands, words[1:])
     return 0
