@@ -98,7 +98,7 @@ END
   cat >>"$scratch/bin/python3" <<'END'
 [[ $* != *ensurepip* || ! -f $SCRATCH/no-venv ]] || exit 1
 [[ $* != *matplotlib* ]] || exit "$(<"$SCRATCH/matplotlib")"
-[[ $* == *'-m venv'* ]] || exit 0
+[[ $* == *'-Im venv'* ]] || exit 0
 target=${*: -1}
 mkdir -p "$target/bin" "$target/lib/python3.11/site-packages/nvidia/cu13/include"
 : >"$target/lib/python3.11/site-packages/nvidia/cu13/include/cuda_runtime.h"
@@ -149,6 +149,25 @@ course() {
   errors=$(<"$scratch/errors")
 }
 
+# The same on a terminal, where somebody types TYPED. What is shown there is in errors.
+on_terminal() { # TYPED ARGUMENT...
+  : >"$scratch/calls"
+  code=0 output=''
+  errors=$(PATH=$scratch/bin "$python" -Sc '
+import os, pty, sys
+child, terminal = pty.fork()
+if child == 0:
+    os.execv(sys.argv[1], [sys.argv[1], *sys.argv[3:]])
+os.write(terminal, sys.argv[2].encode())
+while True:
+    try:
+        shown = os.read(terminal, 4096)
+    except OSError:
+        break
+    os.write(1, shown)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) % 256)' "$scratch/course/tools/course" "$@") || code=$?
+}
+
 check() { # WHAT CONDITION...
   local what=$1
   shift
@@ -164,17 +183,18 @@ check() { # WHAT CONDITION...
 equal() { [[ $1 == "$2" ]]; }
 contains() { [[ $1 == *"$2"* ]]; }
 lacks() { [[ $1 != *"$2"* ]]; }
+in_one_line() { tr -s '\n ' ' ' <<<"$1"; }
 called() { grep -q -- "$1" "$scratch/calls"; }
 not_called() { ! called "$1"; }
 
-refused() { # TEXT ARGUMENT...: exit 2 and at most two lines with TEXT; nothing looked at, installed or written
+refused() { # TEXT ARGUMENT...: exit 2 and a few lines with TEXT; nothing looked at, installed or written
   local text=$1
   shift
   course "$@"
   check "$*" equal "$code" 2
   check "$*" contains "$errors" "$text"
   check "$*" equal "$output" ''
-  check "$*: at most two lines" test "$(grep -c '' <<<"$errors")" -le 2
+  check "$*: a few lines" test "$(grep -c '' <<<"$errors")" -le 3
   check "$*: no bash error" lacks "$errors" "line "
   check "$*: nothing written" test ! -e "$scratch/course/build"
   check "$*: no command ran" not_called 'cmake\|apt-get\|python3\|a_step'
@@ -196,8 +216,9 @@ test_refusals() {
   for shape in '1x1x1,' ',1x1x1' 1x1x1,,2x2x2 1x1x1,2x2 '1x1x1 2x2x2' '1x1x1, 2x2x2' '1,,' '1 2'; do
     refused 'is not MxNxK' run --shape "$shape"
   done
-  for shape in 12x12x99999999999999999999 12345678901x0x0 12345678901; do
-    refused 'too large' run --shape "$shape"
+  refused 'too large' run --shape 12x12x99999999999999999999
+  for shape in 99999999999x1x1 12345678901; do
+    refused 'is too large: an extent has 10 digits at most' run --shape "$shape"
   done
   refused 'needs 8589934591 GiB' run --on interpreter --shape 9999999999x9999999999x9999999999
   refused 'needs 8589934591 GiB' run --on interpreter --shape 9999999999
@@ -275,7 +296,7 @@ test_refusals() {
   refused 'come after --' test matmul
   refused 'Or run with --on interpreter' run --on gpu
   refused 'Or run with --on interpreter' test --on gpu
-  refused "bench measures on a GPU: this machine has no NVIDIA GPU that can be used. Here, 'course bench --plan'" bench
+  refused "bench measures on a GPU: this machine has no NVIDIA GPU that can be used. Here, 'tools/course bench --plan'" bench
 }
 
 test_memory() {
@@ -842,13 +863,12 @@ END
 
 test_profile_refusals() {
   local word
-  mkdir -p "$scratch/course/exercises/01_first"
-  : >"$scratch/course/exercises/01_first/test.cpp"
+  make_exercise "$scratch/course" 01_first
   refused 'profile needs one step, exercise or solution' profile
   refused 'profile needs one step, exercise or solution' profile 1 2
   refused "no step '7'" profile 7
   refused "no exercise 'exercises/7'" profile exercises/7
-  refused "no exercise 'exercises/x'" profile solutions/x
+  refused "no exercise 'solutions/x'" profile solutions/x
   refused 'name one --shape' profile 1 --shape 1x1x1,2x2x2
   refused 'has nothing to multiply' profile 1 --shape 1x0x1
   refused 'is not MxNxK' profile 1 --shape 4x4
@@ -859,7 +879,7 @@ test_profile_refusals() {
   refused 'none of: f32 f16 bf16' profile 1 --dtype int3
   refused 'none of: gpu interpreter' profile 1 --on tpu
   refused '--on gpu: this machine has no NVIDIA GPU that can be used: measuring needs one' profile 1 --on gpu
-  refused "unknown option '--mode'; 'course profile --help' lists them" profile 1 --mode hot
+  refused "unknown option '--mode'; 'tools/course profile --help' lists them" profile 1 --mode hot
   for word in exercises/1 solutions/01_first; do
     refused '--tile is for steps' profile "$word" --tile g8
     refused '--dtype is for steps' profile "$word" --dtype f16
@@ -868,11 +888,13 @@ test_profile_refusals() {
 
 test_profile_without_a_gpu() {
   local tables=$scratch/course/docs/results/h200/ncu
+  echo '// "coalesced" : "swapped"' >"$scratch/course/steps/01_naive/gemm.cuh"
+  refused "no tile of 01_naive has 'nosuch' in its name" profile 1 --tile nosuch
   make_profiler
   course profile 1
   check 'nothing recorded' equal "$code" 0
   check 'why' contains "$errors" 'no NVIDIA GPU that can be used: measuring needs one, with the CUDA toolkit, 12.8 or newer, and its ncu;'
-  check 'nothing recorded' contains "$errors" 'nothing was recorded of 01_naive-256x256x256-f32'
+  check 'nothing recorded' contains "$(in_one_line "$errors")" 'nothing was recorded of 01_naive-256x256x256-f32'
   check 'the short program' called 'cmake --build --preset interpreter --target 01_naive_first_f32$'
   check 'the program' called '^a_step --shape 256x256x256 --dtype f32 --as h200 --first --profile --force --json '
   check 'ncu is not asked' not_called '^ncu'
@@ -883,7 +905,7 @@ test_profile_without_a_gpu() {
   mkdir -p "$tables"
   cp "$repository"/docs/results/h200/ncu/01_naive-256x256x256-f32.csv "$tables"
   course profile 01_n
-  check 'recorded' contains "$errors" 'and its ncu; measured is what was recorded on NVIDIA H200.'
+  check 'recorded' contains "$(in_one_line "$errors")" 'and its ncu; measured is what was recorded on NVIDIA H200.'
   check 'three columns' contains "$output" 'predicted  interpreted  measured'
   check 'three columns' contains "$output" 'sectors per request        2.50         2.50      2.50'
   check 'where from' contains "$output" 'docs/results/h200/ncu/01_naive-256x256x256-f32.csv'
@@ -891,7 +913,7 @@ test_profile_without_a_gpu() {
   check 'another tile: the long program' called 'cmake --build --preset interpreter --target 01_naive$'
   check 'another tile: the program' called '^a_step --shape 256x256x256 --dtype f32 --as h200 --tile swapped --profile '
   check 'another tile: its row of the table' contains "$output" 'sectors per request        16.5         2.50      16.5'
-  course profile 1 --tile none
+  course profile 1 --tile s99
   check 'a tile that does not exist' equal "$code" 2
   course profile 1 --shape 512x512x512
   check 'another shape' contains "$errors" 'recorded were: --shape 256x256x256.'
@@ -947,6 +969,21 @@ END
   check 'no table' contains "$errors" "look at it with 'ncu --import"
   course profile 1 --on interpreter
   check '--on interpreter' not_called '^ncu'
+  # The interpreter's libraries are missing, and there is no network.
+  make_profiler
+  echo -ldw >"$scratch/missing"
+  : >"$scratch/apt-fails"
+  rm -r "$scratch/course/build/setup"
+  course profile 1
+  check 'without the interpreter' equal "$code" 0
+  check 'without the interpreter' contains "$errors" 'could not install libdw-dev'
+  check 'without the interpreter' contains "$errors" 'so the interpreter cannot be built: what is measured is shown alone.'
+  check 'without the interpreter: one column' contains "$output" 'asked of L1                     83.9 MB'
+  check 'without the interpreter: one column' lacks "$output" 'predicted'
+  course profile 1 --json
+  check 'without the interpreter, as JSON' contains "$output" '"predicted": null'
+  course profile 1 --on interpreter
+  check 'the interpreter was asked for' equal "$code" 1
   unset CUDA_HOME
 }
 
@@ -1083,7 +1120,7 @@ $course/steps/01_naive/gemm.cuh:40:25: warning: unused parameter 'k' [-Wunused-p
 END
   course run --on interpreter 1
   check 'unused: runs' equal "$code" 0
-  check 'unused: each in a line, once' equal "$errors" "$(printf 'course: %s\n' 'building interpreter' \
+  check 'unused: each in a line, once' equal "$errors" "$(printf 'course: %s\n' 'configuring interpreter' 'building interpreter' \
     "steps/01_naive/gemm.cuh:42: unused variable 'row'" "steps/01_naive/gemm.cuh:40: unused parameter 'k'")"$'\n'"$(grep results: <<<"$errors")"
 }
 
@@ -1102,8 +1139,20 @@ test_missing_packages() {
   stand_in sudo <<<'shift; exec "$@"'
   course run --on interpreter 1
   check 'sudo without a password' equal "$code" 0
-  check 'sudo without a password' called 'sudo -n env DEBIAN_FRONTEND=noninteractive .*apt-get .*install'
+  check 'sudo without a password' called 'sudo -n env DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 LANGUAGE= apt-get .*install'
+  check 'nobody is asked where there is no terminal' lacks "$errors" '[Y/n]'
   check 'sudo without a password' called 'apt-get .*install -y --no-install-recommends doctest-dev libdw-dev$'
+
+  printf 'doctest/doctest.h\n-ldw\n' >"$scratch/missing"
+  rm -r "$scratch/course/build"
+  on_terminal $'n\n' run --on interpreter 1
+  check 'no to sudo' equal "$code" 2
+  check 'no to sudo' contains "$errors" "install Debian's packages doctest-dev libdw-dev with sudo? [Y/n]"
+  check 'no to sudo: what to type' contains "$errors" "sudo sh -c 'apt-get update"
+  check 'no to sudo' not_called apt-get
+  on_terminal $'\n' run --on interpreter 1
+  check 'yes to sudo' equal "$code" 0
+  check 'yes to sudo' called 'apt-get .*install'
 
   echo elfutils/libdwfl.h >"$scratch/missing"
   rm -r "$scratch/course/build" "$scratch/bin/sudo"
@@ -1224,7 +1273,7 @@ test_python_environment() {
   stand_in pip <<<'echo "SSLError: CERTIFICATE_VERIFY_FAILED"; exit 1'
   course run --on interpreter 1
   check 'a certificate' equal "$code" 1
-  check 'a certificate' contains "$errors" 'a certificate could not be verified'
+  check 'a certificate' contains "$(in_one_line "$errors")" 'a certificate could not be verified'
   check 'a certificate' lacks "$errors" 'Is there a network?'
   stand_in pip <<<'echo "OSError: [Errno 28] No space left on device"; exit 1'
   course run --on interpreter 1
@@ -1263,6 +1312,11 @@ test_no_python() {
   refused "su -c 'apt-get update && apt-get install -y --no-install-recommends g++ cmake ninja-build python3 " run
   stand_in sudo <<<'exit 1'
   refused "sudo sh -c 'apt-get update" run
+  stand_in sudo <<<'shift; exec "$@"'
+  on_terminal $'n\n' run
+  check 'no to sudo, for Python' equal "$code" 2
+  check 'no to sudo, for Python' contains "$errors" "install Debian's packages python3 with sudo? [Y/n]"
+  check 'no to sudo, for Python' not_called apt-get
   rm "$scratch/bin/apt-get"
   refused "install it with this system's own package manager" run
   stand_in python3 <<<'exit 1' # too old
@@ -1303,25 +1357,100 @@ test_two_at_the_same_time() {
   until [[ -d $scratch/building ]]; do sleep 0.05; done
   course run --on interpreter 10
   check 'the second one' equal "$code" 0
-  check 'the second one' contains "$errors" 'waiting for another course command'
+  check 'the second one' contains "$errors" 'waiting for another course command that is building since'
+  check 'the second one: for whom' contains "$errors" "'tools/course run --on interpreter 1', process $other ..."
   check 'the first one' wait "$other"
 }
 
 test_two_into_one_folder() {
   local other
-  stand_in a_step <<<'if mkdir "$SCRATCH/running" 2>/dev/null; then sleep 2; fi'
+  stand_in a_step <<<'if mkdir "$SCRATCH/running" 2>/dev/null; then sleep 6; fi'
   PATH=$scratch/bin "$scratch/course/tools/course" run --on interpreter 1 >/dev/null 2>&1 &
   other=$!
   until [[ -d $scratch/running ]]; do sleep 0.05; done
   course run --on interpreter 10
   check 'the second one' equal "$code" 2
-  check 'the second one' contains "$errors" "another 'course run' is writing to $scratch/course/build/results: wait"
+  check 'the second one' contains "$errors" "another 'tools/course run' or 'profile' is writing to $scratch/course/build/results: wait"
   check 'the second one' not_called a_step
   course run --on interpreter 10 --out "$scratch/elsewhere"
   check 'another folder' equal "$code" 0
   wait "$other"
   course run --on interpreter 10
   check 'when it has ended' equal "$code" 0
+}
+
+# Whatever somebody has in the environment.
+test_environment() {
+  mkdir "$scratch/theirs"
+  echo 'raise SystemExit("somebody else")' | tee "$scratch/theirs/json.py" >"$scratch/theirs/results.py"
+  cp "$scratch/theirs/json.py" "$scratch/theirs/venv.py"
+  sed -i '2a echo "$LC_ALL $LANGUAGE ${CXXFLAGS-unset} ${PYTHONPATH-unset}" >>"$SCRATCH/environment"' "$scratch/bin/cmake" "$scratch/bin/g++"
+  make_document interpreter
+  cd "$scratch/theirs"
+  PYTHONPATH=$scratch/theirs PYTHONSAFEPATH=1 LANG=de_DE.UTF-8 LANGUAGE=de CXXFLAGS=-O0 CXX=clang++ CMAKE_CUDA_ARCHITECTURES=90 \
+    course run --on interpreter 1
+  check 'their environment' equal "$code" 0
+  check 'their environment: the report is the course'"'"'s own' contains "$output" 'the note of 01_naive'
+  check 'their environment: what is ignored' contains "$errors" 'course: CXX CXXFLAGS: ignored, the course has a compiler and flags of its own.'
+  check 'their environment: CMake and compilers' equal "$(sort -u "$scratch/environment" | tr '\n' ' ')" 'C.UTF-8  -O0 unset C.UTF-8  unset unset '
+  check 'configuring' equal "$(grep -c unset\ unset "$scratch/environment")" 1
+  CXXFLAGS=-O0 CXX=clang++ CMAKE_CUDA_ARCHITECTURES=90 course run --on interpreter 1
+  check 'it is said once' lacks "$errors" ignored
+  rm "$scratch/reports" "$scratch/document.json"
+}
+
+test_files_from_the_future() {
+  course run --on interpreter 1
+  touch -d '+1 day' "$scratch/course/CMakePresets.json"
+  course run --on interpreter 1
+  check 'from the future' equal "$(grep -c "is this machine's clock right" <<<"$errors")" 1
+  check 'from the future' called '--fresh'
+  course run --on interpreter 1
+  check 'from the future: once' not_called '--fresh'
+  check 'from the future: once' lacks "$errors" clock
+}
+
+test_building() {
+  refused "'-j4' is no target" build interpreter -j4
+  refused "'' is no target" build interpreter ''
+  refused "no preset 'nosuch'. There are: interpreter interpreter-clang" build nosuch
+  sed -i "s/^  \*--build\*)/&\n    echo \"ninja: error: unknown target 'nosuch'\"; exit 1/" "$scratch/bin/cmake"
+  course build interpreter nosuch
+  check 'a target that there is not' equal "$code" 2
+  check 'a target that there is not' contains "$errors" "the preset 'interpreter' has no such target: unknown target 'nosuch'."
+}
+
+# Ctrl-C from the first moment on.
+test_interrupted_beginning() {
+  local pause
+  for pause in 0 0.01 0.02 0.04 0.06 0.08 0.1 0.13 0.16 0.2 0.25 0.3; do
+    set -m
+    PATH=$scratch/bin "$scratch/course/tools/course" run --on interpreter 1 >/dev/null 2>"$scratch/errors" &
+    set +m
+    sleep "$pause"
+    kill -INT -- "-$!" 2>/dev/null || true
+    code=0
+    wait "$!" || code=$?
+    errors=$(<"$scratch/errors") output=''
+    check "Ctrl-C after $pause s" test "$code" = 130 -o "$code" = 0 # for it is over soon
+    check "Ctrl-C after $pause s" lacks "$errors" Traceback
+    rm -rf "$scratch/building"
+  done
+}
+
+test_terminated_build() {
+  local other
+  echo 30 >"$scratch/build-is-slow"
+  PATH=$scratch/bin "$scratch/course/tools/course" run --on interpreter 1 >/dev/null 2>"$scratch/errors" &
+  other=$!
+  until [[ -d $scratch/building ]]; do sleep 0.05; done
+  kill -TERM "$other"
+  SECONDS=0 code=0
+  wait "$other" || code=$?
+  errors=$(<"$scratch/errors") output=''
+  check 'kill' equal "$code" 143
+  check 'kill: soon' test "$SECONDS" -lt 8
+  check 'kill: no complaint' lacks "$errors" 'could not'
 }
 
 # interrupted FILE: like course run 1, but gets Ctrl-C as soon as FILE exists.
@@ -1380,7 +1509,7 @@ test_running_ctest() {
   check 'a failed test' equal "$code" 1
 }
 
-for test in $(compgen -A function test_); do
+for test in ${1:-$(compgen -A function test_)}; do
   start_afresh
   "$test"
 done

@@ -11,7 +11,6 @@ import fcntl
 import hashlib
 import json
 import os
-import signal
 import statistics
 import subprocess
 import sys
@@ -19,6 +18,7 @@ import time
 
 from . import files
 from .cli import steps
+from .machine import processes
 from .messages import Refused, Stop, say
 from .places import BUILD, ROOT
 
@@ -54,6 +54,7 @@ SUITES = {
         for layout, keys in results.grouped(shapes.NAMED, lambda key: key[3]).items()
     ],
 }
+DTYPES, MODES = ("f16", "bf16"), ("hot", "cold")  # unless others are asked for
 SHAPES_OF_A_PART = 16  # a step takes less than half a minute for them, and a second to start
 
 
@@ -151,6 +152,12 @@ def duration(seconds):
         return f"{max(1, round(seconds))} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def usual_duration():
+    """Of all steps in what is measured if nobody says more."""
+    parts = plan(steps.all_steps(), SUITES, DTYPES, MODES)
+    return duration(sum(expected_seconds(parts, steps.tuned_steps())))
 
 
 class Pace:
@@ -268,14 +275,8 @@ class Failed(Stop):
 def execute(command, log):
     """The exit code of COMMAND, whose output goes to the file LOG. It does not outlive this."""
     with open(log, "wb") as output:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
-        try:
-            code = process.wait()
-        except BaseException:
-            process.terminate()
-            process.wait()
-            raise
-    if code in (130, -signal.SIGINT):
+        code = processes.run(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+    if processes.was_interrupted(code):
         raise KeyboardInterrupt
     return code
 
@@ -516,7 +517,7 @@ def header_of_this_machine(programs, step, dtype, folder, run=execute):
 
 
 def plan_text(parts, expected, left_out, out):
-    lines = ["What 'course bench' would run. The times are those of an H200, roughly; other GPUs need others.", ""]
+    lines = ["What 'tools/course bench' would run. The times are those of an H200, roughly; other GPUs need others.", ""]
     by_program = results.grouped(list(zip(parts, expected)), lambda pair: pair[0].program)
     cells = []
     for program, pairs in by_program.items():

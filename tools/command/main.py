@@ -1,4 +1,5 @@
-"""From the command line to an exit code: 0, 1 it went wrong, 2 refused, 130 interrupted, 141 nobody reads the output any more."""
+"""From the command line to an exit code: 0, 1 it went wrong, 2 refused; 130, 143 and 129 ended by Ctrl-C, kill or a closed terminal;
+141 nobody reads the output any more."""
 
 import contextlib
 import fcntl
@@ -7,6 +8,7 @@ import os
 import signal
 import sys
 
+from .machine import processes
 from .messages import Refused, Stop, Terminated, say
 from .places import ROOT, tuning_cache
 
@@ -56,6 +58,7 @@ def run_subcommand(name, words):
     from .cli.arguments import HelpWanted, help_of  # pylint: disable=import-outside-toplevel
 
     command = importlib.import_module(module_of(name), __package__).COMMAND
+    processes.take_signals()
     try:
         arguments = command.parse(words)
     except HelpWanted:
@@ -81,13 +84,19 @@ def dispatch(words):
         print(f"course, commit {os.environ['COURSE_COMMIT'] or 'unknown: this is no git checkout'}")
         return 0
     if name in SCRIPTS:
-        return importlib.import_module(f".scripts.{name}", __package__).main(rest)
+        script = importlib.import_module(f".scripts.{name}", __package__)
+        processes.take_signals()
+        return script.main(rest)
     if name not in COMMANDS:
         raise Refused(f"unknown command '{name}'; 'tools/course help' lists them.")
     return run_subcommand(name, rest)
 
 
 def check_place():
+    try:
+        os.getcwd()
+    except OSError:
+        raise Refused("the folder in which this was typed is gone: cd to another one.") from None
     # CMake and Ninja have no way to write these.
     if any(character in ROOT for character in ';#"[]\\'):
         raise Refused(
@@ -110,14 +119,10 @@ def check_streams():
             if number == 2:
                 sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # pylint: disable=consider-using-with
     if sys.stdout is None:
-        print("course: stdout is closed, and results go there: leave it open, or send it to /dev/null.", file=sys.stderr)
-        sys.exit(2)
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # pylint: disable=consider-using-with
+        raise Refused("stdout is closed, and results go there: leave it open, or send it to /dev/null.")
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # a terminal without UTF-8
-
-
-def terminate(*_):
-    raise Terminated
 
 
 def end_by(number):
@@ -126,33 +131,64 @@ def end_by(number):
     os.kill(os.getpid(), number)
 
 
-def cannot_write(error):
-    where = error.filename or "stdout"
+def say_what_failed(error):
+    """What the system says of a file comes with its name; what is printed goes to stdout, which has none."""
+    name, reason = error.filename2 or error.filename, error.strerror or error  # of a copy, where it goes
+    if name:
+        what = f"{name}: {reason}"
+    else:
+        what = f"cannot write to stdout: {reason}" if is_stuck(sys.stdout) else f"the system says: {reason}"
     with contextlib.suppress(OSError):  # not by say(): it would try to write the rest, too
-        print(f"course: cannot write to {where}: {error.strerror}.", file=sys.stderr, flush=True)
-    os._exit(2)  # Python would try to write the rest once more
+        print(f"course: {what}.", file=sys.stderr, flush=True)
 
 
-def main(words):
-    signal.signal(signal.SIGTERM, terminate)
-    check_streams()
-    code = 1
+def is_stuck(stream):
+    """Whether what was printed cannot be written."""
     try:
+        stream.flush()
+    except OSError:
+        return True
+    return False
+
+
+def run(words):
+    """The exit code."""
+    try:
+        check_streams()
         check_place()
         os.environ["COURSE_TUNING_CACHE"] = tuning_cache()
         code = dispatch(words)
         sys.stdout.flush()
+        return code
     except Stop as stop:
         say(stop)
-        code = stop.code
-    except KeyboardInterrupt:
-        code = 130
-    except Terminated:
-        code = 143
-    except BrokenPipeError:
-        end_by(signal.SIGPIPE)
-    except OSError as error:
-        cannot_write(error)
+        return stop.code
+    except SystemExit as end:  # somebody else has said why
+        return end.code
+
+
+def main(words):
+    """The exit code. Nothing that was started goes on, and all is written."""
+    try:
+        try:
+            code = run(words)
+        except KeyboardInterrupt:
+            code = 128 + signal.SIGINT
+        except BrokenPipeError:
+            code = 128 + signal.SIGPIPE
+        except OSError as error:
+            code = 2
+            if not processes.arrived:
+                say_what_failed(error)
+        processes.hold_signals()
+    except Terminated as end:
+        code = 128 + end.number
+    processes.end_rest()
+    for stream in (sys.stdout, sys.stderr):
+        is_stuck(stream)  # and is written as far as it can
+    number = processes.arrived or next(iter(signal.sigpending()), 0)
+    if number:  # whatever went wrong on the way out
+        code = 128 + number
     if code == 128 + signal.SIGPIPE:
         end_by(signal.SIGPIPE)
-    sys.exit(code)
+    return code

@@ -1,6 +1,9 @@
 """Messages go to stderr, so that stdout holds nothing but results."""
 
 import sys
+import textwrap
+
+MOST_COLUMNS = 160
 
 
 class Stop(Exception):
@@ -20,12 +23,23 @@ class Refused(Stop):
 
 
 class Terminated(BaseException):
-    """SIGTERM."""
+    """SIGTERM, or SIGHUP: its number."""
+
+    @property
+    def number(self):
+        return self.args[0]
 
 
 def say(message):
     sys.stdout.flush()
-    print(f"course: {message}", file=sys.stderr, flush=True)
+    print("\n".join(map(in_columns, f"course: {message}".split("\n"))), file=sys.stderr, flush=True)
+
+
+def in_columns(line):
+    """LINE, in several where it is too long to be read. What is indented is there to be copied."""
+    if len(line) <= MOST_COLUMNS or line.startswith("  "):
+        return line
+    return textwrap.fill(line, MOST_COLUMNS, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def show(lines):

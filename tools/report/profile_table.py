@@ -238,16 +238,18 @@ class Profile:
         element = (ELEMENT_BYTES[of["in"]], ELEMENT_BYTES[of["out"]])
         self.problem = Problem(of["m"], of["n"], of["k"], *element, of["heads"])
         self.tile = tile_named(document["tile"])
-        waves, l2 = self.blocks_per_wave(), document["gpu"]["l2_bytes"]
-        self.columns = {"predicted": predict(self.problem, self.tile, document["ceilings"], of["in"], waves, l2)}
-        self.columns["predicted"].update(document["allowed"])
+        self.columns = {}
+        if document["gpu"]:  # else what is measured is all there is
+            waves, l2 = self.blocks_per_wave(), document["gpu"]["l2_bytes"]
+            predicted = predict(self.problem, self.tile, document["ceilings"], of["in"], waves, l2)
+            predicted.update(document["allowed"])
+            self.columns["predicted"] = without_others(predicted, *(of["counters"] for of in self.counted()))
         if document["interpreted"]:
             of = document["interpreted"]
             rate = of["flops_per_second"]
             self.columns["interpreted"] = {**figures(of["counters"]), "seconds": rate and self.problem.flops / rate}
         if document["measured"]:
             self.columns["measured"] = figures(document["measured"]["counters"])
-        self.columns["predicted"] = without_others(self.columns["predicted"], *(of["counters"] for of in self.counted()))
 
     def values(self, key):
         return [self.columns.get(column, {}).get(key) for column in COLUMNS]
@@ -282,7 +284,7 @@ class Profile:
     def lacks(self, row, predicted, interpreted, measured):
         """Whether the kernel has no such instruction. The hardware counts some that are not mma.sync on its tensor cores."""
         if row.key in ("mma", "tensor_busy"):
-            return not any(self.values("mma")[:2])
+            return not any(self.values("mma")[:2] if "predicted" in self.columns else self.values(row.key))
         return not (predicted or interpreted or measured)
 
     def why(self, row, values):
@@ -318,8 +320,10 @@ def heading(document):
 
 def sources(profile):
     """What each column is."""
-    document, model = profile.document, profile.document["gpu"]["name"]
-    if not document["tile"]:
+    document, model = profile.document, (profile.document["gpu"] or {}).get("name")
+    if not model:
+        lines = []
+    elif not document["tile"]:
         lines = ["predicted: arithmetic on the shape, and the most that the exercise's test allows."]
     elif not profile.tile:
         lines = ["predicted: arithmetic on the shape."]

@@ -25,8 +25,10 @@ def run_command(main):
         sys.exit(2)
     sys.stdout.reconfigure(errors="replace")  # a terminal without UTF-8
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # tools/course has held it back until now
         code = main()
         sys.stdout.flush()
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # it ends anyway
     except BadFile as error:
         print(f"course: {error}", file=sys.stderr)
         code = 2

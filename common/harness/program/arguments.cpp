@@ -58,7 +58,7 @@ void describe(CLI::App& app, Typed& typed, Arguments& arguments) {
   app.add_option("--order", arguments.order, "forward, reverse, random or random:SEED")->capture_default_str();
   app.add_flag("--force", arguments.force, "run even if it takes more than two minutes");
   app.add_flag("--profile", arguments.profile,
-               "count what 'course profile' shows: also the launch, and the L2 cache by a model; slower");
+               "count what 'tools/course profile' shows: also the launch, and the L2 cache by a model; slower");
   app.add_option("--as", arguments.project_to, "project what was counted to a GPU: h200, h100, a100 or 4090");
 #endif
 }

@@ -62,11 +62,11 @@ class Program(unittest.TestCase):
                 for result in short:
                     self.assertIn(result, every)
                 self.assertGreater(tiles, 1)
-                self.assertIn(f": 1 of {tiles} tiles; --all-tiles for the rest\n", self.output)
+                self.assertIn(f": 1 of {tiles} tiles; 'tools/course run {program[:2]} --all-tiles' has the rest\n", self.output)
                 self.assertEqual(self.run_program(program, dtype="bf16"), 2)
                 self.assertIn("this short program has no kernel for bf16; choose another --dtype", self.output)
                 self.assertEqual(self.run_program(program, "--activation", "gelu"), 2)
-                self.assertIn("add --all-tiles" if of_all == FUSED_PROGRAM else "this step fuses nothing", self.output)
+                self.assertIn("or type 'tools/course run 07' with them" if of_all == FUSED_PROGRAM else "this step fuses nothing", self.output)
 
     def test_what_cannot_be_written_is_an_error(self):
         with open("/dev/full", "w", encoding="utf-8") as full:

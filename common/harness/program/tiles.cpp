@@ -64,7 +64,8 @@ void require_kernel(const Spec& spec) {
   if (!variants_for(spec).empty()) return;
   if (step.activation == kActivation<gemm::Identity>)
     throw BadInput("this step fuses nothing; leave out --activation and --bias, or run 07_fused_leaky_relu");
-  throw BadInput("a short program has no kernel for this epilogue; leave out --activation and --bias, or add --all-tiles");
+  throw BadInput("a short program has no kernel for this epilogue; leave out --activation and --bias, or type 'tools/course run " +
+                 step.name.substr(0, 2) + "' with them");
 }
 
 using Fate = Candidate::Fate;

@@ -1,22 +1,28 @@
 """The folder build/ and its lock; one CMake preset after the other."""
 
 import contextlib
+import datetime
+import errno
 import fcntl
 import glob
 import os
 import re
 import shlex
+import sys
+import textwrap
+import time
 
 from .. import files
 from ..machine import processes, toolchain
-from ..machine.causes import cause_of, ran_out_of_memory
+from ..machine.causes import FULL, cause_of, disk_is_full, ran_out_of_memory
 from ..machine.gpu import has_gpu
 from ..machine.packages import install
-from ..machine.progress import Progress, failed
+from ..machine.progress import Progress, failed, no_room
 from ..messages import Failed, Refused, Stop, say, show
 from ..places import BUILD, LOGS, ROOT
 from . import errors
 
+PRESETS = ("interpreter", "interpreter-clang", "interpreter-debug", "gpu")  # as in CMakePresets.json
 LOCK = os.path.join(BUILD, "lock")
 
 
@@ -31,7 +37,9 @@ def owned_by_others():
     return ""
 
 
-def cannot_write(path):
+def cannot_write(path, error=None):
+    if error and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+        return no_room(path, error)
     line = owned_by_others() if os.path.isdir(BUILD) else ""
     if line:
         return Refused(f"cannot write to {path}, which belongs to somebody else. Make it yours with this line:\n  {line}")
@@ -45,21 +53,40 @@ def require_ours():
             raise cannot_write(path)
 
 
+def this_command():
+    """As it was typed; of a long one, the beginning."""
+    return textwrap.shorten(shlex.join(["tools/course", *sys.argv[1:]]), 80, placeholder=" ...")
+
+
+def holder(lock):
+    """Who holds it, as far as the file says so; tools/course writes there, too."""
+    found = re.match(r"(\d+) (\d+) (.+)", os.pread(lock, 1000, 0).decode(errors="replace"))
+    if not found:
+        return "another course command that is building"
+    begin = datetime.datetime.fromtimestamp(int(found[2]))
+    since = f"{begin:%H:%M:%S}" if begin.date() == datetime.date.today() else f"{begin:%Y-%m-%d %H:%M}"
+    ended = "" if os.path.exists(f"/proc/{found[1]}") else ", which was ended: what it has started goes on"
+    return f"another course command that is building since {since}: '{found[3]}', process {found[1]}{ended}"
+
+
 @contextlib.contextmanager
 def locked():
     """Everything that the course writes lies in build/; one command at a time may change it."""
     try:
         os.makedirs(LOGS, exist_ok=True)
         lock = os.open(LOCK, os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError:
-        raise cannot_write(BUILD) from None
+    except OSError as error:
+        raise cannot_write(BUILD, error) from None
     require_ours()
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            say("waiting for another course command that is building ...")
+            say(f"waiting for {holder(lock)} ...")
             fcntl.flock(lock, fcntl.LOCK_EX)
+        with contextlib.suppress(OSError):  # a full disk
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, f"{os.getpid()} {time.time():.0f} {this_command()}\n".encode(errors="replace"), 0)
         processes.held.append(lock)
         yield
     finally:
@@ -88,6 +115,57 @@ def configure_arguments(preset, tools):
     return arguments
 
 
+# --- the clock ---
+
+AHEAD = 10  # seconds: servers of network drives are that much ahead, and nobody minds
+
+
+def from_the_future(paths):
+    """[(when it was changed, path)] of PATHS, the latest first."""
+    found, now = [], time.time()
+    for path in paths:
+        with contextlib.suppress(OSError):
+            changed = os.stat(path, follow_symlinks=False).st_mtime
+            if changed > now + AHEAD:
+                found.append((changed, path))
+    return sorted(found, reverse=True)
+
+
+def sources():
+    """Files that a build depends on."""
+    yield from (os.path.join(ROOT, name) for name in ("CMakePresets.json", "CMakeLists.txt"))
+    for top in ("common", "steps", "exercises", "solutions", "tools", "docs/examples"):
+        for place, _, names in os.walk(os.path.join(ROOT, top)):
+            yield from (os.path.join(place, name) for name in names)
+
+
+def when(changed):
+    return f"{datetime.datetime.fromtimestamp(changed):%Y-%m-%d %H:%M}"
+
+
+def mend_times(preset):
+    """What is newer than now would be built again and again; what was built in the future would hide what is edited now."""
+    found = from_the_future(sources())
+    if found:
+        changed, path = found[0]
+        others = f", and {len(found) - 1} more," if len(found) > 1 else ""
+        told = "It counts" if len(found) == 1 else "They count"
+        try:
+            for _, each in found:
+                os.utime(each)
+            told += " as changed now."
+        except OSError:
+            told = "Until then it is built each time."
+        say(f"{os.path.relpath(path, ROOT)}{others} is of {when(changed)}, which is to come: is this machine's clock right? {told}")
+    log = os.path.join(BUILD, preset, ".ninja_log")  # without which Ninja builds everything
+    stamps = [log, os.path.join(BUILD, preset, ".configured"), toolchain.stamp_of(preset)]
+    found = from_the_future(stamps)
+    if found:
+        say(f"build/{preset} was built at {when(found[0][0])}, which is to come: is this machine's clock right? It is built anew.")
+        for each in stamps:
+            files.forget(each)
+
+
 def is_configured(stamp, wanted):
     if files.text(stamp).rstrip("\n") != wanted:
         return False
@@ -103,19 +181,18 @@ def configure(preset, tools):
         return
     files.forget(stamp)
     with Progress(f"configuring {preset}", log) as progress:
-        code = progress.run([tools.cmake, "--fresh", "--preset", preset, *arguments], cwd=ROOT)
-    if code:
+        code = progress.run([tools.cmake, "--fresh", "--preset", preset, *arguments], cwd=ROOT, env=toolchain.environment())
+    if code or disk_is_full(BUILD):
         forget_setup(preset)
         raise failed(f"could not configure the preset '{preset}'.", log)
-    with open(stamp, "w", encoding="utf-8") as file:
-        file.write(wanted + "\n")
+    files.write(stamp, wanted + "\n")
 
 
 def build(preset, tools, targets=()):
     """Without a target, everything."""
     log = os.path.join(LOGS, f"build-{preset}.log")
     command = [tools.cmake, "--build", "--preset", preset, *(["--target", *targets] if targets else [])]
-    with Progress(f"building {preset}", log) as progress:
+    with Progress(f"building {preset}", log, may_be_idle=True) as progress:
         code = progress.run(command, cwd=ROOT)
     if code:
         fail(preset, log)
@@ -129,6 +206,9 @@ def fail(preset, log):
     if re.search(r"No such file|cannot find", "\n".join(lines)):
         forget_setup(preset)
     first, others = errors.first_error(lines)
+    unknown = re.search(r"^ninja: error: (unknown target '.*')", "\n".join(lines), re.MULTILINE)
+    if unknown:
+        raise Refused(f"the preset '{preset}' has no such target: {unknown[1]}.")
     show(first or lines[-25:])
     if others:
         say(f"{others} more errors, which may follow from it.")
@@ -136,12 +216,21 @@ def fail(preset, log):
     reason = cause_of(lines[-200:])
     if ran_out_of_memory(lines[-200:]):
         reason = "A compiler was killed: memory ran out. Close other programs, or set CMAKE_BUILD_PARALLEL_LEVEL=1, then try again."
-    raise Failed(" ".join([f"could not build the preset '{preset}'.", reason]).rstrip())
+    if not first and disk_is_full(BUILD):
+        reason = FULL
+    raise (Refused if reason == FULL else Failed)(" ".join([f"could not build the preset '{preset}'.", reason]).rstrip())
+
+
+def set_up(preset, commands=()):
+    """What a build needs, without it."""
+    with locked():
+        toolchain.setup(preset, commands)
 
 
 def prepare(preset, commands=(), targets=()):
     """From whatever machine this is to built targets, and COMMANDS that can be run."""
     with locked():
+        mend_times(preset)
         tools = toolchain.setup(preset, commands)
         configure(preset, tools)
         build(preset, tools, targets)

@@ -42,7 +42,7 @@ class Arguments:
     def __init__(self, command, words):
         self.command = command
         joined, self.positional, self.after_dashes = self.sort(words)
-        parser = argparse.ArgumentParser(prog=f"course {command.name}", add_help=False, allow_abbrev=False)
+        parser = argparse.ArgumentParser(prog=f"tools/course {command.name}", add_help=False, allow_abbrev=False)
         for option in command.options:
             if not option.metavar:
                 parser.add_argument(option.name, dest=option.key, action="store_true")
@@ -80,13 +80,13 @@ class Arguments:
             option = known.get(name)
             if not option or (equals and not option.metavar):
                 more = f" {self.command.hint}" if self.command.hint else ""
-                raise Refused(f"unknown option '{word}'; 'course {self.command.name} --help' lists them.{more}")
+                raise Refused(f"unknown option '{word}'; 'tools/course {self.command.name} --help' lists them.{more}")
             if not option.metavar:
                 options.append(name)
                 continue
             if not equals:
                 if not words:
-                    raise Refused(f"{name} needs a value; see 'course {self.command.name} --help'.")
+                    raise Refused(f"{name} needs a value; see 'tools/course {self.command.name} --help'.")
                 value = words.pop(0)
             options.append(name + value if len(name) == 2 and value else f"{name}={value}")
         return options, positional, []

@@ -1,6 +1,7 @@
 """The steps, and what their files say of themselves."""
 
 import functools
+import glob
 import json
 import os
 import re
@@ -16,7 +17,10 @@ INPUTS = {"f32": "float", "f16": "__half", "bf16": "__nv_bfloat16"}
 def all_steps():
     folder = os.path.join(ROOT, "steps")
     names = os.listdir(folder) if os.path.isdir(folder) else []
-    return sorted(name for name in names if name[0].isdigit() and os.path.isdir(os.path.join(folder, name)))
+    found = sorted(name for name in names if name[0].isdigit() and os.path.isdir(os.path.join(folder, name)))
+    if not found:
+        raise Refused("there are no steps here: is the folder steps/ complete?")
+    return found
 
 
 def select(words):
@@ -58,6 +62,19 @@ def has_type(step, dtype):
 
 def fuses(step):
     return declaration(step, "Activations") is not None
+
+
+# What tiles without a name of their own are called: common/harness/program/tile.h.
+TILE_WORD = re.compile(r"[sg]?\d+(x\d+)*|warp|per|thread|ping-pong|cooperative|narrow|split|fallback")
+
+
+def check_tile(step, tile):
+    """Refuses before a build what none of the step's tiles can be called; which of the others there are, its program knows."""
+    paths = glob.glob(os.path.join(glob.escape(os.path.join(ROOT, "steps", step)), "*.*h"))
+    text = "".join(map(files.text, paths))  # where tiles have names
+    for word in (tile or "").replace(",", " ").split():
+        if not TILE_WORD.fullmatch(word) and not re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text):
+            raise Refused(f"--tile '{tile}': no tile of {step} has '{word}' in its name. Names are such as 128x128x64 warp 64x64 s3 g8.")
 
 
 def tuned_steps():

@@ -109,7 +109,10 @@ def folder(option, value):
     """As an absolute path."""
     if not value:
         raise Refused(f"{option} needs the name of a folder.")
-    return os.path.join(os.getcwd(), value)
+    path = os.path.join(os.getcwd(), value)
+    if len(os.fsencode(path)) > 4000:
+        raise Refused(f"{option}: no folder can have so long a name.")
+    return path
 
 
 def energy_seconds(option, value):
@@ -128,6 +131,6 @@ def percent(option, value):
 
 
 def text(option, value):
-    if not value:
+    if not value.strip():
         raise Refused(f"{option} needs a value.")
     return value

@@ -12,7 +12,7 @@ import glob
 import os
 import tempfile
 
-from .. import patches
+from .. import files, patches
 from ..messages import Failed
 from ..places import ROOT
 from .exercise import SOLUTIONS, read, without_holes
@@ -43,9 +43,9 @@ class Answer:
 
 
 def read_answer(exercise, path):
-    fields, files = patches.parse(read(path), ("what", "says"))
+    fields, of_files = patches.parse(read(path), ("what", "says"))
     what, says = ([value for name, value in fields if name == wanted] for wanted in ("what", "says"))
-    hunks = sum(files.values(), [])  # of one file
+    hunks = sum(of_files.values(), [])  # of one file
     is_right = os.path.basename(os.path.dirname(path)) == "right"
     if not hunks or not what or bool(says) == is_right:
         raise Failed(f"{os.path.relpath(path, ROOT)}: a patch has 'what: ', if it is wrong also 'says: ', and then a diff of the solution.")
@@ -65,8 +65,7 @@ def problem_of(workshop, answer):
     """What is not as the patch says; empty if all is."""
     with tempfile.TemporaryDirectory(prefix="answer-", dir=workshop.folder) as scratch:
         path = os.path.join(scratch, "gemm.cuh")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(answer.text())
+        files.write(path, answer.text())
         verdict = workshop.judge(answer.exercise, path)
     if answer.is_right:
         return "" if verdict.passed else f"{answer.name} ({answer.what}) is right, and is not accepted:\n{verdict.text}"

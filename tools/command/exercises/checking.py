@@ -5,10 +5,9 @@ import textwrap
 
 from ..cli.arguments import width
 from ..machine import needs
-from ..messages import Refused
 from ..places import ROOT
 from . import progress
-from .exercise import all_exercises, named
+from .exercise import all_exercises, named, require_exercises
 from .judging import NO_PROGRAM
 
 BAR = 20
@@ -16,8 +15,7 @@ BAR = 20
 
 def to_check(words):
     """The exercises that WORDS name; without any, the first that has not passed, or []."""
-    if not all_exercises():
-        raise Refused("there are no exercises here: is the folder exercises/ complete?")
+    require_exercises()
     if words:
         return list(dict.fromkeys(map(named, words)))
     following = progress.Progress().next()

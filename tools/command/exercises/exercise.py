@@ -5,8 +5,9 @@ import functools
 import os
 import re
 
+from .. import files
 from ..cli.steps import the_one
-from ..messages import Refused
+from ..messages import Refused, say
 from ..places import ROOT
 
 # Tests and the recorded walk have a folder of their own.
@@ -55,7 +56,7 @@ class Exercise:
         return [plain(text) for text in HINT.findall(read(self.readme))]
 
     def task(self):
-        found = PROMISE.search(read(self.readme))
+        found = PROMISE.search(files.text(self.readme))
         return plain(found[1]) if found else ""
 
     def is_there(self):
@@ -82,14 +83,31 @@ def without_holes(text):
     return HOLE.sub("<hole>", text)
 
 
+def folders_with(place, file):
+    """The names of the folders NN_name below PLACE that have FILE."""
+    names = os.listdir(place) if os.path.isdir(place) else []
+    return {name for name in names if re.match(r"\d\d_", name) and os.path.isfile(os.path.join(place, name, file))}
+
+
 @functools.lru_cache(maxsize=None)
 def all_exercises():
-    names = os.listdir(EXERCISES) if os.path.isdir(EXERCISES) else []
-    wanted = (name for name in names if re.match(r"\d\d_", name) and os.path.isfile(os.path.join(EXERCISES, name, "test.cpp")))
-    return tuple(map(Exercise, sorted(wanted)))
+    """Those that are complete. What a learner has copied, renamed or removed is said, once."""
+    found, course = folders_with(EXERCISES, "test.cpp"), folders_with(SOLUTIONS, "stub.cuh")
+    for name in sorted(found - course):
+        say(f"exercises/{name} is left out: the course has no exercise of that name.")
+    for name in sorted(course - found if found else []):
+        say(f"exercises/{name} is left out: its test.cpp is not there. Rename the folder back, or copy it from the course anew.")
+    return tuple(map(Exercise, sorted(found & course)))
+
+
+def require_exercises():
+    if not all_exercises():
+        raise Refused("there are no exercises here: is the folder exercises/ complete?")
 
 
 def named(word):
-    """The one whose number is WORD, or in whose name a word begins with it. A path to its folder or its file will do, too."""
-    text = re.sub(r"^(?:.*/)?exercises/|/gemm\.cuh$|/$", "", word)
+    """The one whose number is WORD, or in whose name a word begins with it. A path to its folder or its file, or the solution's, will do,
+    too."""
+    require_exercises()
+    text = re.sub(r"^(?:.*/)?(?:exercises|solutions)/|/gemm\.cuh$|/$", "", word)
     return Exercise(the_one("exercise", word, text, [each.name for each in all_exercises()]))

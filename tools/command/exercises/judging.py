@@ -17,7 +17,7 @@ from typing import Sequence
 from ..build import errors, folder
 from ..machine import processes
 from ..machine.causes import ran_out_of_memory
-from ..messages import Failed, Refused, Terminated
+from ..messages import Failed, Refused
 from ..places import BUILD, ROOT
 
 SECONDS = 60  # of a program that judges; the problems are small
@@ -197,16 +197,15 @@ def limited(command, where, seconds):
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            start_new_session=True,
+            is_alone=True,
+            env=processes.plain(),
             preexec_fn=limit_files,  # pylint: disable=subprocess-popen-preexec-fn
         )
         try:
             reason = watch(child, seconds)
-        except (KeyboardInterrupt, Terminated):
-            kill(child)
-            raise
-        kill(child)
-        code = processes.shell_code(child.wait())
+        finally:
+            processes.kill(child)
+            code = processes.wait(child)
         output.seek(0)
         text = output.read().decode(errors="replace")
     if code == 128 + signal.SIGXFSZ:
@@ -241,8 +240,3 @@ def memory_of(pid):
             return int(file.read().split()[1]) * resource.getpagesize()
     except (OSError, ValueError, IndexError):
         return 0
-
-
-def kill(child):
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, signal.SIGKILL)

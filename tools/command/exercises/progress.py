@@ -24,12 +24,16 @@ class Progress:
             with open(FILE, encoding="utf-8") as file:
                 done = json.load(file)["exercises"]
             self.done = {name: dict(each) for name, each in done.items()}
+            if not all(each.get("hints", 0) >= 0 for each in self.done.values()):
+                raise ValueError
         except FileNotFoundError:
             pass
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             aside = dated(FILE)
-            os.replace(FILE, aside)
-            say(f"exercises/progress.json was damaged: it is {os.path.relpath(aside, ROOT)} now, and progress begins anew.")
+            with contextlib.suppress(OSError):
+                os.replace(FILE, aside)
+            kept = f"it is {os.path.relpath(aside, ROOT)} now" if os.path.exists(aside) else "it cannot be moved aside"
+            say(f"exercises/progress.json was damaged: {kept}, and progress begins anew.")
         except OSError as error:
             raise Refused(f"cannot read exercises/progress.json: {error.strerror}.") from None
 
@@ -44,6 +48,8 @@ class Progress:
         return self.has_passed(exercise) and self.of(exercise).get("text") != fingerprint(exercise)
 
     def state(self, exercise):
+        if not os.access(exercise.file, os.R_OK):
+            return "passed, its file is gone" if self.has_passed(exercise) else "its file is gone"
         if self.has_passed(exercise):
             return "passed, changed since" if self.has_changed_since(exercise) else f"passed {self.of(exercise)['passed']}"
         return "not begun" if exercise.is_untouched() else "begun"
@@ -78,6 +84,16 @@ def change(exercise, **fields):
             raise Refused(f"cannot write exercises/progress.json: {error.strerror}.") from None
 
 
+def try_to_change(exercise, **fields):
+    """As change(); where it cannot be written, says so. Returns whether it was."""
+    try:
+        change(exercise, **fields)
+    except Refused as reason:
+        say(f"{reason} So this is not remembered.")
+        return False
+    return True
+
+
 @contextlib.contextmanager
 def locked():
     try:
@@ -92,7 +108,7 @@ def locked():
 
 
 def remember_pass(exercise):
-    change(exercise, passed=datetime.date.today().isoformat(), text=fingerprint(exercise))
+    try_to_change(exercise, passed=datetime.date.today().isoformat(), text=fingerprint(exercise))
 
 
 def forget(exercise):

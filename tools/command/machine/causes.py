@@ -1,9 +1,11 @@
 """Why a download, an installation or a build failed, where its log says so."""
 
+import os
 import re
 
+FULL = "The disk is full: make room, then try again."
 CAUSES = [
-    (r"No space left on device|Disk quota exceeded|enough free (disk )?space", "The disk is full: make room, then try again."),
+    (r"No space left on device|Disk quota exceeded|enough free (disk )?space", FULL),
     (
         r"certificate verif|CERTIFICATE_VERIFY_FAILED|certificate has expired|Certificate verification failed|SSLError",
         "The network is there, but a certificate could not be verified: is this machine's clock right, and does it trust the"
@@ -20,6 +22,12 @@ def cause_of(lines):
     """A sentence, or an empty string where nobody knows."""
     text = "\n".join(lines)
     return next((cause for pattern, cause in CAUSES if re.search(pattern, text)), "")
+
+
+def disk_is_full(folder):
+    """For programs that say nothing of what they could not write, such as CMake."""
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize < 4 << 20  # it wants to write that much, and takes back what was too long
 
 
 # The kernel kills a compiler when memory runs out; the compiler's driver says so in several ways.

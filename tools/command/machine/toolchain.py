@@ -11,7 +11,7 @@ import re
 import shutil
 
 from .. import files
-from ..messages import Failed
+from ..messages import Failed, say
 from ..places import BUILD, LOGS, MACHINE, PYTHON, ROOT
 from . import packages, processes
 from .progress import Progress, failed
@@ -29,6 +29,10 @@ LIBRARIES = [
     ("elfutils/libdwfl.h", "libdw-dev", "dw"),
 ]
 PACKAGE_OF = {"ninja": "ninja-build"}  # where a command's package has another name
+
+# Variables by which CMake, called as usual, would take another compiler or other flags, and those that people take for such.
+IGNORED = ("CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS")
+IGNORED_ON_GPU = ("CUDACXX", "CUDAHOSTCXX", "CUDAARCHS", "CUDAFLAGS", "CMAKE_CUDA_ARCHITECTURES")
 
 VENV = os.path.join(BUILD, "venv")
 PINS = os.path.join(ROOT, "tools", "command", "wheels")
@@ -126,14 +130,14 @@ def find_wheels():
 
 
 def can_make_venv():
-    return processes.succeeds([PYTHON, "-c", "import ensurepip, venv"])
+    return processes.succeeds([PYTHON, "-Ic", "import ensurepip, venv"])
 
 
 def make_venv(progress, folder, wheels):
     """Downloads WHEELS, names of pins, into a fresh environment. Returns the exit code."""
     shutil.rmtree(folder, ignore_errors=True)
-    pip = [os.path.join(folder, "bin/python"), "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
-    return progress.run([PYTHON, "-m", "venv", folder]) or progress.run([*pip, "--only-binary", ":all:", "--require-hashes", *files_of(wheels)])
+    pip = [os.path.join(folder, "bin/python"), "-Im", "pip", "install", "--disable-pip-version-check", "--no-input"]
+    return progress.run([PYTHON, "-Im", "venv", folder]) or progress.run([*pip, "--only-binary", ":all:", "--require-hashes", *files_of(wheels)])
 
 
 WHAT = {"cmake": "CMake", "headers": "CUDA's headers"}
@@ -152,8 +156,7 @@ def ensure_venv(wheels):
         code = make_venv(progress, VENV, wheels)
     if code:
         raise failed(f"could not download {' and '.join(WHAT[name] for name in wheels)}.", log, "Is there a network?")
-    with open(stamp, "w", encoding="utf-8") as file:  # last: an environment without it is half-made, and made again
-        file.write(wanted)
+    files.write(stamp, wanted)  # last: an environment without it is half-made, and made again
 
 
 # --- installing ---
@@ -225,7 +228,8 @@ def stamp_of(preset):
 
 
 def stamp_key():
-    return [ROOT, *(os.environ.get(name, "") for name in ("PATH", "CUDA_HOME", "CPATH", "CPLUS_INCLUDE_PATH"))]
+    names = ("PATH", "CUDA_HOME", "CPATH", "CPLUS_INCLUDE_PATH", *IGNORED, *IGNORED_ON_GPU)
+    return [ROOT, *(os.environ.get(name, "") for name in names)]
 
 
 def read_stamp(path):
@@ -245,9 +249,20 @@ def read_stamp(path):
 
 def write_stamp(path, tools):
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path + ".new", "w", encoding="utf-8") as file:
-        json.dump({"key": stamp_key(), "tools": dataclasses.asdict(tools)}, file)
-    os.replace(path + ".new", path)
+    files.write(path, json.dumps({"key": stamp_key(), "tools": dataclasses.asdict(tools)}))
+
+
+def environment():
+    """For CMake."""
+    return {name: value for name, value in processes.plain().items() if name not in IGNORED + IGNORED_ON_GPU}
+
+
+def say_what_is_ignored(preset):
+    """Whoever sets such a variable expects something."""
+    names = [name for name in IGNORED + (IGNORED_ON_GPU if preset == "gpu" else ()) if os.environ.get(name)]
+    if names:
+        more = "; COURSE_GPU_ARCHITECTURES, 90a-real for example, names GPUs to compile for" if preset == "gpu" else ""
+        say(f"{' '.join(names)}: ignored, the course has a compiler and flags of its own{more}.")
 
 
 def setup(preset, commands=()):
@@ -257,5 +272,6 @@ def setup(preset, commands=()):
     if not tools:
         install_missing(preset, compiler, commands)
         tools = find_tools(compiler)
+        say_what_is_ignored(preset)
         write_stamp(stamp, tools)
     return tools

@@ -54,6 +54,7 @@ METRICS = (
     "smsp__average_warps_issue_stalled_no_instruction_per_issue_active.ratio",
 )
 
+LOADS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 FORBIDDEN = "ERR_NVGPUCTRPERM"
 HOW_TO_ALLOW = (
     f"ncu may not read this GPU's counters ({FORBIDDEN}): run this command as root, or let root allow it to all,"
@@ -73,13 +74,14 @@ def find():
 
 
 def command(ncu, report, kernel, program):
-    """Profiles the first launch of a kernel whose name KERNEL matches, while PROGRAM lets the profiler see."""
+    """Profiles the first launch of a kernel whose name KERNEL matches, while PROGRAM lets the profiler see; without KERNEL, all."""
+    only = ["--kernel-name", f"regex:{kernel}", "--launch-count", "1"] if kernel else []
     words = [ncu, "--export", report, "--force-overwrite", "--metrics", ",".join(METRICS), "--profile-from-start", "off"]
-    return [*words, "--kernel-name", f"regex:{kernel}", "--launch-count", "1", "--clock-control", "none", *program]
+    return [*words, *only, "--clock-control", "none", *program]
 
 
 def profile(ncu, name, out, kernel, program):
-    """Keeps OUT/NAME.ncu-rep and OUT/NAME.csv, whose path it returns. @throws NotAllowed"""
+    """Keeps OUT/NAME.ncu-rep and OUT/NAME.csv. Returns that one's path, and what was said. @throws NotAllowed"""
     report, log = os.path.join(out, f"{name}.ncu-rep"), os.path.join(LOGS, f"ncu-{name}.log")
     say(f"{name}: profiling with ncu ...")
     with open(log, "wb") as output:
@@ -90,7 +92,7 @@ def profile(ncu, name, out, kernel, program):
     if code or "No kernels were profiled" in said:
         show_end(log)
         raise Failed("ncu profiled nothing: what it says above is why.")
-    return to_csv(ncu, report, os.path.join(out, f"{name}.csv"))
+    return to_csv(ncu, report, os.path.join(out, f"{name}.csv")), said
 
 
 def to_csv(ncu, report, path):
@@ -98,12 +100,18 @@ def to_csv(ncu, report, path):
     table = ""
     if not code:
         with contextlib.suppress(ValueError):
-            table = ncu_csv.table(raw, METRICS)
+            table = one_launch(ncu_csv.table(raw, METRICS))
     if table.count("\n") != 2:
         raise Failed(f"ncu does not say of {report} what it was asked for: look at it with 'ncu --import {report}'.")
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(table)
+    files.write(path, table)
     return path
+
+
+def one_launch(table):
+    """The table with one row: of several launches the first of those that load most."""
+    head, *rows_ = table.splitlines(keepends=True)
+    loaded = [counted.get(LOADS, 0) for _, counted in launches_in(table)]
+    return head + (rows_[loaded.index(max(loaded))] if rows_ else "")
 
 
 def rows(path):

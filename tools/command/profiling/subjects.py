@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import re
+import sys
 import tempfile
 
 from ..build import folder
@@ -15,7 +16,7 @@ from ..cli.values import ELEMENT_BYTES
 from ..exercises import exercise as exercises
 from ..exercises.judging import Workshop
 from ..machine import memory, processes
-from ..machine.progress import tail
+from ..machine.progress import Ticker, tail
 from ..messages import Failed, Refused, say, show
 from ..places import BUILD, LOGS, ROOT
 from ..subcommands.run import end_if_over
@@ -30,7 +31,7 @@ SLOWER = 1.5  # with the L2 model
 def chosen(given):
     """What the command line means."""
     if len(given.everything) != 1:
-        raise Refused("profile needs one step, exercise or solution, for example: course profile 3")
+        raise Refused("profile needs one step, exercise or solution, for example: tools/course profile 3")
     word = given.everything[0]
     if given.shape and len(given.shape.shapes) > 1:
         raise Refused("profile shows one launch: name one --shape.")
@@ -42,13 +43,14 @@ def chosen(given):
     for option in (options.DTYPE, options.TILE):
         if getattr(given, option.key):
             raise Refused(f"{option.name} is for steps: an exercise's test says what its function is called with. Leave it out.")
-    exercise = exercises.named(re.sub(r"^(?:.*/)?solutions/", "exercises/", word))
+    exercise = exercises.named(word)
     return Answer(given, exercise, is_solution=found[1] == "solutions")
 
 
 class Step:
     def __init__(self, given, step):
         self.step, self.tile = step, given.tile
+        steps.check_tile(step, given.tile)
         self.declared = "steps", step  # where what it needs of a GPU is found
         self.dtype, _ = steps.choose_dtype([step], given.dtype, True)
         self.shape = "x".join(map(str, given.shape.shapes[0])) if given.shape else USUAL.get(step, LARGE)
@@ -106,12 +108,19 @@ class Step:
             "interpreted": {"counters": result["counters"], "flops_per_second": rate} if is_short else None,
         }
 
+    def alone(self, _=""):
+        """The document of what is measured alone: without the interpreter nothing is known of the tile and the GPU."""
+        return document_alone(self, self.tile, dict(zip("mnk", self.extents)), self.dtype)
+
     def run_program(self, program, words):
         log = os.path.join(LOGS, f"profile-{self.step}.log")
         with tempfile.TemporaryDirectory() as scratch:
             results = os.path.join(scratch, "results.json")
+            title = f"{self.step}: counting on the interpreter"
+            say(f"{title} ...")
             with open(log, "wb") as output:
-                code = processes.run([program, *words, "--json", results], stdout=output)
+                ticker = None if sys.stderr.isatty() else Ticker(title)  # on a terminal, the step shows how far it is
+                code = processes.wait(processes.start([program, *words, "--json", results], stdout=output), ticker and ticker.tick)
             end_if_over(code)
             if code == 2:
                 raise SystemExit(code)  # it has said why
@@ -147,7 +156,8 @@ class Answer:
 
     @property
     def name(self):
-        return f"{self.kind}_{self.exercise.name}-{self.shape}-{self.problem['in']}"
+        which = f"{self.shape}-{self.problem['in']}" if self.problem else "largest"
+        return f"{self.kind}_{self.exercise.name}-{which}"
 
     def recorded_in(self, _):
         return []
@@ -160,6 +170,7 @@ class Answer:
         workshop.prepare([self.exercise])
         with tempfile.TemporaryDirectory() as scratch:
             path = os.path.join(scratch, "profile.json")
+            say(f"{self.title}: counting on the interpreter ...")
             refused = workshop.profile(self.exercise, self.file, path)
             with contextlib.suppress(OSError, ValueError), open(path, encoding="utf-8") as file:
                 found = json.load(file)
@@ -179,6 +190,14 @@ class Answer:
             "blocks_per_wave": blocks_per_wave(self.launch()["counters"]),
             "interpreted": {"counters": self.launch()["counters"], "flops_per_second": None},
         }
+
+    def alone(self, said):
+        """As Step.alone(); the program has SAID which problem it was."""
+        found = re.search(r"^profiled: (\d+)x(\d+)x(\d+)-(\w+)$", said, re.MULTILINE)
+        if not found:
+            raise Failed(f"the test of {self.title} does not say what was profiled: 'tools/course check' says more.")
+        m, n, k, dtype = found.groups()
+        return document_alone(self, None, {"m": int(m), "n": int(n), "k": int(k)}, dtype)
 
     def select(self, problems):
         """The one that --shape names, else the one with most to do; of several the last, whose counters are judged as a rule."""
@@ -200,11 +219,19 @@ class Answer:
     def on_gpu(self):
         workshop = Workshop("gpu")
         workshop.prepare([self.exercise])
-        kernel = re.sub(r"[<(].*", "", self.launch()["kernel"]).split("::")[-1].split()[-1]
+        kernel, words = "", "largest"
+        if self.problem:
+            kernel, words = re.sub(r"[<(].*", "", self.launch()["kernel"]).split("::")[-1].split()[-1], self.problem["words"]
         with workshop.program(self.exercise, self.file) as built:
             if built.refused:
                 raise Failed(f"{os.path.relpath(self.file, ROOT)} does not compile for the GPU:\n{built.refused}")
-            yield f"^{kernel}$", [built.path, os.path.abspath(self.file), "word", self.problem["words"]]
+            yield kernel and f"^{kernel}$", [built.path, os.path.abspath(self.file), "word", words]
+
+
+def document_alone(subject, tile, extents, dtype):
+    nothing = dict.fromkeys(("gpu", "ceilings", "blocks_per_wave", "interpreted"))
+    problem = {**extents, "heads": 1, "in": dtype, "out": dtype}
+    return {"name": subject.name, "title": subject.title, "tile": tile, "problem": problem, "allowed": {}, **nothing}
 
 
 def blocks_per_wave(counters):

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 
+from .. import files
 from ..cli import steps
 from ..places import BUILD, ROOT
 from ..profiling import ncu
@@ -21,7 +22,6 @@ from ..profiling.subjects import LARGE, USUAL
 import ncu_csv  # of tools/report
 
 SECONDS = 120  # for one subject
-LOADS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 PROFILED = re.compile(r"^profiled: (\S+)$", re.MULTILINE)
 
 
@@ -85,17 +85,10 @@ def measured(tool, name, kernel, words):
     if not table:
         raise NotMeasured("\n".join(said.splitlines()[-15:]))
     found = PROFILED.search(said)
-    return f"{name}-{found[1]}" if found else name, one_launch(table)
-
-
-def one_launch(table):
-    """The table with one row: of several launches the first of those that load most."""
-    head, *rows = table.splitlines(keepends=True)
-    if not rows:
+    table = ncu.one_launch(table)
+    if table.count("\n") != 2:
         raise NotMeasured("ncu saw no launch")
-    launches = ncu.launches_in(table)
-    loaded = [counted.get(LOADS, 0) for _, counted in launches]
-    return head + rows[loaded.index(max(loaded))]
+    return f"{name}-{found[1]}" if found else name, table
 
 
 def subject(word, shape):
@@ -119,8 +112,7 @@ def main(words):
         begin = time.monotonic()
         try:
             name, table = measured(tool, *subject(word, given.shape))
-            with open(os.path.join(given.folder, f"{name}.csv"), "w", encoding="utf-8") as file:
-                file.write(table)
+            files.write(os.path.join(given.folder, f"{name}.csv"), table)
             print(f"{name}: measured ({time.monotonic() - begin:.1f} s)", flush=True)
         except NotMeasured as reason:
             failed = 1

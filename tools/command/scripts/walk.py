@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 
+from .. import files
 from ..build import folder
 from ..exercises import answers
 from ..exercises.exercise import EXERCISES, all_exercises, read
@@ -53,7 +54,7 @@ class Walk:
         for varying, steady in VARYING:
             shown = varying.sub(steady, shown)
         if not shown:
-            raise Failed(f"course {' '.join(words)} shows nothing; stderr: {done.stderr}")
+            raise Failed(f"tools/course {' '.join(words)} shows nothing; stderr: {done.stderr}")
         if lines:
             shown = "\n".join([*shown.splitlines()[:lines], "..."])
         self.parts.append(f"```\n$ tools/course {' '.join(words)}\n{shown}\n```\n")
@@ -63,8 +64,7 @@ class Walk:
         before = read(path)
         diff = difflib.unified_diff(before.splitlines(), text.splitlines(), n=1, lineterm="")
         shown = [line for line in diff if not line.startswith(("---", "+++", "@@"))]
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+        files.write(path, text)
         self.parts.append("```diff\n" + "\n".join(shown) + "\n```\n")
 
 
@@ -117,8 +117,7 @@ def main(words):
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     if not words:
-        with open(PAGE, "w", encoding="utf-8") as file:
-            file.write(text)
+        files.write(PAGE, text)
         print(os.path.relpath(PAGE, ROOT))
         return 0
     if read(PAGE) == text:

@@ -26,14 +26,14 @@ def run(given):
     if not given.plan:
         reason = gpu.reason_against()
         if reason:
-            raise Refused(f"bench measures on a GPU: {reason}. Here, 'course bench --plan' says what it would do.")
+            raise Refused(f"bench measures on a GPU: {reason}. Here, 'tools/course bench --plan' says what it would do.")
         require_writable(out)
     programs = named or steps.all_steps()
     if gpu.has_gpu():
         programs, _ = needs.available("steps", programs, "gpu", bool(named))
     suites, dtypes, modes = (
         list(dict.fromkeys(values))  # each once
-        for values in (given.suite or options.values.SUITES, given.dtype or ["f16", "bf16"], given.mode or ["hot", "cold"])
+        for values in (given.suite or options.values.SUITES, given.dtype or benchmark.DTYPES, given.mode or benchmark.MODES)
     )
     if not given.plan:
         tools = folder.prepare("gpu", ["python3"], programs)
@@ -49,17 +49,18 @@ def run(given):
 COMMAND = Command(
     name="bench",
     usage="[STEP...] [OPTION...]",
-    intro="""
+    intro=f"""
     Measures the tile that stands for each step in many shapes on this machine's GPU, cuBLAS beside it in every run, and the peers
-    that can run here: CUTLASS where its headers are, Triton where PyTorch and Triton are. Takes about an hour; --plan says what, and
-    how long. After an interruption the same command goes on: parts that this course measured on this GPU are kept. STEP is a number
-    (1 or 01) or a word of a folder's name below steps/ (naive); without one, all of them.
+    that can run here: CUTLASS where its headers are, Triton where PyTorch and Triton are. Takes about {benchmark.usual_duration()} on
+    an H200, and longer with peers; --plan says what is measured, and how long that takes. After an interruption the same command goes
+    on: parts that this course measured on this GPU are kept. STEP is a number (1 or 01) or a word of a folder's name below steps/
+    (naive); without one, all of them.
     """,
     options=(
         options.SUITE,
         options.DTYPE.but(metavar="LIST", default="f16,bf16", check=options.values.dtypes),
         options.MODE.but(
-            help="hot, cold, single; see 'course run --help'",
+            help="hot, cold, single; see 'tools/course run --help'",
             metavar="LIST",
             default="hot,cold",
             check=options.values.some_of(*options.values.MODES),

@@ -5,13 +5,14 @@ from ..cli import options
 from ..cli.arguments import Command
 from ..messages import Refused
 
-PRESETS = ("interpreter", "interpreter-clang", "interpreter-debug", "gpu")  # as in CMakePresets.json
-
 
 def run(given):
     preset, *targets = given.everything or [""]
-    if preset not in PRESETS:
-        raise Refused(f"build needs the name of a preset, not '{preset}': tools/course build {'|'.join(PRESETS)} [TARGET...]")
+    if preset not in folder.PRESETS:
+        presets = "|".join(folder.PRESETS)
+        raise Refused(f"build needs the name of a preset, not '{preset}': tools/course build {presets} [TARGET...]")
+    if "" in targets:
+        raise Refused("'' is no target.")
     folder.prepare(preset, getattr(given, "with") or [], targets)
     return 0
 

@@ -7,10 +7,11 @@ import textwrap
 from ..cli import options
 from ..cli.arguments import Command
 from ..exercises import checking
-from ..exercises.exercise import all_exercises
-from ..exercises.judging import MISSING, Verdict, Workshop
+from ..exercises.exercise import all_exercises, require_exercises
+from ..exercises.judging import MISSING, Verdict, Workshop, existing
 from ..machine.gpu import choose_backend
-from ..messages import Refused
+from ..messages import Refused, say
+from ..places import ROOT
 
 
 def files_of(given, exercises):
@@ -21,10 +22,10 @@ def files_of(given, exercises):
 
 
 def judged(workshop, given, exercise, file):
+    if not os.path.isfile(file):
+        return Verdict(MISSING, f"there is no {os.path.relpath(file, ROOT) if not given.of else file}", 0.0)
     if not given.of:
         return checking.check(workshop, exercise)
-    if not os.path.isfile(file):
-        return Verdict(MISSING, f"there is no {file}", 0.0)
     return workshop.judge(exercise, file)
 
 
@@ -33,6 +34,7 @@ def run(given):
         raise Refused("--all checks every exercise: leave out their names, or --all.")
     if given.of and not os.path.isdir(given.of):
         raise Refused(f"--of {given.of}: there is no such folder. Name the one in which the folders NN_name lie.")
+    require_exercises()
     exercises = list(all_exercises()) if given.all else checking.to_check(given.everything)
     if not exercises:
         print(f"{checking.bar()}\n{checking.what_next()}")
@@ -40,11 +42,14 @@ def run(given):
     backend = choose_backend(given.on or "interpreter")
     exercises = checking.able(exercises, backend, not given.all)
     files = files_of(given, exercises)
-    workshop = Workshop(backend)
-    workshop.prepare(exercises)
     # One of the learner's own is talked about; several, or somebody else's, are listed.
     is_list = len(files) > 1 or bool(given.of)
+    if not is_list:
+        existing(exercises[0], exercises[0].file)  # or it is refused, before anything is built
+    workshop = Workshop(backend)
+    workshop.prepare(exercises)
     verdicts = {}
+    say(f"checking {f'{len(files)} exercises' if is_list else exercises[0].title} ...")
     for exercise, file in files.items():
         verdicts[exercise] = verdict = judged(workshop, given, exercise, file)
         if not given.json:

@@ -2,7 +2,7 @@
 
 from ..cli import options
 from ..cli.arguments import Command, require_file
-from ..machine.processes import become
+from ..machine.processes import become, hold_ctrl_c
 from ..messages import Refused
 from ..places import script
 
@@ -10,9 +10,10 @@ from ..places import script
 def run(given):
     files = given.everything
     if len(files) != 2:
-        raise Refused("compare needs two result files; see 'course compare --help'.")
+        raise Refused("compare needs two result files; see 'tools/course compare --help'.")
     for file in files:
         require_file(file, "name a result file, such as build/results/ladder.json.")
+    hold_ctrl_c()
     become([*script("report", "compare.py"), *given.to_pass(options.FAIL_BEYOND), "--", *files])
 
 
@@ -20,7 +21,7 @@ COMMAND = Command(
     name="compare",
     usage="OLD NEW [OPTION...]",
     intro="""
-    Says what changed between two result files (build/results/ladder.json of 'course run', docs/results/*/*.json), and whether that
+    Says what changed between two result files (build/results/ladder.json of 'tools/course run', docs/results/*/*.json), and whether that
     is beyond the noise. Compares what both files have: same step, tile, shape, types, layout and mode.
 
     On a GPU that is the ratio to cuBLAS (cublasGemmEx, else cublasLt) if both files have one, else the time. The noise of a sample is

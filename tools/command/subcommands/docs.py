@@ -8,8 +8,7 @@ from .. import files
 from ..build import folder
 from ..cli import options
 from ..cli.arguments import Command
-from ..machine import packages, toolchain
-from ..machine.processes import ask
+from ..machine import packages, processes, toolchain
 from ..machine.progress import Progress, show_end
 from ..messages import Failed, Refused
 from ..places import BUILD, LOGS, PYTHON, ROOT
@@ -53,7 +52,7 @@ def state():
             if not name.startswith(".") and os.path.isfile(path) and not os.path.islink(path):
                 status = os.stat(path)
                 lines.append(f"{os.path.relpath(path, ROOT)} {status.st_size} {status.st_mtime_ns}")
-    return "\n".join([ROOT, ask(["doxygen", "--version"])[1].strip(), *sorted(lines)]) + "\n"
+    return "\n".join([ROOT, processes.ask(["doxygen", "--version"])[1].strip(), *sorted(lines)]) + "\n"
 
 
 def copy_mathjax(html):
@@ -66,20 +65,22 @@ def copy_mathjax(html):
             shutil.copy(source, target)
 
 
-def run_doxygen(progress, site):
-    """Into the empty folder SITE. Returns whether it went well; the log says what is wrong."""
-    environment = dict(os.environ, DOCS_OUTPUT=site)
+def run_doxygen(site):
+    """Into the empty folder SITE. Returns what is wrong: a text, empty if all went well."""
     output = os.path.join(site, "doxygen.log")
-    with Progress(progress.title, output) as doxygen:
-        code = doxygen.run(["doxygen", "docs/Doxyfile"], cwd=ROOT, env=environment)
+    with Progress("building the site", output) as progress:
+        code = progress.run(["doxygen", "docs/Doxyfile"], cwd=ROOT, env=processes.plain(DOCS_OUTPUT=site))
     due = sorted({line for line in files.lines(output) if line and not NEEDS_NO_WORDS.fullmatch(line)})
-    for line in due:
-        progress.write(line.replace(ROOT + os.sep, "").encode() + b"\n")
-    if code or due:
-        return False
+    if code and not due:
+        due = [f"doxygen ended with exit code {code}."]
+    return "".join(line.replace(ROOT + os.sep, "") + "\n" for line in due)
+
+
+def finish(progress, site):
+    """What Doxygen does not do itself. The exit code."""
     html = os.path.join(site, "html")
     copy_mathjax(html)
-    return progress.run([PYTHON, "-B", "docs/doxygen/site.py", "finish", html, os.path.join(site, "site.tag")], cwd=ROOT) == 0
+    return progress.run([PYTHON, "-B", "docs/doxygen/site.py", "finish", html, os.path.join(site, "site.tag")], cwd=ROOT)
 
 
 def build():
@@ -89,13 +90,14 @@ def build():
     new = SITE + ".new"
     shutil.rmtree(new, ignore_errors=True)
     os.makedirs(new)
-    with Progress("building the site", log) as progress:
-        good = run_doxygen(progress, new)
+    wrong = run_doxygen(new)
+    with Progress("finishing the site", log, may_be_idle=True) as progress:
+        progress.write(wrong.encode())
+        good = not wrong and finish(progress, new) == 0
     if not good:
         show_end(log)
         raise Failed("the site has warnings or dead links, which count as errors.")
-    with open(os.path.join(new, ".state"), "w", encoding="utf-8") as file:
-        file.write(now)
+    files.write(os.path.join(new, ".state"), now)
     shutil.rmtree(SITE, ignore_errors=True)
     os.rename(new, SITE)
 

@@ -15,7 +15,8 @@ def run(given):
     (exercise,) = exercises
     hints = exercise.hints()
     shown = min(progress.Progress().of(exercise).get("hints", 0) + 1, len(hints))
-    progress.change(exercise, hints=shown)
+    if not progress.try_to_change(exercise, hints=shown):
+        shown = len(hints)
     for number, hint in enumerate(hints[:shown], 1):
         print(f"{exercise.title}, hint {number} of {len(hints)}:\n\n{hint}\n")
     if shown == len(hints):

@@ -12,7 +12,7 @@ from ..places import BUILD, script
 
 def run(given):
     if not given.everything:
-        raise Refused("interpret needs a file, for example: course interpret docs/examples/block_sum.cpp")
+        raise Refused("interpret needs a file, for example: tools/course interpret docs/examples/block_sum.cpp")
     file, *rest = given.everything
     require_file(file, "name a CUDA program, such as docs/examples/block_sum.cpp.")
     folder.prepare("interpreter", ["python3"], ["interpreter"])

@@ -4,10 +4,12 @@ import json
 import os
 import sys
 
+from .. import files
+from ..build import folder
 from ..cli import options
 from ..cli.arguments import Command
 from ..machine import gpu, needs
-from ..messages import Refused, say
+from ..messages import Refused, Stop, say
 from ..places import BUILD, ROOT
 from ..profiling import ncu, recorded, subjects
 from .run import lock_results, require_writable
@@ -36,18 +38,37 @@ def reason_against_measuring(wanted, subject):
 
 
 def measured(subject, out):
-    """The document's column: ncu's, of now."""
+    """The document's column: ncu's, of now; and what was said."""
     with subject.on_gpu() as (kernel, program):
-        path = ncu.profile(ncu.find(), subject.name, out, kernel, program)
+        path, said = ncu.profile(ncu.find(), subject.name, out, kernel, program)
     (name, counters), *_ = ncu.rows(path)
     found = {"gpu": gpu.name(), "is_recorded": False, "files": [os.path.relpath(path, ROOT)]}
-    return {**found, "kernel": name, "counters": counters}
+    return {**found, "kernel": name, "counters": counters}, said
+
+
+def lacks_interpreter():
+    """Whether it cannot be built here, for want of a network perhaps; that is said."""
+    try:
+        folder.set_up("interpreter", ["python3"])
+    except Stop as stop:
+        say(stop)
+        say("so the interpreter cannot be built: what is measured is shown alone.")
+        return True
+    return False
+
+
+def measured_alone(subject, out):
+    try:
+        column, said = measured(subject, out)
+    except ncu.NotAllowed:
+        raise Refused(f"{ncu.HOW_TO_ALLOW}.") from None
+    return {**subject.alone(said), "measured": column}
 
 
 def measured_or_recorded(subject, tile, out, wanted, reason):
     if not reason:
         try:
-            return measured(subject, out)
+            return measured(subject, out)[0]
         except ncu.NotAllowed:
             reason = ncu.HOW_TO_ALLOW
             if wanted == "gpu":
@@ -71,11 +92,13 @@ def run(given):
     out = given.out or os.path.join(BUILD, "profiles")
     require_writable(out)
     lock_results(out)
-    document = subject.interpret()
-    document["measured"] = measured_or_recorded(subject, document["tile"], out, given.on, reason)
+    if not reason and lacks_interpreter():
+        document = measured_alone(subject, out)
+    else:
+        document = subject.interpret()
+        document["measured"] = measured_or_recorded(subject, document["tile"], out, given.on, reason)
     path = os.path.join(out, f"{subject.name}.json")
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(document, file, indent=1)
+    files.write(path, json.dumps(document, indent=1))
     profile = Profile(document)
     sys.stdout.write(as_json(profile) if given.json else page(profile, Style(wants_colours(sys.stdout))))
     return 0

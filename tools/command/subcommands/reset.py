@@ -21,7 +21,7 @@ def begin_anew(exercise):
 
 def run(given):
     if len(given.everything) != 1:
-        raise Refused("reset needs an exercise, for example: course reset 1")
+        raise Refused("reset needs an exercise, for example: tools/course reset 1")
     exercise = named(given.everything[0])
     kept = None
     if not exercise.is_untouched():

@@ -84,7 +84,7 @@ def lock_results(out):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         raise Refused(
-            f"another 'course run' is writing to {out}: wait for its end, or give this one a folder of its own with --out."
+            f"another 'tools/course run' or 'profile' is writing to {out}: wait for its end, or give this one a folder of its own with --out."
         ) from None
     processes.held.append(lock)
 
@@ -202,7 +202,7 @@ class Run:
         # A ladder in which steps are missing that can run does not replace a complete one.
         if not self.exit.worst:
             arguments += ["--out", ladder]
-        code = processes.run([*script("report", "ladder.py"), *arguments])
+        code = processes.run([*script("report", "ladder.py"), *arguments], preexec_fn=processes.hold_ctrl_c)
         end_if_over(code)
         self.exit.fold(code)
         if self.exit.worst:
@@ -216,7 +216,7 @@ class Run:
         if self.backend != "gpu" and not getattr(self.given, "as"):
             return
         has_venv = os.path.isdir(os.path.join(BUILD, "plot-venv"))
-        if not has_venv and not processes.succeeds([PYTHON, "-c", "import matplotlib"]):
+        if not has_venv and not processes.succeeds([PYTHON, "-c", "import sys; del sys.path[0]; import matplotlib"]):
             say(f"for plots of them: tools/plot {shown(ladder)}")
             return
         plots, log = os.path.join(self.out, "plots", *(["part"] if self.named else [])), os.path.join(LOGS, "plots.log")

@@ -12,12 +12,12 @@ from ..places import ROOT
 
 def run(given):
     if len(given.everything) != 1:
-        raise Refused("solution needs an exercise, for example: course solution 1")
+        raise Refused("solution needs an exercise, for example: tools/course solution 1")
     exercise = named(given.everything[0])
     if not given.give_up and not progress.Progress().has_passed(exercise):
         raise Refused(f"{exercise.title} has not passed yet. 'tools/course hint {exercise.name[:2]}' helps; --give-up shows the solution.")
     if given.give_up and not progress.Progress().has_passed(exercise):
-        progress.change(exercise, gave_up=True)
+        progress.try_to_change(exercise, gave_up=True)
     say(f"{os.path.relpath(exercise.solution, ROOT)}:")
     print(read(exercise.solution), end="")
     return 0

@@ -17,7 +17,7 @@ from ..places import BUILD
 def preset_of(given):
     if given.positional:
         raise Refused(
-            f"'{given.positional[0]}': arguments for ctest come after --, for example: course test -- -R {given.positional[0]}"
+            f"'{given.positional[0]}': arguments for ctest come after --, for example: tools/course test -- -R {given.positional[0]}"
         )
     if given.compiler == "clang":
         if given.on == "gpu":

@@ -52,7 +52,7 @@ def arguments_of_a_problem(given, step):
 
 def run(given):
     if given.everything:
-        raise Refused(f"'{given.everything[0]}': tune takes options alone; see 'course tune --help'.")
+        raise Refused(f"'{given.everything[0]}': tune takes options alone; see 'tools/course tune --help'.")
     step = steps.tuned_steps()[0]  # later steps tune too, but among fewer tiles
     if given.show or given.clear:
         refuse_together(given)
@@ -71,7 +71,7 @@ COMMAND = Command(
     intro="""
     Finds the best of the tiles of the step that tunes (06_autotune), for each shape. On a GPU those that can run there are verified
     and timed, and the times are kept, so that nothing is timed twice; another GPU, driver or kernel has times of its own. Without a
-    GPU, a model says what to expect. 'course run 6' does the same before it measures.
+    GPU, a model says what to expect. 'tools/course run 6' does the same before it measures.
     """,
     options=(
         options.SHAPE.but(help="MxNxK: A is MxK, B is KxN, C is MxN; 4096 is 4096x4096x4096; several with commas between"),

@@ -8,7 +8,7 @@ from ..cli.arguments import Command
 from ..exercises import checking
 from ..exercises.judging import Workshop
 from ..machine.gpu import choose_backend
-from ..messages import Refused
+from ..messages import Refused, say
 
 PAUSE = 0.2  # seconds between two looks at the file
 
@@ -31,6 +31,7 @@ def watch(workshop, exercise):
     workshop.prepare([exercise])
     while True:
         seen = stamp(exercise.file)
+        say(f"checking {exercise.title} ...")
         verdict = checking.check(workshop, exercise)
         print(f"\n{checking.report(exercise, verdict)}", flush=True)
         if verdict.passed:

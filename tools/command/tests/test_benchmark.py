@@ -419,10 +419,11 @@ from command import benchmark, main
 root, build, out = sys.argv[1:]
 programs = functools.partial(benchmark.Programs, root, build)
 def dispatch(words):
+    main.processes.take_signals()
     with mock.patch.object(benchmark, "Programs", programs):
         return benchmark.run(["01_naive"], ["squares"], ["f16"], ["hot"], [], out, False, False, False)
 with mock.patch.object(main, "dispatch", dispatch):
-    main.main([])
+    sys.exit(main.main([]))
 """
 
 

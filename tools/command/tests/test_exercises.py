@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -14,7 +15,8 @@ from unittest import mock
 
 from command.exercises import answers, checking, exercise, judging, progress
 from command.messages import Failed, Refused
-from command.subcommands import check, hint, reset, solution
+from command.subcommands import check, hint, reset, solution, watch
+from command.subcommands import list as list_
 
 STUB = "one\n// >>> Your turn\nhole\n// <<<\ntwo\n"
 SOLUTION = STUB.replace("hole", "filled")
@@ -82,9 +84,37 @@ class Finding(Made):
             with self.assertRaisesRegex(Refused, "no exercise"):
                 exercise.named(word)
         self.write("exercises/03_second_two/test.cpp", "")
+        self.write("solutions/03_second_two/stub.cuh", "")
         exercise.all_exercises.cache_clear()
         with self.assertRaisesRegex(Refused, "could be any of: 02_second_one 03_second_two"):
             exercise.named("second")
+
+    def folders(self):
+        """(names, what is said)"""
+        exercise.all_exercises.cache_clear()
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            names = [each.name for each in exercise.all_exercises()]
+            exercise.all_exercises()  # says it once
+        return names, said.getvalue()
+
+    def test_folders_that_a_learner_has_copied_renamed_or_removed(self):
+        def path(name):
+            return os.path.join(self.root, "exercises", name)
+
+        shutil.copytree(path("01_first"), path("01_first copy"))
+        copied = "course: exercises/01_first copy is left out: the course has no exercise of that name.\n"
+        self.assertEqual(self.folders(), (["01_first", "02_second_one"], copied))
+        self.assertEqual(exercise.named("1"), self.first)
+        os.rename(path("01_first"), path("01_mine"))
+        names, said = self.folders()
+        self.assertEqual(names, ["02_second_one"])
+        self.assertIn("exercises/01_mine is left out", said)
+        self.assertIn("exercises/01_first is left out: its test.cpp is not there. Rename the folder back", said)
+        shutil.rmtree(os.path.join(self.root, "exercises"))
+        self.assertEqual(self.folders(), ([], ""))
+        for command, *words in ((list_,), (check,), (hint,), (solution, "1"), (watch,)):
+            with self.assertRaisesRegex(Refused, "there are no exercises here"):
+                self.run_command(command, *words)
 
     def test_what_files_say(self):
         self.assertEqual(self.first.hints(), ["Hint number 1.", "Hint number 2.", "Hint number 3."])
@@ -105,12 +135,39 @@ class ProgressFile(Made):
         self.assertEqual(progress.Progress().next(), self.second)
         self.assertEqual(checking.bar(), "[##########..........] 1 of 2 passed")
 
+    def test_a_file_that_is_gone(self):
+        os.remove(self.first.file)
+        self.assertEqual(progress.Progress().state(self.first), "its file is gone")
+        self.write("exercises/02_second_one/gemm.cuh", SOLUTION)
+        progress.remember_pass(self.second)
+        os.remove(self.second.file)
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            code, shown = self.run_command(list_)
+        self.assertEqual(code, 0)
+        self.assertIn("02 second one                passed, its file is gone", shown)
+        self.assertIn("1 of 2 passed", shown)
+        self.assertRegex(said.getvalue(), r"there is no .*01_first/gemm\.cuh: 'tools/course reset 01' makes it anew\.\n(.|\n)*reset 02")
+
+    def test_where_progress_cannot_be_written(self):
+        with mock.patch("os.replace", side_effect=OSError(30, "Read-only file system")):
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                shown = self.run_command(hint, "1")[1]
+                self.assertIn("filled", self.run_command(solution, "1", "--give-up")[1])
+                progress.remember_pass(self.first)
+            self.assertIn("hint 3 of 3", shown)
+            self.assertEqual(said.getvalue().count("cannot write exercises/progress.json: Read-only file system. So this is not rem"), 3)
+            self.write("exercises/progress.json", "damaged")
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                self.assertEqual(progress.Progress().count(), 0)
+            self.assertIn("was damaged: it cannot be moved aside", said.getvalue())
+
     def test_a_damaged_file_is_kept(self):
-        for damaged in ('{"exercises": {"01_first": {"passed"', '{"exercises": [3]}', "[]"):
+        of_hints = ('{"exercises": {"01_first": {"hints": %s}}}' % each for each in ("null", '"1"', "-1"))
+        for damaged in ('{"exercises": {"01_first": {"passed"', '{"exercises": [3]}', "[]", "[" * 100000, *of_hints):
             self.write("exercises/progress.json", damaged)
             self.assertEqual(progress.Progress().count(), 0)
         kept = [name for name in os.listdir(os.path.join(self.root, "exercises")) if name.startswith("progress-")]
-        self.assertEqual(len(kept), 3)
+        self.assertEqual(len(kept), 7)
 
     def test_many_at_the_same_time(self):
         def count_up(which):
@@ -238,7 +295,7 @@ class Limits(unittest.TestCase):
         self.assertIn(state.stdout.strip()[:1], ("", "Z"))
 
     def test_interrupted(self):
-        with mock.patch.object(judging, "watch", side_effect=KeyboardInterrupt), mock.patch.object(judging, "kill") as kill:
+        with mock.patch.object(judging, "watch", side_effect=KeyboardInterrupt), mock.patch.object(judging.processes, "kill") as kill:
             with self.assertRaises(KeyboardInterrupt):
                 self.limited("pass")
         kill.assert_called_once()

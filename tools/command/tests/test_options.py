@@ -12,9 +12,11 @@ import unittest
 from unittest import mock
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-from command import main  # noqa: E402
-from command.cli import arguments, options, values  # noqa: E402
+from command import benchmark, main  # noqa: E402
+from command.cli import arguments, options, steps, values  # noqa: E402
 from command.messages import Refused  # noqa: E402
+from command.places import ROOT  # noqa: E402
+from command.subcommands import bench  # noqa: E402
 
 PROGRAM = None
 if __name__ == "__main__" and "--program" in sys.argv:
@@ -109,8 +111,41 @@ class Growing(unittest.TestCase):
         with mock.patch.dict(sys.modules, {module.__name__: module}), mock.patch.dict(main.COMMANDS, greet="greet somebody"):
             self.assertEqual(main.dispatch(["greet", "--loud"]), 41)
             self.assertIn("  greet      greet somebody\n", main.help_text())
-            with self.assertRaisesRegex(Refused, "unknown option '--quiet'; 'course greet --help' lists them"):
+            with self.assertRaisesRegex(Refused, "unknown option '--quiet'; 'tools/course greet --help' lists them"):
                 main.dispatch(["greet", "--quiet"])
+
+
+class Messages(unittest.TestCase):
+    def test_a_command_that_is_shown_can_be_typed(self):
+        """Wherever a text says 'course run', it is 'tools/course run'. Docstrings of modules are for those who read the code."""
+        typed = re.compile(rf"(?<![\w/])course ({'|'.join([*main.COMMANDS, 'help', 'build', 'install'])})\b|'course $")
+        for path in glob.glob(os.path.join(ROOT, "tools", "**", "*.py"), recursive=True):
+            if "test" in os.path.basename(path) or "/tests/" in path:
+                continue
+            with open(path, encoding="utf-8") as file:
+                tree = ast.parse(file.read())
+            documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+            docstrings = {id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, documented) and isinstance(node.body[0], ast.Expr)}
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+                    self.assertIsNone(typed.search(node.value), f"{path}:{node.lineno}")
+        for path in glob.glob(os.path.join(ROOT, "common", "**", "*.cpp"), recursive=True):
+            with open(path, encoding="utf-8") as file:
+                for number, line in enumerate(file, 1):
+                    code = line.split("//")[0]
+                    self.assertFalse('"' in code and typed.search(code), f"{path}:{number}")
+
+    def test_the_command_takes_what_the_program_takes(self):
+        with open(os.path.join(ROOT, "common/harness/program/arguments.cpp"), encoding="utf-8") as file:
+            self.assertIn(f'"([0-9]{{1,{values.MOST_DIGITS}}})x', file.read())
+        self.assertEqual(list(values.shapes("--shape", "9999999999x1x0")), [(9999999999, 1, 0)])
+        with self.assertRaisesRegex(Refused, "'10000000000x1x0' is too large: an extent has 10 digits at most"):
+            values.shapes("--shape", "1x1x1,10000000000x1x0")
+
+    def test_the_help_of_bench_says_what_its_plan_says(self):
+        parts = benchmark.plan(steps.all_steps(), benchmark.SUITES, benchmark.DTYPES, benchmark.MODES)
+        expected = benchmark.duration(sum(benchmark.expected_seconds(parts, steps.tuned_steps())))
+        self.assertIn(f"about {expected} on", " ".join(arguments.help_of(bench.COMMAND).split()))
 
 
 @unittest.skipUnless(PROGRAM, "no --program")

@@ -28,7 +28,7 @@ echo "==PROF== Connected"
 echo "profiled: 128x64x32-f16"
 cat "{folder}/raw.csv"
 """
-LOADS = ncu.METRICS.index(record.LOADS)
+LOADS = ncu.METRICS.index(ncu.LOADS)
 
 
 class Recording(unittest.TestCase):
@@ -71,7 +71,7 @@ class Recording(unittest.TestCase):
         code, said = self.record("solutions/19_long_k")
         self.assertEqual(code, 0, said)
         ((kernel, counted),) = ncu.rows(os.path.join(self.out, "solution_19_long_k-128x64x32-f16.csv"))
-        self.assertEqual((kernel, counted[record.LOADS]), ("gemm_kernel(int)", 90))
+        self.assertEqual((kernel, counted[ncu.LOADS]), ("gemm_kernel(int)", 90))
         with open(os.path.join(self.folder, "calls"), encoding="utf-8") as file:
             answer = re.escape(os.path.join(ROOT, "solutions/19_long_k/gemm.cuh"))
             self.assertRegex(file.read(), rf"--profile-from-start off .*/solution_19_long_k {answer} word largest\n")
