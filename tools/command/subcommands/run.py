@@ -4,7 +4,6 @@ import contextlib
 import fcntl
 import os
 import signal
-import subprocess
 import sys
 
 from .. import files
