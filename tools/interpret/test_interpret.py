@@ -86,7 +86,21 @@ class Programs(Folder):
     def test_the_first_error_is_taken_out(self):
         output = "In file included from a:\nx.cu:3:5: error: bad\n    3 |  bad;\n      |  ^~~\nx.cu:4:1: error: worse\n"
         self.assertEqual(interpret.first_error(output), "x.cu:3:5: error: bad\n    3 |  bad;\n      |  ^~~")
-        self.assertIn("cublasCreate", interpret.unresolved("/usr/bin/ld: p.o: in function `main':\nx.cu:7: undefined reference to `cublasCreate'"))
+        self.assertEqual(interpret.first_error("x.cu:3:9: error: bad\n  3 | k();\nIn file included from y:"), "x.cu:3: error: bad")
+
+    def test_what_the_linker_misses_is_the_interpreters_another_files_or_main(self):
+        for name, code, words in (
+            ("cublasCreate", 2, "a b.cu:7: cublasCreate: the interpreter does not have it."),
+            ("__cudaNew", 2, "a b.cu:7: __cudaNew: the interpreter does not have it."),
+            ("f(int)", 1, "a b.cu:7: error: undefined reference to 'f(int)': if it stands in another file"),
+            ("main", 1, "x.cu: error: there is no main() in it"),
+        ):
+            with self.subTest(name):
+                output = f"/usr/bin/ld: p.o: in function `k':\na b.cu:7: undefined reference to `{name}'\ncollect2: error"
+                found = interpret.unresolved(output, "x.cu")
+                self.assertEqual(found[0], code)
+                self.assertTrue(found[1].startswith(words), found[1])
+        self.assertIsNone(interpret.unresolved("ld: cannot find -lx", "x.cu"))
 
     def test_the_cache_forgets_what_was_not_used_for_longest(self):
         cache = interpret.Cache(os.path.join(self.folder, "cache"))
