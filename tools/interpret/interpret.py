@@ -324,7 +324,7 @@ def main(arguments):
         say(f"cannot read {error}: it is no text in UTF-8; save it as that.")
         return REFUSED
     if options.keep and os.path.lexists(options.keep) and not os.path.isdir(options.keep):
-        say(f"--keep {options.keep}: it is a file; name a folder.")
+        say(f"cannot write to {options.keep}: it is a file. Name a folder with --keep.")
         return REFUSED
     try:
         compiled = compiled_program(program, build, options)

@@ -180,7 +180,8 @@ constexpr std::size_t kSmallestHeap = 4 << 20;        // what an H200 makes of l
 cudaError_t cudaDeviceSetLimit(cudaLimit limit, std::size_t value) {
   if (limit == cudaLimitMallocHeapSize) {
     if (interpreter::heap_was_used())
-      return runtime::failed("cudaDeviceSetLimit", cudaErrorInvalidValue, "the heap is made for the first kernel that uses malloc: set its size before");
+      return runtime::failed("cudaDeviceSetLimit", cudaErrorInvalidValue,
+                             "the heap is made for the first kernel that uses malloc: set its size before");
     interpreter::options().heap_bytes = value = std::max(value, kSmallestHeap);
   }
   std::lock_guard lock(runtime::limits().mutex);

@@ -201,9 +201,10 @@ void Run::tell_progress(double seconds) const {
   if (ended > 0)
     more = "; at this rate, the rest takes " +
            readable(seconds * static_cast<double>(state_.clusters - ended) / static_cast<double>(ended));
-  std::fprintf(stderr, "interpreter: the kernel %s has run for %s: %llu of %llu blocks have ended%s\n", state_.kernel_name().c_str(),
-               readable(seconds).c_str(), static_cast<unsigned long long>(ended * state_.cluster_size),
-               static_cast<unsigned long long>(state_.blocks), more.c_str());
+  std::fprintf(stderr, "interpreter: the kernel %s has run for %s: %llu of %llu blocks have ended%s\n",
+               state_.kernel_name().c_str(), readable(seconds).c_str(),
+               static_cast<unsigned long long>(ended * state_.cluster_size), static_cast<unsigned long long>(state_.blocks),
+               more.c_str());
 }
 
 // A thread that is stuck in a loop without memory accesses never comes back to the interpreter: it gets a signal.

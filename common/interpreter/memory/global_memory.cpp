@@ -76,8 +76,8 @@ constexpr std::size_t kTerabyte = 1'000'000'000'000, kNeeded = GlobalMemory::kBy
   const auto look = [&](auto resource, char option) {
     rlimit limit{};
     if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
-    std::snprintf(why, sizeof why, "the limit is %.3g TB; 'ulimit -%c unlimited' lifts it", static_cast<double>(limit.rlim_cur) / 1e12,
-                  option);
+    std::snprintf(why, sizeof why, "the limit is %.3g TB; 'ulimit -%c unlimited' lifts it",
+                  static_cast<double>(limit.rlim_cur) / 1e12, option);
   };
   look(RLIMIT_DATA, 'd');
   look(RLIMIT_AS, 'v');
