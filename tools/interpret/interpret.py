@@ -51,7 +51,7 @@ STANDARD = "gnu++20"  # what program.h is written in
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(prog="course interpret", add_help=False, allow_abbrev=False)
+    parser = argparse.ArgumentParser(prog="tools/course interpret", add_help=False, allow_abbrev=False)
     parser.add_argument("--build", required=True)
     parser.add_argument("--cache", required=True)
     parser.add_argument("--count", action="store_true")

@@ -137,17 +137,21 @@ def _mistakes(file, launches):
     for f in file.functions:
         if f.is_kernel and _has_result(file, f):
             yield v[f.head], "a __global__ function must have a void return type"
-        # Names that the function declares itself stand behind a type.
-        own = {v[i].text for i in range(f.head, f.end) if v[i - 1].kind == "word" or v[i - 1].text in ("*", "&", ">", ",", "[")}
+        own = _declared(v, f.head, f.end)
         for i in range(f.body + 1, f.end):
             is_call = v[i + 1].text == "(" and v[i - 1].text in (";", "{", "}", "else", "do")
             if is_call and v[i].text in kernels - others - own:
                 yield v[i], f"a __global__ function call must be configured: {v[i].text}<<<grid, block>>>(...)"
     for launch in launches:
         name, around = v[launch.kernel], file.function_at(v[launch.kernel].start)
-        own = {v[i].text for i in range(around.head, launch.kernel) if v[i - 1].kind == "word"} if around else {name.text}
+        own = _declared(v, around.head, launch.kernel) if around else {name.text}
         if launch.opening == launch.kernel + 1 and name.text in others - kernels - own:
             yield name, f"a host function call cannot be configured: {name.text} is not __global__"
+
+
+def _declared(visible, first, last):
+    """The names that tokens [first, last) declare, and others: all that may stand behind a type."""
+    return {visible[i].text for i in range(first, last) if visible[i - 1].kind == "word" or visible[i - 1].text in ("*", "&", ">", ",", "[")}
 
 
 def _has_result(file, kernel):
