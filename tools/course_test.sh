@@ -285,6 +285,9 @@ test_refusals() {
   refused 'none of: forward' interpret --order sideways "$scratch/missing"
   refused 'none of: h200 a100 h100 4090' interpret --as=b200 "$scratch/missing"
   refused 'needs the name of a folder' interpret --keep= "$scratch/missing"
+  refused "cannot write to $scratch/missing: it is a file" interpret --keep "$scratch/missing" "$scratch/missing"
+  refused 'a program is one file here: a.cu, b.cu' interpret nvcc a.cu -o x b.cu
+  refused "unknown option '-order'" interpret -order reverse "$scratch/missing"
   refused 'needs a value' interpret --order
   refused 'needs a value' interpret -I
   refused 'unknown option' test --shape 1x1x1
@@ -522,6 +525,15 @@ test_interpret() {
   check 'options of the command' called \
     "python3 .*$scratch/course/tools/interpret/interpret.py --build .*/build/interpreter --cache .*/build/interpret --count --order reverse -I $scratch -D N=3 --as a100 -- "
   check "the program's own arguments" called "-- $scratch/my program.cu --count -x a b\$"
+  course interpret -O3 -g -G -arch=sm_90 -arch sm_90a -std=c++17 -o my -lineinfo -Xcompiler -Wall -lcublas -l cudart \
+    -gencode arch=compute_90,code=sm_90 --use_fast_math -I "$scratch" -I/x -Dx=y "$scratch/my program.cu" -lcublas x
+  check "nvcc's options" equal "$code" 0
+  check "nvcc's options are named" contains "$errors" \
+    "-O3, -g, -G, -arch=sm_90, -arch sm_90a, -std=c++17, -o my, -lineinfo, -Xcompiler -Wall, -lcublas, -l cudart, -gencode arch=compute_90,code=sm_90, --use_fast_math: nvcc's, ignored here"
+  check "nvcc's options behind the file" contains "$errors" "-lcublas: behind $scratch/my program.cu, so the program gets it"
+  check "what is no option of nvcc's alone" called "interpret -I $scratch -I /x -D x=y -- $scratch/my program.cu -lcublas x\$"
+  course interpret nvcc -std=c++23 "$scratch/my program.cu" -o my -O3
+  check "a whole line for nvcc" called "interpret --std gnu++23 -- $scratch/my program.cu\$"
   : >"$scratch/build-fails"
   course interpret "$scratch/my program.cu"
   check 'a failed build' equal "$code" 1

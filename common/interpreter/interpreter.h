@@ -33,10 +33,13 @@ struct Options {
   std::string gpu = "h200";                        ///< whose limits and caches to model: a100, h100, h200, 4090
   int workers = 0;                                 ///< blocks that run at the same time; 0: one per core
   std::size_t stack_bytes = 64 * 1024;             ///< stack of one CUDA thread
+  std::size_t heap_bytes = 8 * 1024 * 1024;        ///< that malloc in kernels may give
   std::uint64_t step_budget = 100'000'000'000ull;  ///< memory accesses of one launch after which it counts as endless
   /// Called some times a second during launches that take longer than that, with the share of the blocks that have ended, and in
   /// the end with 1.
   std::function<void(double)> progress;
+  /// A launch that takes longer says on stderr that it runs, and how far it is; again each time that it has taken twice as long.
+  double patience_seconds = 1e9;
   double hang_seconds = 20;  ///< a thread that computes for so long without accessing memory or waiting counts as endless
 };
 

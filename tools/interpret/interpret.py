@@ -4,28 +4,50 @@
 usage: interpret.py --build FOLDER --cache FOLDER [OPTION...] FILE [ARGUMENT...]
 
 --build is CMake's folder of the preset 'interpreter': interpret.json there says how kernels are compiled. The other options are those
-of 'tools/course interpret --help'. Exit code: the program's; 1 it does not compile or a check failed; 2 it is refused.
+of 'tools/course interpret --help'. Exit code: the program's; 1 it does not compile or a check failed; 2 it is refused; 130 interrupted.
 """
 
-import argparse
-import fcntl
-import json
-import os
-import re
-import shutil
 import signal
-import subprocess
 import sys
-import tempfile
+
+_ENDING = [n for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
+
+
+def end(number, _):
+    """What is half-done is cleared away on the way out; a second Ctrl-C does not disturb that."""
+    for each in _ENDING:
+        signal.signal(each, signal.SIG_IGN)
+    sys.exit(128 + number)
+
+
+if __name__ == "__main__":  # before all else: to read the other modules takes its time
+    for ending in _ENDING:
+        signal.signal(ending, end)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+
+import argparse  # noqa: E402
+import contextlib  # noqa: E402
+import errno  # noqa: E402
+import fcntl  # noqa: E402
+import json  # noqa: E402
+import os  # noqa: E402
+import re  # noqa: E402
+import shutil  # noqa: E402
+import subprocess  # noqa: E402
+import tempfile  # noqa: E402
+import time  # noqa: E402
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import own_names  # noqa: E402
-from program import Program  # noqa: E402
+import tokens  # noqa: E402
+from program import NotText, Program  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 KEPT_PROGRAMS = 40  # compiled programs in the cache; the ones that were not used for longest go
+DAY = 24 * 60 * 60  # in seconds
 REFUSED = 2
+STANDARD = "gnu++20"  # what program.h is written in
 
 
 def parse(arguments):
@@ -36,6 +58,7 @@ def parse(arguments):
     parser.add_argument("--order")
     parser.add_argument("--as", dest="gpu")
     parser.add_argument("--keep")
+    parser.add_argument("--std", default=STANDARD)
     parser.add_argument("-I", dest="include", action="append", default=[])
     parser.add_argument("-D", dest="define", action="append", default=[])
     parser.add_argument("file")
@@ -60,7 +83,7 @@ def fingerprint(build):
 
 def compile_command(build, options, source, result):
     """Of g++; the course's own headers stand in front of CUDA's."""
-    command = [build["compiler"], "-x", "c++", *build["options"], "-w", "-std=gnu++20"]
+    command = [build["compiler"], "-x", "c++", *build["options"], "-w", f"-std={options.std}"]
     for define in options.define:
         command.append(f"-D{define}")
     command += ["-iquote", os.path.dirname(options.file) or "."]
@@ -86,22 +109,62 @@ def first_error(output):
     if begin is None:
         return output.strip()
     end = begin + 1
-    while end < len(lines) and not re.match(r"\S+:\d+(:\d+)?: ", lines[end]):
+    while end < len(lines) and not re.match(r"\S.*?:\d+(:\d+)?: |In file included from ", lines[end]):
         end += 1
-    return "\n".join(lines[begin:end]).rstrip()
+    return _about_launch(lines[begin], lines[begin + 1 : end]) or "\n".join(lines[begin:end]).rstrip()
 
 
-def unresolved(output):
-    """The linker's first unknown name, in a line."""
-    match = re.search(r"([^\s:]+:\d+)?:?[^\n]*undefined reference to [`'‘]([^'’\n]+)", output)
-    if match:
-        return f"{match[1] + ': ' if match[1] else ''}{match[2]}: the interpreter does not have it."
+def _about_launch(error, quoted):
+    """Of an error in what a launch has become, which is not the user's text: a line that makes sense without it. None for others."""
+    match = re.match(r"(.*?:\d+):(\d+): error: (.*)", error)
+    if not match:
+        return None
+    place, column, what = match[1], int(match[2]), match[3]
+    if call := re.match(r"no matching function for call to .interpreter::cuda_runtime::Configuration::Configuration\((.*)\)", what):
+        types = [t.text for t in tokens.tokens(re.sub(r"<.*?>", "", call[1]))]
+        count = types.count(",") + 1 if types else 0
+        wrong = "too few" if count < 2 else "too many" if count > 4 else "wrong"
+        return f"{place}: error: {wrong} launch arguments: kernel<<<grid, block, bytes of shared memory, stream>>>(...), and the last two are optional"
+    if quoted and column > len(quoted[0].partition(" | ")[2]):
+        return f"{place}: error: {what}"
     return None
 
 
-def run_tool(command):
-    environment = dict(os.environ, LC_ALL="C.UTF-8")
-    return subprocess.run(command, capture_output=True, text=True, errors="replace", env=environment)
+def unresolved(output, path):
+    """(exit code, line) for the linker's first unknown name; None if that is not what it says."""
+    match = re.search(r"(?:^(.+?:\d+): |[^\n]*)undefined reference to [`'‘]([^'’\n]+)", output, re.MULTILINE)
+    if not match:
+        return None
+    place, name = match[1] or path, match[2]
+    if name == "main":
+        return 1, f"{path}: error: there is no main() in it, where a program begins"
+    if re.match(r"(__)?(cuda|cu[A-Z]|cublas|cufft|curand|cusparse|cusolver|cudnn|nccl|nvrtc|nvml|nvtx)|__", name):
+        return REFUSED, f"{place}: {name}: the interpreter does not have it."
+    return 1, f"{place}: error: undefined reference to '{name}': if it stands in another file or library: a program is one file here"
+
+
+def run_tool(command, folder):
+    """`folder` is for what the tool needs meanwhile. Nothing of it outlives this."""
+    environment = dict(os.environ, LC_ALL="C.UTF-8", LANGUAGE="", TMPDIR=os.path.abspath(folder))
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "errors": "replace"}
+    with subprocess.Popen(command, env=environment, start_new_session=True, **pipes) as tool:
+        try:
+            output, errors = tool.communicate()
+        except BaseException:
+            os.killpg(tool.pid, signal.SIGKILL)
+            raise
+    if tool.returncode:
+        require_room(folder, errors)
+    return subprocess.CompletedProcess(command, tool.returncode, output, errors)
+
+
+def require_room(folder, errors):
+    """Raises OSError if a tool has failed for want of it."""
+    signs = {os.strerror(number): number for number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)}
+    # The linker maps its files: that ends by a signal.
+    for sign, number in {**signs, "signal 7 [": errno.ENOSPC, "File size limit exceeded": errno.EFBIG}.items():
+        if sign in errors:
+            raise OSError(number, os.strerror(number), folder)
 
 
 def say(text):
@@ -117,7 +180,7 @@ def active_refusals(program, build, options, folder):
     command = [w for w in compile_command(build, options, source, "-") if w != "-c"]
     command[command.index("-o") :] = ["-E", "-dD", "-o", "-"]  # macros' definitions too
     # A header that is refused may not even be there; an empty one of its name is enough to look at the rest.
-    result = run_tool(command)
+    result = run_tool(command, folder)
     if result.returncode:
         return found
     kept, name, line = set(), "", 0
@@ -184,7 +247,8 @@ class Cache:
         program = os.path.join(self.path(key), "program")
         if not os.access(program, os.X_OK):
             return None
-        os.utime(self.path(key))
+        with contextlib.suppress(OSError):  # somebody else's, or on a disk that nobody may write to
+            os.utime(self.path(key))
         return program
 
     def store(self, key, folder):
@@ -192,33 +256,36 @@ class Cache:
         try:
             os.rename(folder, self.path(key))
         except OSError:
-            shutil.rmtree(folder, ignore_errors=True)
+            if not self.find(key):
+                raise
         self._forget_old_ones()
         return os.path.join(self.path(key), "program")
 
     def _forget_old_ones(self):
         with open(os.path.join(self.folder, "lock"), "w", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            entries = [entry for entry in os.scandir(self.folder) if entry.is_dir() and not entry.name.startswith("new.")]
-            entries.sort(key=lambda entry: entry.stat().st_mtime, reverse=True)
-            for entry in entries[KEPT_PROGRAMS:]:
+            entries = [(entry.stat().st_mtime, entry) for entry in os.scandir(self.folder) if entry.is_dir()]
+            finished = sorted((e for e in entries if not e[1].name.startswith("new.")), key=lambda e: e[0], reverse=True)
+            left_over = [e for e in entries if e[1].name.startswith("new.") and e[0] < time.time() - DAY]
+            for _, entry in [*finished[KEPT_PROGRAMS:], *left_over]:
                 shutil.rmtree(entry.path, ignore_errors=True)
 
 
 def make(program, build, options, cache, key):
-    """Compiles and links. Returns the program's path, or None after saying what is wrong."""
+    """Compiles and links. Returns the program's path, or an exit code after saying what is wrong."""
     folder = tempfile.mkdtemp(prefix="new.", dir=cache.folder)
     try:
         # The copies' folder is where they will be found later, for debuggers.
         source = program.write(folder)
-        result = run_tool(compile_command(build, options, source, os.path.join(folder, "program.o")))
+        result = run_tool(compile_command(build, options, source, os.path.join(folder, "program.o")), folder)
         if result.returncode:
             print(own_names.restore(first_error(result.stderr)), file=sys.stderr)
-            return None
-        result = run_tool(link_command(build, os.path.join(folder, "program.o"), os.path.join(folder, "program")))
+            return 1
+        result = run_tool(link_command(build, os.path.join(folder, "program.o"), os.path.join(folder, "program")), folder)
         if result.returncode:
-            print(unresolved(result.stderr) or result.stderr.strip(), file=sys.stderr)
-            return None
+            code, text = unresolved(result.stderr, options.file) or (1, result.stderr.strip())
+            print(text, file=sys.stderr)
+            return code
         os.remove(os.path.join(folder, "program.o"))
         if options.keep:
             os.makedirs(options.keep, exist_ok=True)
@@ -227,6 +294,21 @@ def make(program, build, options, cache, key):
         return cache.store(key, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def compiled_program(program, build, options):
+    """Its path, or an exit code after saying what is wrong."""
+    cache = Cache(options.cache)
+    key = program.hash(fingerprint(build), options.include, options.define, options.std, os.path.realpath(options.file))
+    compiled = cache.find(key) if not options.keep else None
+    if compiled:
+        return compiled
+    with tempfile.TemporaryDirectory(prefix="new.", dir=cache.folder) as folder:
+        refused = active_refusals(program, build, options, folder)
+    if refused:
+        print(refused[0], file=sys.stderr)
+        return refused[0].code
+    return make(Program(options.file, options.include, ROOT), build, options, cache, key)
 
 
 def main(arguments):
@@ -238,19 +320,20 @@ def main(arguments):
     except OSError as error:
         say(f"cannot read {error.filename}: {error.strerror}.")
         return REFUSED
-    cache = Cache(options.cache)
-    key = program.hash(fingerprint(build), options.include, options.define, os.path.realpath(options.file))
-    compiled = cache.find(key) if not options.keep else None
-    if compiled is None:
-        with tempfile.TemporaryDirectory(prefix="new.", dir=cache.folder) as folder:
-            refused = active_refusals(program, build, options, folder)
-        if refused:
-            print(refused[0], file=sys.stderr)
-            return REFUSED
-        program = Program(options.file, options.include, ROOT)
-        compiled = make(program, build, options, cache, key)
-        if compiled is None:
-            return 1
+    except NotText as error:
+        say(f"cannot read {error}: it is no text in UTF-8; save it as that.")
+        return REFUSED
+    if options.keep and os.path.lexists(options.keep) and not os.path.isdir(options.keep):
+        say(f"cannot write to {options.keep}: it is a file. Name a folder with --keep.")
+        return REFUSED
+    try:
+        compiled = compiled_program(program, build, options)
+    except OSError as error:
+        kept = options.keep and os.path.abspath(str(error.filename)).startswith(os.path.abspath(options.keep))
+        say(f"cannot write to {options.keep if kept else options.cache}: {error.strerror}.")
+        return REFUSED
+    if isinstance(compiled, int):
+        return compiled
     environment = dict(os.environ)
     for name in ("COURSE_INTERPRET_ORDER", "COURSE_INTERPRET_AS", "COURSE_INTERPRET_COUNT"):
         environment.pop(name, None)

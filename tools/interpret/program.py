@@ -10,6 +10,10 @@ from rewrite import File, launches
 _INCLUDE = re.compile(r'[ \t]*#[ \t]*include(?:_next)?[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)')
 
 
+class NotText(Exception):
+    """A file, by its path, that no compiler can read."""
+
+
 class Program:
     def __init__(self, path, include_folders, own_root, shown_path=None):
         """`own_root`: the course's checkout, whose headers are C++ already."""
@@ -24,7 +28,9 @@ class Program:
         if real in self.files:
             return
         with open(path, encoding="utf-8", errors="surrogateescape", newline="") as stream:
-            text = stream.read().replace("\r\n", "\n")
+            text = stream.read().replace("\r\n", "\n").removeprefix("\ufeff")  # which some editors put in front
+        if "\0" in text:
+            raise NotText(path)
         file = File(text)
         self.files[real] = (file, shown)
         for token in file.tokens:

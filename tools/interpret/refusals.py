@@ -3,7 +3,7 @@
 import re
 
 import inline_ptx
-from structure import matching
+from structure import matching, skip_template
 from tokens import tokens
 
 # A name that a file includes, and what it stands for.
@@ -38,6 +38,7 @@ _WORDS = (
     # <nv/target> would take the host's side in kernels.
     (r"NV_IF_TARGET|NV_IF_ELSE_TARGET|NV_DISPATCH_TARGET", "code for one target, as #ifdef __CUDA_ARCH__ has it"),
 )
+_TYPES = {"int", "float", "double", "bool", "char", "unsigned", "signed", "long", "short", "half", "__half", "float2", "float4"}
 _ONLY_CALLS = re.compile(r"__|cu[A-Z]")  # without parentheses, such a word may be anybody's variable
 _HEADER_PATTERNS = tuple((re.compile(pattern), feature) for pattern, feature in _HEADERS)
 _WORD_PATTERNS = tuple((re.compile(rf"(?:{pattern})\Z"), feature) for pattern, feature in _WORDS)
@@ -48,11 +49,22 @@ _INCLUDE = re.compile(r'[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]')
 class Refusal:
     """`macro` is (path, line) of the definition that makes the line one, if it is a macro's."""
 
+    code = 2  # the exit code
+
     def __init__(self, path, line, feature, macro=None):
         self.path, self.line, self.feature, self.macro = path, line, feature, macro
 
     def __str__(self):
         return f"{self.path}:{self.line}: {self.feature}: the interpreter does not have it."
+
+
+class Mistake(Refusal):
+    """What nvcc says to be one, and g++ does not see."""
+
+    code = 1
+
+    def __str__(self):
+        return f"{self.path}:{self.line}: error: {self.feature}"
 
 
 def macros_with_ptx(files):
@@ -108,12 +120,47 @@ def in_file(path, file, launches, ptx_macros):
             for pattern, feature in _WORD_PATTERNS:
                 if pattern.match(token.text) and (is_call or not _ONLY_CALLS.match(token.text)):
                     add(token.start, f"{feature} ({token.text})" if token.text not in feature else feature)
+    found += [Mistake(path, file.lines.line(token.start), what) for token, what in _mistakes(file, launches)]
     for launch in launches:
         token = file.visible[launch.opening]
         function = file.function_at(token.start)
         if function and function.is_device and not function.is_host:
             add(token.start, "dynamic parallelism, a launch in device code")
     return sorted(found, key=lambda refusal: refusal.line)
+
+
+def _mistakes(file, launches):
+    """What nvcc refuses in its own words, as (token, words); only what is certain, for macros and other files are not looked at."""
+    v = file.visible
+    kernels = {f.name for f in file.functions if f.is_kernel}
+    others = {f.name for f in file.functions if not f.is_kernel}
+    for f in file.functions:
+        if f.is_kernel and _has_result(file, f):
+            yield v[f.head], "a __global__ function must have a void return type"
+        own = _declared(v, f.head, f.end)
+        for i in range(f.body + 1, f.end):
+            is_call = v[i + 1].text == "(" and v[i - 1].text in (";", "{", "}", "else", "do")
+            if is_call and v[i].text in kernels - others - own:
+                yield v[i], f"a __global__ function call must be configured: {v[i].text}<<<grid, block>>>(...)"
+    for launch in launches:
+        name, around = v[launch.kernel], file.function_at(v[launch.kernel].start)
+        own = _declared(v, around.head, launch.kernel) if around else {name.text}
+        if launch.opening == launch.kernel + 1 and name.text in others - kernels - own:
+            yield name, f"a host function call cannot be configured: {name.text} is not __global__"
+
+
+def _declared(visible, first, last):
+    """The names that tokens [first, last) declare, and others: all that may stand behind a type."""
+    return {visible[i].text for i in range(first, last) if visible[i - 1].kind == "word" or visible[i - 1].text in ("*", "&", ">", ",", "[")}
+
+
+def _has_result(file, kernel):
+    """Whether a type that is the language's own stands in front of the kernel's name."""
+    v, i, words = file.visible, kernel.head, set()
+    while i < kernel.body and not (v[i].text == kernel.name and v[i + 1].text == "("):
+        words.add(v[i].text)
+        i = skip_template(v, i + 1) if v[i].text == "template" else file.partner.get(i, i) + 1
+    return bool(words & _TYPES) or {"void", "*"} <= words
 
 
 def _ptx_at(visible, partner, i):

@@ -241,10 +241,13 @@ class File:
         parts, at = [f'#line 1 "{quoted}"\n'], 0
         for begin, end, new, keep in sorted(self._edits, key=lambda e: (e[0], e[1])):
             parts.append(self.text[at:begin])
-            parts.append(f"\n{new}\n#line {self.lines.line(end)}\n{self.lines.indent(end)}" if keep else new)
+            parts.append(self._on_its_own_line(begin, end, new) if keep else new)
             at = end
         parts += [self.text[at:], last_lines]
         return "".join(parts)
+
+    def _on_its_own_line(self, begin, end, new):
+        return f"\n#line {self.lines.line(begin)}\n{new}\n#line {self.lines.line(end)}\n{self.lines.indent(end)}"
 
     # --- the parts of CUDA C++ that g++ cannot parse ---
 

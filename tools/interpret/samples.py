@@ -9,11 +9,16 @@ says of each whether it ended well. NAME: only these; of any other sample of one
 Exit code: 0 all as they should be, 1 some not, 2 they cannot be fetched.
 """
 
-import argparse
-import os
-import subprocess
+import signal
 import sys
-import time
+
+if __name__ == "__main__":  # before all else: Ctrl-C has nothing to say
+    signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
+
+import argparse  # noqa: E402
+import os  # noqa: E402
+import subprocess  # noqa: E402
+import time  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 REPOSITORY, TAG = "https://github.com/NVIDIA/cuda-samples", "v13.0"

@@ -3,9 +3,15 @@
 The environment variable COURSE_BUILD names CMake's folder; without it only what needs no compiler is tested.
 """
 
+import contextlib
+import glob
 import json
 import os
+import shutil
+import signal
+import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -37,6 +43,11 @@ class Refusals(Folder):
             ("int main() { cudaGraph_t g; cudaGraphCreate(&g, 0); }\n", 1, "CUDA graphs"),
             ("int main() { int n; cudaOccupancyMaxActiveClusters(&n, k, &c); }\n", 1, "clusters"),
             ("__device__ int f() {\n NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return 1;), (return 2;)) }\n", 2, "NV_IF_ELSE_TARGET"),
+            ("\n__global__ int k() { return 1; }\n", 2, "a __global__ function must have a void return type"),
+            ("template <class T> static __global__ float* __launch_bounds__(32) k(T x) {}\n", 1, "must have a void return type"),
+            ("__global__ void* k(int x) {}\n", 1, "must have a void return type"),
+            ("__global__ void k(int x) {}\nint main() {\n  k(1); }\n", 3, "a __global__ function call must be configured"),
+            ("void f(int x) {}\nint main() {\n  f<<<1, 1>>>(1); }\n", 3, "a host function call cannot be configured"),
         ):
             with self.subTest(text):
                 found = self.refusal(text)
@@ -54,6 +65,13 @@ class Refusals(Folder):
             "#include <cuda_runtime.h>\n#include <cuda_fp16.h>\n#include <cooperative_groups.h>\n",
             '#define KEEP asm volatile("" ::: "memory")\n__global__ void k() { KEEP; }\n',
             '#define PAUSE asm volatile("pause")\nvoid host() { PAUSE; }\n__global__ void k() {}\n',
+            "template <int n> __global__ void __launch_bounds__(n) k(int x, float* y) {}\n",
+            "#define KERNEL(T) __global__ T\nKERNEL(void) k(int x) {}\n",
+            "__global__ auto k(int x) -> void {}\n",
+            "__global__ void k(int* x) {}\nvoid k(int x) {}\nint main() { k(1); }\n",
+            "__global__ void k(int x) {}\nint main() { auto k = [](int) {}; k(1); }\n",
+            "__global__ void k(int x) {}\nstruct S { void f(); }; void S::f() { void k(int); }\n",
+            "void f(int x) {}\nvoid run(void (*f)(int)) { f<<<1, 1>>>(1); }\n",
         ):
             with self.subTest(text):
                 self.assertIsNone(self.refusal(text))
@@ -86,7 +104,21 @@ class Programs(Folder):
     def test_the_first_error_is_taken_out(self):
         output = "In file included from a:\nx.cu:3:5: error: bad\n    3 |  bad;\n      |  ^~~\nx.cu:4:1: error: worse\n"
         self.assertEqual(interpret.first_error(output), "x.cu:3:5: error: bad\n    3 |  bad;\n      |  ^~~")
-        self.assertIn("cublasCreate", interpret.unresolved("/usr/bin/ld: p.o: in function `main':\nx.cu:7: undefined reference to `cublasCreate'"))
+        self.assertEqual(interpret.first_error("x.cu:3:9: error: bad\n  3 | k();\nIn file included from y:"), "x.cu:3: error: bad")
+
+    def test_what_the_linker_misses_is_the_interpreters_another_files_or_main(self):
+        for name, code, words in (
+            ("cublasCreate", 2, "a b.cu:7: cublasCreate: the interpreter does not have it."),
+            ("__cudaNew", 2, "a b.cu:7: __cudaNew: the interpreter does not have it."),
+            ("f(int)", 1, "a b.cu:7: error: undefined reference to 'f(int)': if it stands in another file"),
+            ("main", 1, "x.cu: error: there is no main() in it"),
+        ):
+            with self.subTest(name):
+                output = f"/usr/bin/ld: p.o: in function `k':\na b.cu:7: undefined reference to `{name}'\ncollect2: error"
+                found = interpret.unresolved(output, "x.cu")
+                self.assertEqual(found[0], code)
+                self.assertTrue(found[1].startswith(words), found[1])
+        self.assertIsNone(interpret.unresolved("ld: cannot find -lx", "x.cu"))
 
     def test_the_cache_forgets_what_was_not_used_for_longest(self):
         cache = interpret.Cache(os.path.join(self.folder, "cache"))
@@ -98,6 +130,15 @@ class Programs(Folder):
         self.assertIsNone(cache.find("key0"))
         self.assertIsNotNone(cache.find("key5"))
         self.assertEqual(len([n for n in os.listdir(cache.folder) if n.startswith("key")]), interpret.KEPT_PROGRAMS)
+
+
+def command_lines():
+    """Of all processes."""
+    lines = []
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
+        with contextlib.suppress(OSError), open(path, "rb") as stream:
+            lines.append(stream.read().replace(b"\0", b" ").decode(errors="replace"))
+    return lines
 
 
 KERNELS = """
@@ -562,6 +603,101 @@ int main() {
 """
         )
         self.assertEqual((result.returncode, result.stderr), (0, ""))
+
+    def test_what_nvcc_refuses_is_one_line_with_the_users_own(self):
+        kernel = "__global__ void k(int* x) {\n  *x = 1; }\n"
+        for text, words in (
+            (kernel, "x.cu: error: there is no main() in it"),
+            (kernel + "int main() {\n  k<<<1>>>(0); }\n", "x.cu:4: error: too few launch arguments: kernel<<<grid, block"),
+            (kernel + "int main() {\n  k<<<>>>(0); }\n", "x.cu:4: error: too few launch arguments"),
+            (kernel + "int main() {\n  k<<<1, 1, 0, 0, 0>>>(0); }\n", "x.cu:4: error: too many launch arguments"),
+            (kernel + "int main() {\n  k<<<1, 1>>>(); }\n", "x.cu:4: error: too few arguments to function"),
+            (kernel + "int f(int);\nint main() {\n  return f(1); }\n", "x.cu:5: error: undefined reference to 'f(int)': if it stands in another file"),
+            ("__global__ int k() { return 1; }\nint main() {}\n", "x.cu:1: error: a __global__ function must have a void return type"),
+        ):
+            with self.subTest(text):
+                result = self.interpret(text)
+                self.assertEqual((result.returncode, result.stdout), (1, ""))
+                self.assertEqual(len(result.stderr.strip().split("\n")), 1, result.stderr)
+                self.assertIn(words, result.stderr)
+
+    def test_a_byte_order_mark_is_no_part_of_the_text(self):
+        self.write("own.h", "\ufeff#define SEVEN 7\n")
+        self.assertEqual(self.interpret('\ufeff#include "own.h"\nint main() { return SEVEN; }\n').returncode, 7)
+        wide = self.write("wide.cu", "")
+        with open(wide, "w", encoding="utf-16") as stream:
+            stream.write("int main() {}\n")
+        result = self.run_program(wide)
+        self.assertEqual((result.returncode, result.stderr), (2, f"course: cannot read {wide}: it is no text in UTF-8; save it as that.\n"))
+
+    def test_a_path_says_nothing_about_whose_the_file_is(self):
+        text = "__global__ void k(int* x) {\n  x[threadIdx.x] = 1;\n}\nint main() {\n  int* y;\n  cudaMalloc(&y, 4);\n  k<<<1, 2>>>(y);\n}\n"
+        for folder in ("c++/include/c++", "common/device", "common/interpreter/include/crt", "usr/include/cooperative_groups"):
+            with self.subTest(folder):
+                result = self.interpret(text, name=folder + "/x.cu")
+                self.assertEqual(result.returncode, 1)
+                self.assertIn(f"{folder}/x.cu:2\n", result.stderr)
+                self.assertIn("out of bounds: y ", result.stderr)
+
+    def test_an_uncaught_exception_says_what(self):
+        text = '#include <stdexcept>\n__global__ void k() {}\nint main() {\n  k<<<1, 1>>>();\n  throw std::runtime_error("out of luck");\n}\n'
+        result = self.interpret(text)
+        self.assertEqual(result.returncode, -signal.SIGABRT)
+        self.assertIn("std::runtime_error", result.stderr)
+        self.assertIn("out of luck", result.stderr)
+
+    def test_the_heap_of_kernels_is_as_large_as_a_gpus(self):
+        text = """#include <cstdio>
+__device__ void* first;
+__global__ void k(int* n) {
+  first = malloc(1 << 20);
+  while (malloc(1 << 20)) ++*n;
+  n[1] = new int[1 << 22] == nullptr;
+  free(first);
+  n[2] = malloc(1 << 20) != nullptr;
+}
+int main(int argc, char**) {
+  int* n;
+  if (argc > 1 && cudaDeviceSetLimit(cudaLimitMallocHeapSize, 64 << 20) != cudaSuccess) return 1;
+  cudaMallocManaged(&n, 12);
+  *n = 1;
+  k<<<1, 1>>>(n);
+  cudaDeviceSynchronize();
+  printf("%d %d %d %d\\n", n[0], n[1], n[2], cudaDeviceSetLimit(cudaLimitMallocHeapSize, 64 << 20));
+}
+"""
+        for arguments, megabytes in (((), 8), (("x",), 64)):
+            result = self.interpret(text, *arguments)
+            self.assertEqual((result.returncode, result.stdout), (0, f"{megabytes} 1 1 1\n"), result.stderr)
+            self.assertIn("malloc in a kernel gives null", result.stderr)
+
+    def test_an_interruption_while_it_compiles_leaves_nothing_behind(self):
+        path = self.write("x.cu", "#include <iostream>\n#include <map>\n#include <regex>\nint main() { std::regex r; }\n")
+        for number in (signal.SIGINT, signal.SIGTERM):
+            child = subprocess.Popen(self.command(path), stderr=subprocess.PIPE, cwd=self.folder, start_new_session=True)
+            compiler = f"{self.folder}/cache/new."
+            while not any(compiler in line and "cc1plus" in line for line in command_lines()):
+                self.assertIsNone(child.poll())
+                time.sleep(0.01)
+            child.send_signal(number)
+            _, errors = child.communicate()
+            self.assertEqual((child.returncode, errors), (128 + number, b""))
+            self.assertEqual(os.listdir(os.path.join(self.folder, "cache")), [])
+            self.assertFalse([line for line in command_lines() if compiler in line])
+
+    def test_what_cannot_be_written_is_named(self):
+        text = "int main() {}\n"
+        result = self.interpret(text, options=("--keep", self.write("file", "")))
+        self.assertEqual((result.returncode, result.stderr), (2, f"course: cannot write to {self.folder}/file: it is a file. Name a folder with --keep.\n"))
+        result = self.interpret(text, options=("--keep", "/proc/none"))
+        self.assertEqual((result.returncode, result.stderr), (2, "course: cannot write to /proc/none: No such file or directory.\n"))
+        path, cache = self.write("x.cu", text), os.path.join(self.folder, "cache")
+        for size in (0, 1000, 4000, 16000):  # too small for the copy, the object file, the program
+            shutil.rmtree(cache, ignore_errors=True)
+            limited = ["bash", "-c", f"trap '' XFSZ; ulimit -f {size // 1000}; exec \"$@\"", "", *self.command(path)]
+            result = subprocess.run(limited, capture_output=True, text=True, cwd=self.folder)
+            self.assertEqual((result.returncode, result.stderr), (2, f"course: cannot write to {cache}: File too large.\n"))
+            self.assertEqual(os.listdir(cache), [])
 
     def test_a_refusal_is_one_line(self):
         result = self.interpret("#include <mma.h>\nint main() {}\n")

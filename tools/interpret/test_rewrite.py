@@ -233,7 +233,7 @@ class Clusters(unittest.TestCase):
             "template <int n> __global__ __cluster_dims__(2, 1, 1) void __launch_bounds__(32) k(int* x) { *x = 1; }\n",
         ):
             with self.subTest(text):
-                self.assertIn("{\n::interpreter::cuda_runtime::in_clusters_of(dim3(2, 1, 1));*x = 1;", re.sub(r"\n#line.*\n *", "", rewritten(text)))
+                self.assertIn("{::interpreter::cuda_runtime::in_clusters_of(dim3(2, 1, 1));*x = 1;", re.sub(r"\n#line.*\n *", "", rewritten(text)))
         self.assertNotIn("in_clusters_of", rewritten("__global__ void k(int* x) { *x = 1; }\n"))
 
 

@@ -24,8 +24,12 @@ class Folder(unittest.TestCase):
         return path
 
     def run_program(self, path, *arguments, options=(), typed=""):
-        command = [sys.executable, "-B", os.path.join(HERE, "interpret.py"), "--build", BUILD, "--cache", os.path.join(self.folder, "cache")]
-        return subprocess.run([*command, *options, "--", path, *arguments], capture_output=True, text=True, cwd=self.folder, input=typed)
+        command = self.command(path, *arguments, options=options)
+        return subprocess.run(command, capture_output=True, text=True, cwd=self.folder, input=typed)
+
+    def command(self, path, *arguments, options=()):
+        folders = ["--build", BUILD, "--cache", os.path.join(self.folder, "cache")]
+        return [sys.executable, "-B", os.path.join(HERE, "interpret.py"), *folders, *options, "--", path, *arguments]
 
     def interpret(self, text, *arguments, options=(), name="x.cu", typed=""):
         return self.run_program(self.write(name, text), *arguments, options=options, typed=typed)

@@ -8,6 +8,7 @@
 
 #include "common/interpreter/count/gpus.h"
 #include "common/interpreter/cuda_runtime/state.h"
+#include "common/interpreter/language/memory.h"
 #include "common/interpreter/report/source_map.h"
 
 namespace interpreter::cuda_runtime {
@@ -173,9 +174,16 @@ cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* config) {
   *config = cudaFuncCachePreferNone;
   return cudaSuccess;
 }
-// Memory for printf and malloc is there as needed. Larger stacks too, where they are asked for: a frame takes more on this CPU.
+// Memory for printf is there as needed. Larger stacks too, where they are asked for: a frame takes more on this CPU.
 constexpr std::size_t kMostLocalMemory = 512 * 1024;  // of a thread
+constexpr std::size_t kSmallestHeap = 4 << 20;        // what an H200 makes of less
 cudaError_t cudaDeviceSetLimit(cudaLimit limit, std::size_t value) {
+  if (limit == cudaLimitMallocHeapSize) {
+    if (interpreter::heap_was_used())
+      return runtime::failed("cudaDeviceSetLimit", cudaErrorInvalidValue,
+                             "the heap is made for the first kernel that uses malloc: set its size before");
+    interpreter::options().heap_bytes = value = std::max(value, kSmallestHeap);
+  }
   std::lock_guard lock(runtime::limits().mutex);
   runtime::limits().of_device[limit] = value;
   std::size_t& stack = interpreter::options().stack_bytes;

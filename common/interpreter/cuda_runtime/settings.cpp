@@ -57,6 +57,7 @@ Order order_of(const std::string& text, std::uint64_t& seed) {
 
 bool load_settings() {
   options().stack_bytes = 576 * 1024;  // CUDA gives a thread up to 512 KiB of local memory, without being asked
+  options().patience_seconds = 5;
   if (const char* const order = std::getenv("COURSE_INTERPRET_ORDER")) options().order = order_of(order, options().seed);
   if (const char* const gpu = std::getenv("COURSE_INTERPRET_AS")) options().gpu = find_gpu(gpu).name;
   const bool count = std::getenv("COURSE_INTERPRET_COUNT");

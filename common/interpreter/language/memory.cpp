@@ -1,11 +1,15 @@
 #include "common/interpreter/language/memory.h"
 
+#include <atomic>
+#include <cstdio>
 #include <new>
 
 #include "common/interpreter/schedule/entered.h"
 
 namespace interpreter {
 namespace {
+
+std::atomic<bool> asked_for_memory{false};
 
 bool between(const void* p, const void* begin, const void* end) { return begin && p >= begin && p < end; }
 
@@ -43,12 +47,20 @@ bool is_device_memory(const void* p) { return p && GlobalMemory::instance().cont
 
 void* allocate_in_kernel(std::size_t bytes) {
   const Paused paused;
+  asked_for_memory = true;
   try {
-    return allocate(bytes ? bytes : 1, "malloc in a kernel");
+    return GlobalMemory::instance().allocate(bytes ? bytes : 1, "malloc in a kernel", GlobalMemory::Kind::kHeap);
   } catch (const std::bad_alloc&) {
+    static std::atomic<bool> told{false};
+    if (!told.exchange(true))
+      std::fprintf(stderr,
+                   "interpreter: note: malloc in a kernel gives null: %zu bytes, and the heap of kernels has %zu, as a GPU's has; "
+                   "cudaDeviceSetLimit(cudaLimitMallocHeapSize, ...) asks for more\n",
+                   bytes, options().heap_bytes);
     return nullptr;
   }
 }
+bool heap_was_used() { return asked_for_memory; }
 void release_in_kernel(void* p) {
   if (current_fiber) {  // what the thread did with the memory is looked at as long as it exists
     const Entered in;

@@ -22,7 +22,9 @@ bool in_kernel();
 /// once.
 bool is_tried_out();
 bool is_device_memory(const void* p);
-void* allocate_in_kernel(std::size_t bytes);  ///< null when memory is used up
+/// Null when the heap, of Options::heap_bytes, is used up.
+void* allocate_in_kernel(std::size_t bytes);
+bool heap_was_used();  ///< a kernel has asked for memory
 void release_in_kernel(void* p);
 /// @}
 

@@ -1,6 +1,7 @@
 #include "common/interpreter/launch/run.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <thread>
 
 #include "common/interpreter/launch/pooled_thread.h"
@@ -188,9 +189,29 @@ void Run::collect(Block& block) {
   l2_->replay(together);
 }
 
+void Run::tell_progress(double seconds) const {
+  const std::uint64_t ended = next_cluster_ > alive_ ? next_cluster_ - alive_ : 0;
+  const auto readable = [](double s) {
+    const auto [divisor, unit] = s < 120 ? std::pair(1.0, "s") : s < 7200 ? std::pair(60.0, "min") : std::pair(3600.0, "h");
+    char text[64];
+    std::snprintf(text, sizeof text, "%.0f %s", s / divisor, unit);
+    return std::string(text);
+  };
+  std::string more;
+  if (ended > 0)
+    more = "; at this rate, the rest takes " +
+           readable(seconds * static_cast<double>(state_.clusters - ended) / static_cast<double>(ended));
+  std::fprintf(stderr, "interpreter: the kernel %s has run for %s: %llu of %llu blocks have ended%s\n",
+               state_.kernel_name().c_str(), readable(seconds).c_str(),
+               static_cast<unsigned long long>(ended * state_.cluster_size), static_cast<unsigned long long>(state_.blocks),
+               more.c_str());
+}
+
 // A thread that is stuck in a loop without memory accesses never comes back to the interpreter: it gets a signal.
 void Run::watch(std::unique_lock<std::mutex>& lock) {
   const auto limit = std::chrono::duration<double>(state_.options.hang_seconds);
+  const auto begin = Clock::now();
+  double patience = state_.options.patience_seconds;
   bool shown = false;
   while (alive_ > 0) {
     const auto status =
@@ -198,6 +219,11 @@ void Run::watch(std::unique_lock<std::mutex>& lock) {
     if (state_.options.progress && status == std::cv_status::timeout && alive_ > 0) {
       state_.options.progress(static_cast<double>(next_cluster_ - alive_) / static_cast<double>(state_.clusters));
       shown = true;
+    }
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    if (seconds > patience && alive_ > 0 && !state_.failed) {
+      tell_progress(seconds);
+      patience = 2 * seconds;
     }
     if (state_.failed)  // wake those who wait for their turn, so that they see it
       while (!waiting_.empty()) {

@@ -70,6 +70,7 @@ class Run {
   void wait_for_others(Slot& slot);
   std::uint64_t changes() const;  // mutex_ held
   void watch(std::unique_lock<std::mutex>& lock);
+  void tell_progress(double seconds) const;  // mutex_ held
   void collect(Block& block);
 
   LaunchState& state_;

@@ -70,25 +70,26 @@ void on_signal(int signal, siginfo_t* info, void* context) {
   raise(signal);
 }
 
+std::terminate_handler usual_end = nullptr;
+
 void print_uncaught() {
-  if (const std::exception_ptr error = std::current_exception()) {
-    try {
-      std::rethrow_exception(error);
-    } catch (const KernelError& e) {
-      std::fprintf(stderr, "%s\n", e.what());
-      std::fflush(nullptr);
-      std::_Exit(1);
-    } catch (...) {
-    }
+  try {
+    if (const std::exception_ptr error = std::current_exception()) std::rethrow_exception(error);
+  } catch (const KernelError& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    std::fflush(nullptr);
+    std::_Exit(1);
+  } catch (...) {
+    usual_end();  // names its type and what()
   }
-  std::abort();
+  usual_end();
 }
 
 }  // namespace
 
 void install_handlers() {
   static const bool once [[maybe_unused]] = [] {
-    std::set_terminate(print_uncaught);
+    usual_end = std::set_terminate(print_uncaught);
     return true;
   }();
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, kHangSignal}) {

@@ -1,11 +1,14 @@
 #include "common/interpreter/memory/global_memory.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -14,6 +17,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "common/interpreter/checks/happens_before.h"
 #include "common/interpreter/count/gpus.h"
 #include "common/interpreter/interpreter.h"
 #include "common/interpreter/launch/signals.h"
@@ -27,7 +31,7 @@ struct Book {
   std::map<std::size_t, GlobalMemory::Allocation> allocations;  // by offset
   std::map<std::size_t, GlobalMemory::Allocation> packed;       // those that live, by packed_at
   std::deque<std::size_t> kept;                                 // offsets of released ones among them, the oldest first
-  std::size_t allocated = 0;
+  std::size_t allocated = 0, allocated_on_heap = 0;
   std::uint64_t serial = 0;
   unsigned unlocked = 0;  // how many Unlocked there are
 };
@@ -62,11 +66,31 @@ void set_bits(std::uint64_t* words, std::size_t first, std::size_t count) {
   }
 }
 
+// Each byte of global memory has cells of racecheck's beside it, its word's and its own; all else is small.
+constexpr std::size_t kTerabyte = 1'000'000'000'000, kNeeded = GlobalMemory::kBytes * (1 + sizeof(Cell) + sizeof(Cell) / 4);
+
+// Allocates nothing itself: operator delete would ask for the memory that is not there.
+[[noreturn]] void end_without_address_space() {
+  char why[128];
+  std::snprintf(why, sizeof why, "%s; 'sysctl vm.overcommit_memory' must not be 2", std::strerror(errno));
+  const auto look = [&](auto resource, char option) {
+    rlimit limit{};
+    if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+    std::snprintf(why, sizeof why, "the limit is %.3g TB; 'ulimit -%c unlimited' lifts it",
+                  static_cast<double>(limit.rlim_cur) / 1e12, option);
+  };
+  look(RLIMIT_DATA, 'd');
+  look(RLIMIT_AS, 'v');
+  std::fflush(stdout);
+  std::fprintf(stderr, "interpreter: needs %zu TB of address space, which costs no memory: %s.\n", kNeeded / kTerabyte + 1, why);
+  std::_Exit(2);
+}
+
 }  // namespace
 
 void* reserve(std::size_t bytes) {
   void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED) throw std::bad_alloc();
+  if (p == MAP_FAILED) end_without_address_space();
   return p;
 }
 
@@ -135,8 +159,10 @@ void* GlobalMemory::allocate(std::size_t bytes, const std::string& label, Kind k
   install_handlers();
   Book& b = book();
   std::lock_guard lock(b.mutex);
-  const std::size_t limit = std::min(find_gpu(options().gpu).dram_bytes, kDeviceBytes);
-  if (bytes > limit || b.allocated + bytes > limit) throw std::bad_alloc();
+  const bool is_heap = kind == Kind::kHeap;
+  std::size_t& allocated = is_heap ? b.allocated_on_heap : b.allocated;
+  const std::size_t limit = is_heap ? options().heap_bytes : std::min(find_gpu(options().gpu).dram_bytes, kDeviceBytes);
+  if (bytes > limit || allocated + bytes > limit) throw std::bad_alloc();
 
   const bool managed = kind == Kind::kManaged;
   const std::size_t first = managed ? kMargin + kDeviceBytes : kMargin;
@@ -151,8 +177,8 @@ void* GlobalMemory::allocate(std::size_t bytes, const std::string& label, Kind k
 
   const std::string name = label.empty() ? "buffer #" + std::to_string(++b.serial) : label;
   const std::size_t packed_at = find_place(b.packed, bytes, kSmallRedZone, kBytes, kSmallRedZone).value();
-  b.packed[packed_at] = b.allocations[at] = {base_ + at, bytes, name, false, packed_at};
-  b.allocated += bytes;
+  b.packed[packed_at] = b.allocations[at] = {base_ + at, bytes, name, false, packed_at, is_heap};
+  allocated += bytes;
   const bool filled = bytes <= kPoisonLimit;
   for (std::size_t done = 0; done < bytes; done += kGranule)
     granules_[(at + done) / kGranule] = static_cast<std::uint16_t>(std::min(kGranule, bytes - done) | (filled ? kFilled : 0));
@@ -181,7 +207,7 @@ void GlobalMemory::release(void* p, std::vector<const void*> released_by) {
   set_rights(b, base_ + offset, allocation.bytes, PROT_NONE);
   // Its place is not used again soon, and the memory would be missed.
   forget_accesses(base_ + offset, allocation.bytes);
-  b.allocated -= allocation.bytes;
+  (allocation.is_heap ? b.allocated_on_heap : b.allocated) -= allocation.bytes;
   b.packed.erase(allocation.packed_at);
   allocation.released = true;
   allocation.released_by = std::move(released_by);

@@ -10,8 +10,8 @@
 
 namespace interpreter {
 
-/// Reserves address space without using memory; pages appear, zeroed, when they are touched.
-/// @throws std::bad_alloc with a hint when the system refuses.
+/// Reserves address space without using memory; pages appear, zeroed, when they are touched. Where the system refuses, the process
+/// ends with exit code 2 and a line that says what is needed: nothing of the interpreter works without.
 void* reserve(std::size_t bytes);
 
 /// One flag per byte, asked for in naturally aligned pieces of up to 16 bytes.
@@ -67,9 +67,10 @@ class GlobalMemory {
     bool released = false;
     /// Where the L2 model sees it: side by side, and in the place of what was released, so that it gives the same each time.
     std::size_t packed_at = 0;
+    bool is_heap = false;                       ///< see Kind
     std::vector<const void*> released_by = {};  ///< return_addresses() of the host's call; empty if a kernel has released it
   };
-  enum class Kind { kDevice, kManaged };
+  enum class Kind { kDevice, kManaged, kHeap };  ///< kHeap: of malloc in kernels, which Options::heap_bytes limits
 
   /// Kernels may touch device memory, and with them the host, while one of these lives.
   class Unlocked {

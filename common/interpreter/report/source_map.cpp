@@ -7,6 +7,7 @@
 #include <elf.h>
 #include <elfutils/libdwfl.h>
 #include <link.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bitset>
@@ -14,6 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -108,25 +110,38 @@ std::vector<Location> frames(Pc pc) {
 
 }  // namespace
 
+// What follows the course's folder in the path of one of its files; empty for others. The folder is known by what lies in it: names
+// like these may stand in anybody's path, and a build may hold objects of another checkout.
+static std::string below_course(const std::string& file) {
+  const auto exists = [](const std::string& path) { return access(path.c_str(), F_OK) == 0; };
+  static constexpr char kCommon[] = "/common/";
+  for (std::size_t at = file.find(kCommon); at != file.npos; at = file.find(kCommon, at + 1))
+    if (exists(file.substr(0, at) + "/common/interpreter/interpreter.h") || !exists(file)) return file.substr(at + 1);
+  return "";
+}
+
+static bool find_plumbing(const std::string& file) {
+  const auto lies_in = [](const std::string& path, std::string_view folder) {
+    return path.starts_with(folder) && path.substr(folder.size()).starts_with('/');
+  };
+  static constexpr std::string_view kSystem = COURSE_SYSTEM_HEADERS;  // the compiler's folders and CUDA's, with ':' between
+  for (std::size_t begin = 0, end = 0; begin < kSystem.size(); begin = end + 1) {
+    end = std::min(kSystem.find(':', begin), kSystem.size());
+    if (lies_in(file, kSystem.substr(begin, end - begin))) return true;
+  }
+  const std::string own = below_course(file);
+  if (lies_in(own, "common/interpreter/tests")) return false;
+  return lies_in(own, "common/interpreter") || lies_in(own, "common/device") || own == "common/gemm/activation.h" ||
+         own == "common/gemm/divisor.h" || own == "common/gemm/matrix.h";
+}
+
 bool is_plumbing(const std::string& file) {
-  // The course's own; the system's, the compiler's and CUDA's.
-  static const char* const kPlumbing[] = {"common/device/",
-                                          "common/gemm/activation.h",
-                                          "common/gemm/divisor.h",
-                                          "common/gemm/matrix.h",
-                                          "/usr/include/",
-                                          "/usr/lib",
-                                          "/c++/",
-                                          "/include/cuda_fp16",
-                                          "/include/cuda_bf16",
-                                          "/include/cuda_runtime",
-                                          "/include/crt/",
-                                          "/include/cccl/",
-                                          "/include/vector_functions",
-                                          "/include/cooperative_groups"};
-  if (file.find("common/interpreter/") != file.npos && file.find("common/interpreter/tests/") == file.npos) return true;
-  return std::any_of(std::begin(kPlumbing), std::end(kPlumbing),
-                     [&](const char* part) { return file.find(part) != std::string::npos; });
+  static std::mutex& of_cache = *new std::mutex;
+  static std::map<std::string, bool>& cache = *new std::map<std::string, bool>;
+  std::lock_guard lock(of_cache);
+  const auto [known, is_new] = cache.try_emplace(file);
+  if (is_new) known->second = find_plumbing(std::filesystem::path(file).lexically_normal().string());
+  return known->second;
 }
 
 namespace {

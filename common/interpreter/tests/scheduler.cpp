@@ -340,23 +340,35 @@ TEST_CASE("launches from several host threads take turns") {
   CHECK(data.download() == std::vector<int>(96, 100));
 }
 
-// Started by the test below in a process of its own.
+// Runs the test case `name` of this file, which may be one that is skipped here, in a process of its own.
+int run_alone(const std::string& shell, const std::string& name, std::string& output) {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  FILE* const child = popen((shell + "'" + self + "' --no-skip --test-case='" + name + "' 2>&1").c_str(), "r");
+  REQUIRE(child != nullptr);
+  for (char buffer[256]; std::fgets(buffer, sizeof buffer, child);) output += buffer;
+  const int status = pclose(child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
 TEST_CASE("launch without a handler" * doctest::skip()) {
   Buffer<int> out(32, "the contested one");
   std::thread([&] { launch(races, 1, 32, 0, out.data()); }).join();  // doctest catches only what its own thread throws
 }
 TEST_CASE("an uncaught error prints its report and ends the program with 1") {
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
-  FILE* const child = popen(("'" + self + "' --no-skip --test-case='launch without a handler' 2>&1").c_str(), "r");
-  REQUIRE(child != nullptr);
   std::string output;
-  for (char buffer[256]; std::fgets(buffer, sizeof buffer, child);) output += buffer;
-  const int status = pclose(child);
+  CHECK(run_alone("", "launch without a handler", output) == 1);
   CAPTURE(output);
-  CHECK(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 1);
   CHECK(output.find("interpreter: racecheck: race on the contested one") != std::string::npos);
   CHECK(output.find("scheduler.cpp:") != std::string::npos);
+}
+
+TEST_CASE("too little address space is told with what is needed, and is exit code 2") {
+  for (const char* const option : {"v", "d"}) {
+    std::string output;
+    CHECK(run_alone(std::string("ulimit -") + option + " 64000000; ", "launch without a handler", output) == 2);
+    CHECK(output.find("interpreter: needs 11 TB of address space") != std::string::npos);
+    CHECK(output.find(std::string("the limit is 0.0655 TB; 'ulimit -") + option + " unlimited'") != std::string::npos);
+  }
 }
 
 __global__ void takes_its_time(unsigned* out, int work) {
@@ -375,6 +387,19 @@ TEST_CASE("progress of a long launch") {
   CHECK(shares.back() == 1);
   CHECK(std::is_sorted(shares.begin(), shares.end()));
   CHECK(shares.front() >= 0);
+}
+TEST_CASE("launch that takes its time" * doctest::skip()) {
+  const WithOptions impatient([](auto& o) { o.patience_seconds = 0.1; });
+  Buffer<unsigned> out(64, "out");
+  launch(takes_its_time, 64, 1, 0, out.data(), 2'000'000);
+}
+TEST_CASE("a long launch says that it runs and how far it is, ever less often") {
+  std::string output;
+  CHECK(run_alone("", "launch that takes its time", output) == 0);
+  CAPTURE(output);
+  CHECK(output.starts_with("interpreter: the kernel (anonymous namespace)::takes_its_time has run for 0 s: "));
+  CHECK(output.find(" of 64 blocks have ended") != std::string::npos);
+  CHECK(std::count(output.begin(), output.end(), '\n') < 30);
 }
 
 // ------------------------------------------------------------------------------------------------------- device memory

@@ -163,6 +163,8 @@ def linker_says(output, exercise):
 def verdict_of(done, word):
     # What is no error is nothing to think about while something else is.
     lines = [line for line in done.output.rstrip().splitlines() if not line.startswith("interpreter: note:")]
+    if done.code == 2 and lines and lines[-1].startswith("interpreter: needs "):
+        raise Refused(lines[-1])  # address space: nothing that the file could change
     if done.reason:
         return STOPPED, "\n".join([*lines[-5:], done.reason])
     if done.code == 0 and lines and lines[-1] == f"passed {word}":

@@ -1,32 +1,101 @@
 """course interpret: a CUDA program without a GPU. How it is compiled: tools/interpret/interpret.py."""
 
 import os
+import re
+import signal
 
 from ..build import folder
 from ..cli import options
-from ..cli.arguments import Command, require_file
+from ..cli.arguments import Arguments, Command, require_file
 from ..machine.processes import become
-from ..messages import Refused
+from ..messages import Refused, say
 from ..places import BUILD, script
+
+# nvcc's options that change nothing here; a learner has a line with some of them at hand. Those with a value have it in the same word,
+# behind '=', or in the next one.
+FLAGS = re.compile(
+    r"-(g|G|O[0-9]|lineinfo|w|v|c|dc|dw|ptx|cubin|fatbin|shared|lib|run|dlto|restrict|pg|res-usage|keep|m64|W[a-z].*|l\S+|L\S+|M[DMPT]+|t[0-9]+"
+    r"|-?(use_fast_math|extended-lambda|expt-(relaxed-constexpr|extended-lambda)|extra-device-vectorization|forward-unknown-to-host-compiler)"
+    r"|-(debug|device-debug|generate-line-info|disable-warnings|verbose|resource-usage|profile|compile|shared|lib|run))"
+)
+VALUED = re.compile(
+    r"-(o|O|l|L|t|x|m|odir|arch|code|gencode|std|ccbin|rdc|fmad|ftz|prec-div|prec-sqrt|maxrregcount|cudart|default-stream|diag-suppress"
+    r"|Werror|Xcompiler|Xptxas|Xlinker|Xcudafe|Xnvlink"
+    r"|-(output-file|optimize|library|library-path|threads|gpu-architecture|gpu-code|generate-code|std|compiler-bindir|relocatable-device-code|fmad"
+    r"|ftz|prec-div|prec-sqrt|maxrregcount|cudart|default-stream|diag-suppress|Werror|compiler-options|ptxas-options|linker-options|machine))"
+)
+NEWER = re.compile(r"(c|gnu)\+\+(23|2b|26|2c)")  # than what the interpreter is compiled with, C++20
+# Behind the file, nobody but nvcc means these.
+MISPLACED = re.compile(r"-(arch|gencode|std|rdc)(=.*)?|-lineinfo|-X(compiler|ptxas)(=.*)?|-l(cu(blas|dart|rand|fft)\w*)|--?use_fast_math|--?expt-.*")
+
+
+class Interpret(Command):
+    def parse(self, words):
+        """What is nvcc's is not refused: it is `ignored`, but for a `standard` that is newer than usual."""
+        words, ignored, standard = without_nvccs(list(words), {o.name for o in self.options if o.metavar})
+        given = Arguments(self, words)
+        given.ignored, given.standard = ignored, standard
+        return given
+
+
+def without_nvccs(words, valued):
+    """(the words without nvcc's options, those options, the C++ standard or ''). `valued`: names of own options that have a value."""
+    kept, ignored, standard, files = [], [], "", []
+    is_whole_line = bool(words) and os.path.basename(words[0]) == "nvcc"  # then all of it is nvcc's
+    if is_whole_line:
+        words.pop(0)
+    while words and words[0] != "--" and (is_whole_line or words[0].startswith("-")):
+        word = words.pop(0)
+        if not word.startswith("-"):
+            files.append(word)
+            continue
+        name, _, value = word.partition("=")
+        if word in valued:
+            kept += [word, *words[:1]]
+            del words[:1]
+        elif VALUED.fullmatch(name):
+            value = value or (words.pop(0) if "=" not in word and words else "")
+            if name.endswith("std") and NEWER.fullmatch(value):
+                standard = value.replace("c++", "gnu++").replace("gnugnu", "gnu")
+            else:
+                ignored.append(word if "=" in word else f"{word} {value}".rstrip())
+        elif FLAGS.fullmatch(word):
+            ignored.append(word)
+        else:
+            kept.append(word)
+    if len(files) > 1:
+        raise Refused(f"a program is one file here: {', '.join(files)} are several. #include one in another, or name one.")
+    return kept + files + words, ignored, standard
 
 
 def run(given):
     if not given.everything:
-        raise Refused("interpret needs a file, for example: tools/course interpret docs/examples/block_sum.cpp")
+        raise Refused("interpret needs a file, for example: tools/course interpret docs/examples/saxpy.cu")
     file, *rest = given.everything
-    require_file(file, "name a CUDA program, such as docs/examples/block_sum.cpp.")
+    require_file(file, "name a CUDA program, such as docs/examples/saxpy.cu.")
+    if given.keep and os.path.lexists(given.keep) and not os.path.isdir(given.keep):
+        raise Refused(f"cannot write to {given.keep}: it is a file. Name a folder with --keep.")
+    if given.ignored:
+        say(f"{', '.join(given.ignored)}: nvcc's, ignored here. No program is written, and the language is C++20.")
+    if misplaced := [word for word in rest if MISPLACED.fullmatch(word)]:
+        say(f"{', '.join(misplaced)}: behind {file}, so the program gets it; nvcc's options stand in front.")
     folder.prepare("interpreter", ["python3"], ["interpreter"])
     words = given.to_pass(options.COUNT, options.ORDER, options.INCLUDE, options.DEFINE, options.AS, options.KEEP)
+    if given.standard:
+        words += ["--std", given.standard]
     folders = ["--build", os.path.join(BUILD, "interpreter"), "--cache", os.path.join(BUILD, "interpret")]
+    # Ctrl-C waits until the next program has said what it does then.
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
     become([*script("interpret", "interpret.py"), *folders, *words, "--", file, *rest])
 
 
-COMMAND = Command(
+COMMAND = Interpret(
     name="interpret",
     usage="[OPTION...] FILE.cu [ARGUMENT...]",
     intro="""
     Compiles a CUDA program that is one file and runs it on this machine's CPU, without a GPU: every access to memory is checked. The
-    program may include headers of its own and the course's. What stands behind FILE.cu is the program's.
+    program may include headers of its own and the course's. What stands behind FILE.cu is the program's. In front of it, options of
+    nvcc, such as -O3, -arch=sm_90 or -o NAME, are allowed and ignored: a line for nvcc works as it is, if its file comes last.
     """,
     options=(
         options.COUNT,

@@ -316,6 +316,8 @@ class Telling(Made):
         self.assertIn("SIGSEGV", self.verdict(128 + signal.SIGSEGV, "")[1])
         self.assertEqual(self.verdict(137, "line\n", "too long")[1], "line\ntoo long")
         self.assertEqual(self.verdict(1, "x\n" * 100)[1].count("x"), judging.MOST_LINES)
+        with self.assertRaisesRegex(Refused, "needs 11 TB"):
+            self.verdict(2, "interpreter: needs 11 TB of address space\n")
 
     def test_compile_errors(self):
         file = os.path.join(self.root, "handed", "gemm.cuh")
