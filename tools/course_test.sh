@@ -270,7 +270,7 @@ test_refusals() {
   refused 'none of: gcc clang' test --compiler msvc
   refused 'for the interpreter' test --compiler clang --on gpu
   refused 'build needs the name of a preset' build
-  refused "not 'nix'" build nix
+  refused "no preset 'nix'. There are: interpreter " build nix
   refused 'needs a value' build gpu --with=
   refused 'come after --' test matmul
   refused 'Or run with --on interpreter' run --on gpu

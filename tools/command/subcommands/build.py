@@ -9,9 +9,11 @@ PRESETS = ("interpreter", "interpreter-clang", "interpreter-debug", "gpu")  # as
 
 
 def run(given):
-    preset, *targets = given.everything or [""]
+    if not given.everything:
+        raise Refused("build needs the name of a preset: tools/course build interpreter [TARGET...]")
+    preset, *targets = given.everything
     if preset not in PRESETS:
-        raise Refused(f"build needs the name of a preset, not '{preset}': tools/course build {'|'.join(PRESETS)} [TARGET...]")
+        raise Refused(f"no preset '{preset}'. There are: {' '.join(PRESETS)}.")
     folder.prepare(preset, getattr(given, "with") or [], targets)
     return 0
 
