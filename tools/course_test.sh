@@ -1309,7 +1309,7 @@ test_two_at_the_same_time() {
 
 test_two_into_one_folder() {
   local other
-  stand_in a_step <<<'if mkdir "$SCRATCH/running" 2>/dev/null; then sleep 2; fi'
+  stand_in a_step <<<'if mkdir "$SCRATCH/running" 2>/dev/null; then until [[ -e $SCRATCH/enough ]]; do sleep 0.05; done; fi'
   PATH=$scratch/bin "$scratch/course/tools/course" run --on interpreter 1 >/dev/null 2>&1 &
   other=$!
   until [[ -d $scratch/running ]]; do sleep 0.05; done
@@ -1319,6 +1319,7 @@ test_two_into_one_folder() {
   check 'the second one' not_called a_step
   course run --on interpreter 10 --out "$scratch/elsewhere"
   check 'another folder' equal "$code" 0
+  : >"$scratch/enough"
   wait "$other"
   course run --on interpreter 10
   check 'when it has ended' equal "$code" 0
