@@ -1237,6 +1237,10 @@ test_python_environment() {
   rm -r "$scratch/course/build/setup"
   course run --on interpreter 1
   check 'a complete environment stays' not_called '^pip '
+  sleep 0.02
+  echo '# renewed' >>"$scratch/course/tools/command/wheels/headers.txt"
+  course run --on interpreter 1
+  check 'renewed pins: a new environment' called '^pip '
   rm -r "$scratch/course/build/setup"
   sed -i 's/3.25.1/3.22.1/' "$scratch/bin/cmake"
   course run --on interpreter 1
