@@ -294,7 +294,7 @@ test_refusals() {
   refused 'none of: gcc clang' test --compiler msvc
   refused 'for the interpreter' test --compiler clang --on gpu
   refused 'build needs the name of a preset' build
-  refused "not 'nix'" build nix
+  refused "no preset 'nix'. There are: interpreter " build nix
   refused 'needs a value' build gpu --with=
   refused 'come after --' test matmul
   refused 'Or run with --on interpreter' run --on gpu
@@ -1298,6 +1298,10 @@ test_python_environment() {
   rm -r "$scratch/course/build/setup"
   course run --on interpreter 1
   check 'a complete environment stays' not_called '^pip '
+  sleep 0.02
+  echo '# renewed' >>"$scratch/course/tools/command/wheels/headers.txt"
+  course run --on interpreter 1
+  check 'renewed pins: a new environment' called '^pip '
   rm -r "$scratch/course/build/setup"
   sed -i 's/3.25.1/3.22.1/' "$scratch/bin/cmake"
   course run --on interpreter 1
@@ -1376,7 +1380,7 @@ test_two_at_the_same_time() {
 
 test_two_into_one_folder() {
   local other
-  stand_in a_step <<<'if mkdir "$SCRATCH/running" 2>/dev/null; then sleep 6; fi'
+  stand_in a_step <<<'if mkdir "$SCRATCH/running" 2>/dev/null; then until [[ -e $SCRATCH/enough ]]; do sleep 0.05; done; fi'
   PATH=$scratch/bin "$scratch/course/tools/course" run --on interpreter 1 >/dev/null 2>&1 &
   other=$!
   until [[ -d $scratch/running ]]; do sleep 0.05; done
@@ -1386,6 +1390,7 @@ test_two_into_one_folder() {
   check 'the second one' not_called a_step
   course run --on interpreter 10 --out "$scratch/elsewhere"
   check 'another folder' equal "$code" 0
+  : >"$scratch/enough"
   wait "$other"
   course run --on interpreter 10
   check 'when it has ended' equal "$code" 0

@@ -237,7 +237,8 @@ def read_stamp(path):
     try:
         with open(path, encoding="utf-8") as file:
             stamp = json.load(file)
-        if os.stat(path).st_mtime_ns <= os.stat(__file__).st_mtime_ns or stamp["key"] != stamp_key():
+        newest = max(os.stat(each).st_mtime_ns for each in (__file__, *glob.glob(os.path.join(glob.escape(PINS), "*.txt"))))
+        if os.stat(path).st_mtime_ns <= newest or stamp["key"] != stamp_key():
             return None
         tools = Tools(**stamp["tools"])
     except (OSError, ValueError, KeyError, TypeError):

@@ -7,10 +7,11 @@ from ..messages import Refused
 
 
 def run(given):
-    preset, *targets = given.everything or [""]
+    if not given.everything:
+        raise Refused("build needs the name of a preset: tools/course build interpreter [TARGET...]")
+    preset, *targets = given.everything
     if preset not in folder.PRESETS:
-        presets = "|".join(folder.PRESETS)
-        raise Refused(f"build needs the name of a preset, not '{preset}': tools/course build {presets} [TARGET...]")
+        raise Refused(f"no preset '{preset}'. There are: {' '.join(folder.PRESETS)}.")
     if "" in targets:
         raise Refused("'' is no target.")
     folder.prepare(preset, getattr(given, "with") or [], targets)

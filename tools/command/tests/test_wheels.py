@@ -30,7 +30,7 @@ def pinned(name):
 def debian():
     """The packages that the command, the container and the course's own checks install."""
     command, container, checks = (files.text(os.path.join(ROOT, name)) for name in ("tools/course", ".devcontainer/Dockerfile", ".ci/run"))
-    words = re.findall(r"^  all='(.*)'$", command, re.MULTILINE)
+    words = [line.replace("\\\n", " ") for line in re.findall(r"^  all='([^']*)'", command, re.MULTILINE)]
     words += re.findall(r"apt-get install -y --no-install-recommends (.*)$", container, re.MULTILINE)
     words += re.findall(r"tools/course install ((?:[a-z0-9+-]+ ?)+)", container + checks)
     words += re.findall(r"for command in (.*); do", checks) + re.findall(r"missing\+?=\(([a-z0-9-]+)\)", checks)
