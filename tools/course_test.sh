@@ -1308,7 +1308,7 @@ test_unwritable_build_folder() {
 
 test_two_at_the_same_time() {
   local other
-  echo 2 >"$scratch/build-is-slow"
+  echo 6 >"$scratch/build-is-slow"
   PATH=$scratch/bin "$scratch/course/tools/course" run --on interpreter 1 >/dev/null 2>&1 &
   other=$!
   until [[ -d $scratch/building ]]; do sleep 0.05; done
