@@ -44,8 +44,8 @@ class Run {
     const Step& step = this_step();
     if (step.left_out == 0 || arguments_.first) return;  // of what was asked for
     std::fflush(stdout);
-    std::fprintf(stderr, "%s: 1 of %zu tiles; 'tools/course run %.2s --all-tiles' has the rest\n", step.name.c_str(), step.left_out + 1,
-                 step.name.c_str());
+    std::fprintf(stderr, "%s: 1 of %zu tiles; 'tools/course run %.2s --all-tiles' has the rest\n", step.name.c_str(),
+                 step.left_out + 1, step.name.c_str());
   }
 
   void print_title(const Spec& spec) const {

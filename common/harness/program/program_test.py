@@ -62,7 +62,7 @@ class Program(unittest.TestCase):
                 for result in short:
                     self.assertIn(result, every)
                 self.assertGreater(tiles, 1)
-                self.assertIn(f": 1 of {tiles} tiles; 'tools/course run {program[:2]} --all-tiles' has the rest\n", self.output)
+                self.assertIn(f": 1 of {tiles} tiles; 'tools/course run {os.path.basename(program)[:2]} --all-tiles' has the rest\n", self.output)
                 self.assertEqual(self.run_program(program, dtype="bf16"), 2)
                 self.assertIn("this short program has no kernel for bf16; choose another --dtype", self.output)
                 self.assertEqual(self.run_program(program, "--activation", "gelu"), 2)

@@ -16,7 +16,7 @@ from ..messages import Failed, Terminated
 # File descriptors of locks. Children keep them open: a lock holds until the last of them has ended, whatever ended this command.
 held = []
 
-GRACE = 3  # seconds that a program has to clean up before it is killed
+GRACE = 3  # seconds that a program has to clean up
 
 
 def plain(**more):
@@ -104,8 +104,9 @@ class Ending:
 
     def __init__(self, child, error):
         self.child, self.begin, self.known = child, time.monotonic(), {}
-        # On a terminal Ctrl-C reaches them too, and they may be busy cleaning up. kill, docker and CI reach this command alone.
-        self.due = [(1, signal.SIGINT)] if isinstance(error, KeyboardInterrupt) else [(0, signal.SIGTERM), (GRACE, signal.SIGKILL)]
+        # On a terminal Ctrl-C reaches them too, and a second one would disturb what they clean up. kill, docker and CI reach this
+        # command alone.
+        self.due = [(GRACE, signal.SIGINT)] if isinstance(error, KeyboardInterrupt) else [(0, signal.SIGTERM), (GRACE, signal.SIGKILL)]
         if child.is_protected:
             self.due = []
         self.go_on()

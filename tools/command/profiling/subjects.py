@@ -14,7 +14,7 @@ from ..build import folder
 from ..cli import options, steps
 from ..cli.values import ELEMENT_BYTES
 from ..exercises import exercise as exercises
-from ..exercises.judging import Workshop
+from ..exercises.judging import Workshop, existing
 from ..machine import memory, processes
 from ..machine.progress import Ticker, tail
 from ..messages import Failed, Refused, say, show
@@ -145,7 +145,7 @@ class Answer:
     def __init__(self, given, exercise, is_solution):
         self.exercise, self.wanted = exercise, given.shape
         self.declared = "exercises", exercise.name
-        self.file = exercise.solution if is_solution else exercise.file
+        self.file = existing(exercise, exercise.solution if is_solution else exercise.file)
         self.kind = "solution" if is_solution else "exercise"
         self.title = f"{self.kind} {exercise.title}"
         self.problem = None

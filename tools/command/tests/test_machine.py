@@ -106,12 +106,12 @@ class Signals(unittest.TestCase):
         command = [sys.executable, "-c", text]
         options = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
         with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": os.path.join(ROOT, "tools")}, **options) as process:
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + 60
             while not os.path.exists(os.path.join(self.folder, "there")) and time.monotonic() < deadline:
                 time.sleep(0.02)
             begin = time.monotonic()
             to(process.pid, number)
-            errors = process.communicate(timeout=30)[1]
+            errors = process.communicate(timeout=60)[1]
         left = subprocess.run(["ps", "-o", "stat=,args=", "-s", str(process.pid)], stdout=subprocess.PIPE, text=True, check=False)
         self.assertEqual([line for line in left.stdout.splitlines() if not line.startswith("Z")], [])
         self.assertNotIn("Traceback", errors)
@@ -128,14 +128,14 @@ class Signals(unittest.TestCase):
                 with self.subTest(work, number=number):
                     found, seconds, _ = self.ended(work, number)
                     self.assertEqual(found, code)
-                    self.assertLess(seconds, 8)
+                    self.assertLess(seconds, 25)
 
     def test_ctrl_c_that_reaches_the_command_alone(self):
         command = ["sh", "-c", "touch $0/there; exec sleep 40", "FOLDER"]
         for to in (os.kill, os.killpg):
             found, seconds, _ = self.ended(f"processes.run({command})", signal.SIGINT, to)
             self.assertEqual(found, 130)
-            self.assertLess(seconds, 8)
+            self.assertLess(seconds, 25)
 
     def test_dpkg_comes_to_its_end(self):
         for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
@@ -149,7 +149,7 @@ class Signals(unittest.TestCase):
         work = f"thread = threading.Thread(target=judging.limited, args=({command}, '/', 50)); thread.start(); time.sleep(40)"
         found, seconds, _ = self.ended(work, signal.SIGTERM)
         self.assertEqual(found, 143)
-        self.assertLess(seconds, 8)
+        self.assertLess(seconds, 25)
 
     def test_a_second_signal_disturbs_nothing(self):
         def twice(pid, number):
@@ -173,7 +173,7 @@ class Signals(unittest.TestCase):
         )
         found, seconds, _ = self.ended(work, signal.SIGINT)
         self.assertEqual(found, 130)
-        self.assertLess(seconds, 8)
+        self.assertLess(seconds, 25)
 
     def test_what_cannot_be_told_ends_what_tells_it(self):
         """A full disk, for the log."""
