@@ -109,7 +109,7 @@ def first_error(output):
     if begin is None:
         return output.strip()
     end = begin + 1
-    while end < len(lines) and not re.match(r"\S.*?:\d+(:\d+)?: |In file included from ", lines[end]):
+    while end < len(lines) and not re.match(r"\S.*?(:\d+: |: (error|In|At)\b)|In file included from ", lines[end]):
         end += 1
     return _about_launch(lines[begin], lines[begin + 1 : end]) or "\n".join(lines[begin:end]).rstrip()
 
@@ -315,6 +315,9 @@ def main(arguments):
     options = parse(arguments)
     with open(os.path.join(options.build, "interpret.json"), encoding="utf-8") as stream:
         build = json.load(stream)
+    if "\n" in options.file:
+        say("cannot compile a file with a line break in its name: rename it.")
+        return REFUSED
     try:
         program = Program(options.file, options.include, ROOT)
     except OSError as error:

@@ -104,6 +104,7 @@ class Programs(Folder):
     def test_the_first_error_is_taken_out(self):
         output = "In file included from a:\nx.cu:3:5: error: bad\n    3 |  bad;\n      |  ^~~\nx.cu:4:1: error: worse\n"
         self.assertEqual(interpret.first_error(output), "x.cu:3:5: error: bad\n    3 |  bad;\n      |  ^~~")
+        self.assertEqual(interpret.first_error("a b.cu:3:1: error: bad\n  3 | k();\na b.cu: In function ‘int main()’:"), "a b.cu:3:1: error: bad\n  3 | k();")
         self.assertEqual(interpret.first_error("x.cu:3:9: error: bad\n  3 | k();\nIn file included from y:"), "x.cu:3: error: bad")
 
     def test_what_the_linker_misses_is_the_interpreters_another_files_or_main(self):
@@ -624,6 +625,7 @@ int main() {
     def test_a_byte_order_mark_is_no_part_of_the_text(self):
         self.write("own.h", "\ufeff#define SEVEN 7\n")
         self.assertEqual(self.interpret('\ufeff#include "own.h"\nint main() { return SEVEN; }\n').returncode, 7)
+        self.assertEqual(self.interpret("int main() {}\n", name="a\nb.cu").returncode, 2)
         wide = self.write("wide.cu", "")
         with open(wide, "w", encoding="utf-16") as stream:
             stream.write("int main() {}\n")
