@@ -125,6 +125,8 @@ def _about_launch(error, quoted):
         count = types.count(",") + 1 if types else 0
         wrong = "too few" if count < 2 else "too many" if count > 4 else "wrong"
         return f"{place}: error: {wrong} launch arguments: kernel<<<grid, block, bytes of shared memory, stream>>>(...), and the last two are optional"
+    if call := re.match(r"no match for call to .\(interpreter::cuda_runtime::\w+Launcher<.*>\) \((.*)\).$", what):
+        return f"{place}: error: the kernel does not take such arguments: ({call[1]})"
     if quoted and column > len(quoted[0].partition(" | ")[2]):
         return f"{place}: error: {what}"
     return None
@@ -313,6 +315,8 @@ def compiled_program(program, build, options):
 
 def main(arguments):
     options = parse(arguments)
+    # CUDA's own headers are there already, and some of them have a counterpart of the interpreter's in front.
+    options.include = [folder for folder in options.include if not os.path.isfile(os.path.join(folder, "cuda_runtime_api.h"))]
     with open(os.path.join(options.build, "interpret.json"), encoding="utf-8") as stream:
         build = json.load(stream)
     if "\n" in options.file:

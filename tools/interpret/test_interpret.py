@@ -613,6 +613,7 @@ int main() {
             (kernel + "int main() {\n  k<<<>>>(0); }\n", "x.cu:4: error: too few launch arguments"),
             (kernel + "int main() {\n  k<<<1, 1, 0, 0, 0>>>(0); }\n", "x.cu:4: error: too many launch arguments"),
             (kernel + "int main() {\n  k<<<1, 1>>>(); }\n", "x.cu:4: error: too few arguments to function"),
+            (kernel + 'int main() {\n  k<<<1, 1>>>("a"); }\n', "x.cu:4: error: the kernel does not take such arguments: (const char [2])"),
             (kernel + "int f(int);\nint main() {\n  return f(1); }\n", "x.cu:5: error: undefined reference to 'f(int)': if it stands in another file"),
             ("__global__ int k() { return 1; }\nint main() {}\n", "x.cu:1: error: a __global__ function must have a void return type"),
         ):
@@ -621,6 +622,13 @@ int main() {
                 self.assertEqual((result.returncode, result.stdout), (1, ""))
                 self.assertEqual(len(result.stderr.strip().split("\n")), 1, result.stderr)
                 self.assertIn(words, result.stderr)
+
+    def test_the_folder_of_cudas_headers_may_be_named(self):
+        with open(os.path.join(BUILD, "interpret.json"), encoding="utf-8") as stream:
+            folder = json.load(stream)["cuda"][0]
+        text = "#include <cooperative_groups.h>\n__global__ void k() { cooperative_groups::this_thread_block().sync(); }\nint main() { k<<<1, 1>>>(); }\n"
+        result = self.interpret(text, options=("-I", folder))
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
 
     def test_a_byte_order_mark_is_no_part_of_the_text(self):
         self.write("own.h", "\ufeff#define SEVEN 7\n")
