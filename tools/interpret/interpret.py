@@ -140,7 +140,8 @@ def unresolved(output, path):
     place, name = match[1] or path, match[2]
     if name == "main":
         return 1, f"{path}: error: there is no main() in it, where a program begins"
-    if re.match(r"(__)?(cuda|cu[A-Z]|cublas|cufft|curand|cusparse|cusolver|cudnn|nccl|nvrtc|nvml|nvtx)|__", name):
+    # Functions of CUDA are C's, without parameters in their names.
+    if re.match(r"(cuda|cu[A-Z]|cublas|cufft|curand|cusparse|cusolver|cudnn|nccl|nvrtc|nvml|nvtx)\w*$|__", name):
         return REFUSED, f"{place}: {name}: the interpreter does not have it."
     return 1, f"{place}: error: undefined reference to '{name}': if it stands in another file or library: a program is one file here"
 
@@ -258,8 +259,9 @@ class Cache:
         try:
             os.rename(folder, self.path(key))
         except OSError:
-            if not self.find(key):
-                raise
+            if not self.find(key):  # nor was anybody else
+                shutil.rmtree(self.path(key), ignore_errors=True)
+                os.rename(folder, self.path(key))
         self._forget_old_ones()
         return os.path.join(self.path(key), "program")
 
@@ -291,8 +293,15 @@ def make(program, build, options, cache, key):
         os.remove(os.path.join(folder, "program.o"))
         if options.keep:
             os.makedirs(options.keep, exist_ok=True)
-            for name in os.listdir(folder):
-                shutil.copy2(os.path.join(folder, name), options.keep)
+            copies = {os.path.join(folder, name): os.path.join(options.keep, name) for name in os.listdir(folder)}
+            try:
+                for original, copy in copies.items():
+                    shutil.copy2(original, copy)
+            except OSError as error:
+                for copy in copies.values():
+                    with contextlib.suppress(OSError):
+                        os.remove(copy)
+                raise OSError(error.errno, error.strerror, options.keep) from None
         return cache.store(key, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -336,8 +345,8 @@ def main(arguments):
     try:
         compiled = compiled_program(program, build, options)
     except OSError as error:
-        kept = options.keep and os.path.abspath(str(error.filename)).startswith(os.path.abspath(options.keep))
-        say(f"cannot write to {options.keep if kept else options.cache}: {error.strerror}.")
+        is_kept = options.keep and error.filename and not os.path.abspath(error.filename).startswith(os.path.abspath(options.cache))
+        say(f"cannot write to {options.keep if is_kept else options.cache}: {error.strerror}.")
         return REFUSED
     if isinstance(compiled, int):
         return compiled
@@ -351,8 +360,11 @@ def main(arguments):
     if options.count:
         environment["COURSE_INTERPRET_COUNT"] = "1"
     # The program takes this process's place: its signals and its exit code are the user's.
-    os.execve(compiled, [options.file, *options.arguments], environment)
-    return 1
+    try:
+        os.execve(compiled, [options.file, *options.arguments], environment)
+    except OSError as error:
+        say(f"cannot start {compiled}: {error.strerror}.")
+    return REFUSED
 
 
 if __name__ == "__main__":

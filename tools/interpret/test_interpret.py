@@ -111,6 +111,7 @@ class Programs(Folder):
         for name, code, words in (
             ("cublasCreate", 2, "a b.cu:7: cublasCreate: the interpreter does not have it."),
             ("__cudaNew", 2, "a b.cu:7: __cudaNew: the interpreter does not have it."),
+            ("cudaCheck(int)", 1, "a b.cu:7: error: undefined reference to 'cudaCheck(int)'"),
             ("f(int)", 1, "a b.cu:7: error: undefined reference to 'f(int)': if it stands in another file"),
             ("main", 1, "x.cu: error: there is no main() in it"),
         ):
