@@ -109,7 +109,7 @@ def first_error(output):
     if begin is None:
         return output.strip()
     end = begin + 1
-    while end < len(lines) and not re.match(r"\S.*?:\d+(:\d+)?: |In file included from ", lines[end]):
+    while end < len(lines) and not re.match(r"\S.*?(:\d+: |: (error|In|At)\b)|In file included from ", lines[end]):
         end += 1
     return _about_launch(lines[begin], lines[begin + 1 : end]) or "\n".join(lines[begin:end]).rstrip()
 
@@ -125,6 +125,8 @@ def _about_launch(error, quoted):
         count = types.count(",") + 1 if types else 0
         wrong = "too few" if count < 2 else "too many" if count > 4 else "wrong"
         return f"{place}: error: {wrong} launch arguments: kernel<<<grid, block, bytes of shared memory, stream>>>(...), and the last two are optional"
+    if call := re.match(r"no match for call to .\(interpreter::cuda_runtime::\w+Launcher<.*>\) \((.*)\).$", what):
+        return f"{place}: error: the kernel does not take such arguments: ({call[1]})"
     if quoted and column > len(quoted[0].partition(" | ")[2]):
         return f"{place}: error: {what}"
     return None
@@ -138,7 +140,8 @@ def unresolved(output, path):
     place, name = match[1] or path, match[2]
     if name == "main":
         return 1, f"{path}: error: there is no main() in it, where a program begins"
-    if re.match(r"(__)?(cuda|cu[A-Z]|cublas|cufft|curand|cusparse|cusolver|cudnn|nccl|nvrtc|nvml|nvtx)|__", name):
+    # Functions of CUDA are C's, without parameters in their names.
+    if re.match(r"(cuda|cu[A-Z]|cublas|cufft|curand|cusparse|cusolver|cudnn|nccl|nvrtc|nvml|nvtx)\w*$|__", name):
         return REFUSED, f"{place}: {name}: the interpreter does not have it."
     return 1, f"{place}: error: undefined reference to '{name}': if it stands in another file or library: a program is one file here"
 
@@ -256,8 +259,9 @@ class Cache:
         try:
             os.rename(folder, self.path(key))
         except OSError:
-            if not self.find(key):
-                raise
+            if not self.find(key):  # nor was anybody else
+                shutil.rmtree(self.path(key), ignore_errors=True)
+                os.rename(folder, self.path(key))
         self._forget_old_ones()
         return os.path.join(self.path(key), "program")
 
@@ -289,8 +293,15 @@ def make(program, build, options, cache, key):
         os.remove(os.path.join(folder, "program.o"))
         if options.keep:
             os.makedirs(options.keep, exist_ok=True)
-            for name in os.listdir(folder):
-                shutil.copy2(os.path.join(folder, name), options.keep)
+            copies = {os.path.join(folder, name): os.path.join(options.keep, name) for name in os.listdir(folder)}
+            try:
+                for original, copy in copies.items():
+                    shutil.copy2(original, copy)
+            except OSError as error:
+                for copy in copies.values():
+                    with contextlib.suppress(OSError):
+                        os.remove(copy)
+                raise OSError(error.errno, error.strerror, options.keep) from None
         return cache.store(key, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -313,8 +324,13 @@ def compiled_program(program, build, options):
 
 def main(arguments):
     options = parse(arguments)
+    # CUDA's own headers are there already, and some of them have a counterpart of the interpreter's in front.
+    options.include = [folder for folder in options.include if not os.path.isfile(os.path.join(folder, "cuda_runtime_api.h"))]
     with open(os.path.join(options.build, "interpret.json"), encoding="utf-8") as stream:
         build = json.load(stream)
+    if "\n" in options.file:
+        say("cannot compile a file with a line break in its name: rename it.")
+        return REFUSED
     try:
         program = Program(options.file, options.include, ROOT)
     except OSError as error:
@@ -329,8 +345,8 @@ def main(arguments):
     try:
         compiled = compiled_program(program, build, options)
     except OSError as error:
-        kept = options.keep and os.path.abspath(str(error.filename)).startswith(os.path.abspath(options.keep))
-        say(f"cannot write to {options.keep if kept else options.cache}: {error.strerror}.")
+        is_kept = options.keep and error.filename and not os.path.abspath(error.filename).startswith(os.path.abspath(options.cache))
+        say(f"cannot write to {options.keep if is_kept else options.cache}: {error.strerror}.")
         return REFUSED
     if isinstance(compiled, int):
         return compiled
@@ -344,8 +360,11 @@ def main(arguments):
     if options.count:
         environment["COURSE_INTERPRET_COUNT"] = "1"
     # The program takes this process's place: its signals and its exit code are the user's.
-    os.execve(compiled, [options.file, *options.arguments], environment)
-    return 1
+    try:
+        os.execve(compiled, [options.file, *options.arguments], environment)
+    except OSError as error:
+        say(f"cannot start {compiled}: {error.strerror}.")
+    return REFUSED
 
 
 if __name__ == "__main__":

@@ -104,12 +104,14 @@ class Programs(Folder):
     def test_the_first_error_is_taken_out(self):
         output = "In file included from a:\nx.cu:3:5: error: bad\n    3 |  bad;\n      |  ^~~\nx.cu:4:1: error: worse\n"
         self.assertEqual(interpret.first_error(output), "x.cu:3:5: error: bad\n    3 |  bad;\n      |  ^~~")
+        self.assertEqual(interpret.first_error("a b.cu:3:1: error: bad\n  3 | k();\na b.cu: In function ‘int main()’:"), "a b.cu:3:1: error: bad\n  3 | k();")
         self.assertEqual(interpret.first_error("x.cu:3:9: error: bad\n  3 | k();\nIn file included from y:"), "x.cu:3: error: bad")
 
     def test_what_the_linker_misses_is_the_interpreters_another_files_or_main(self):
         for name, code, words in (
             ("cublasCreate", 2, "a b.cu:7: cublasCreate: the interpreter does not have it."),
             ("__cudaNew", 2, "a b.cu:7: __cudaNew: the interpreter does not have it."),
+            ("cudaCheck(int)", 1, "a b.cu:7: error: undefined reference to 'cudaCheck(int)'"),
             ("f(int)", 1, "a b.cu:7: error: undefined reference to 'f(int)': if it stands in another file"),
             ("main", 1, "x.cu: error: there is no main() in it"),
         ):
@@ -612,6 +614,7 @@ int main() {
             (kernel + "int main() {\n  k<<<>>>(0); }\n", "x.cu:4: error: too few launch arguments"),
             (kernel + "int main() {\n  k<<<1, 1, 0, 0, 0>>>(0); }\n", "x.cu:4: error: too many launch arguments"),
             (kernel + "int main() {\n  k<<<1, 1>>>(); }\n", "x.cu:4: error: too few arguments to function"),
+            (kernel + 'int main() {\n  k<<<1, 1>>>("a"); }\n', "x.cu:4: error: the kernel does not take such arguments: (const char [2])"),
             (kernel + "int f(int);\nint main() {\n  return f(1); }\n", "x.cu:5: error: undefined reference to 'f(int)': if it stands in another file"),
             ("__global__ int k() { return 1; }\nint main() {}\n", "x.cu:1: error: a __global__ function must have a void return type"),
         ):
@@ -621,9 +624,17 @@ int main() {
                 self.assertEqual(len(result.stderr.strip().split("\n")), 1, result.stderr)
                 self.assertIn(words, result.stderr)
 
+    def test_the_folder_of_cudas_headers_may_be_named(self):
+        with open(os.path.join(BUILD, "interpret.json"), encoding="utf-8") as stream:
+            folder = json.load(stream)["cuda"][0]
+        text = "#include <cooperative_groups.h>\n__global__ void k() { cooperative_groups::this_thread_block().sync(); }\nint main() { k<<<1, 1>>>(); }\n"
+        result = self.interpret(text, options=("-I", folder))
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+
     def test_a_byte_order_mark_is_no_part_of_the_text(self):
         self.write("own.h", "\ufeff#define SEVEN 7\n")
         self.assertEqual(self.interpret('\ufeff#include "own.h"\nint main() { return SEVEN; }\n').returncode, 7)
+        self.assertEqual(self.interpret("int main() {}\n", name="a\nb.cu").returncode, 2)
         wide = self.write("wide.cu", "")
         with open(wide, "w", encoding="utf-16") as stream:
             stream.write("int main() {}\n")

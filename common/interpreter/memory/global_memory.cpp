@@ -31,7 +31,7 @@ struct Book {
   std::map<std::size_t, GlobalMemory::Allocation> allocations;  // by offset
   std::map<std::size_t, GlobalMemory::Allocation> packed;       // those that live, by packed_at
   std::deque<std::size_t> kept;                                 // offsets of released ones among them, the oldest first
-  std::size_t allocated = 0, allocated_on_heap = 0;
+  std::size_t allocated = 0, allocated_on_heap = 0, filled = 0;
   std::uint64_t serial = 0;
   unsigned unlocked = 0;  // how many Unlocked there are
 };
@@ -179,7 +179,8 @@ void* GlobalMemory::allocate(std::size_t bytes, const std::string& label, Kind k
   const std::size_t packed_at = find_place(b.packed, bytes, kSmallRedZone, kBytes, kSmallRedZone).value();
   b.packed[packed_at] = b.allocations[at] = {base_ + at, bytes, name, false, packed_at, is_heap};
   allocated += bytes;
-  const bool filled = bytes <= kPoisonLimit;
+  const bool filled = bytes <= kPoisonLimit && b.filled + bytes <= kPoisonedTogether;
+  if (filled) b.filled += bytes;
   for (std::size_t done = 0; done < bytes; done += kGranule)
     granules_[(at + done) / kGranule] = static_cast<std::uint16_t>(std::min(kGranule, bytes - done) | (filled ? kFilled : 0));
   if (filled) {
@@ -200,6 +201,7 @@ void GlobalMemory::release(void* p, std::vector<const void*> released_by) {
   if (allocation.released) throw std::invalid_argument("release: " + allocation.label + " was released before");
   // Allocations start at a granule, so no table entry and no word of bits has two owners.
   const std::size_t granules = round_up(allocation.bytes, kGranule) / kGranule;
+  if (granules_[offset / kGranule] & kFilled) b.filled -= allocation.bytes;
   clear(granules_ + offset / kGranule, granules * sizeof *granules_);
   clear(initialised_ + offset / 64, granules * kGranule / 8);
   set_rights(b, base_ + offset, allocation.bytes, PROT_READ | PROT_WRITE);

@@ -59,6 +59,7 @@ class GlobalMemory {
   static constexpr std::size_t kBytes = kMargin + kDeviceBytes + kManagedBytes + kMargin;
   /// Larger allocations are not filled with NaN: that would touch every page. initcheck still knows what was written.
   static constexpr std::size_t kPoisonLimit = std::size_t(64) << 20;
+  static constexpr std::size_t kPoisonedTogether = 16 * kPoisonLimit;  ///< at most so many bytes at a time, for the same reason
 
   struct Allocation {
     const char* begin = nullptr;

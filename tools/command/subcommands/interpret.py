@@ -109,7 +109,7 @@ COMMAND = Interpret(
     ),
     outro="""
     Exit code: the program's own; 1 if it does not compile or a check fails, which ends the program with a report; 2 if it uses what
-    the interpreter does not have, which one line names; 130 interrupted. docs/interpret.md says what it has.
+    the interpreter does not have, or cannot be read or written, which one line names; 130 interrupted. docs/interpret.md says what it has.
     """,
     run=run,
     stops_at_first=True,
