@@ -152,7 +152,7 @@ def mend_times(preset):
         told = "It counts" if len(found) == 1 else "They count"
         try:
             for _, each in found:
-                os.utime(each)
+                os.utime(each, follow_symlinks=False)
             told += " as changed now."
         except OSError:
             told = "Until then it is built each time."

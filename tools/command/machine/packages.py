@@ -22,7 +22,7 @@ def as_root():
 
 def is_allowed(names):
     """Whoever sits at a terminal may say no to what sudo would do."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
         return True
     sys.stderr.write(f"course: install Debian's packages {names} with sudo? [Y/n] ")
     sys.stderr.flush()
