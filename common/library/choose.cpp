@@ -48,7 +48,7 @@ Chosen choose(const std::vector<Kernel>& kernels, const Task& task, const harnes
   for (const Kernel* kernel : candidates(kernels, task, gpu)) {
     const auto entry = known.find(kernel->variant.tile);
     if (entry == known.end())
-      modelled.push_back({kernel, false, false, harness::predict(kernel->variant.numbers, task.spec, gpu).seconds});
+      modelled.push_back({kernel, false, false, harness::predict(kernel->variant.numbers, task.spec, gpu, task.requests).seconds});
     else if (entry->second.pruned.empty())
       timed.push_back({kernel, false, true, entry->second.seconds});
   }

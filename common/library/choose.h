@@ -18,15 +18,17 @@ namespace gemm::library {
 
 /// What a choice depends on, besides the GPU.
 struct Task {
-  harness::Spec spec;  ///< without an epilogue: all run the same kernel
-  Operands operands;   ///< what A and B both offer
+  harness::Spec spec;          ///< without an epilogue: all run the same kernel
+  Operands operands;           ///< what A and B both offer
+  harness::Requests requests;  ///< for their rows
 
   /// In some order, for tables.
-  auto operator<=>(const Task& other) const { return tied() <=> other.tied(); }
+  bool operator<(const Task& other) const { return tied() < other.tied(); }
 
  private:
-  std::tuple<std::int64_t, std::int64_t, std::int64_t, harness::DType, harness::DType, bool, bool, Operands> tied() const {
-    return {spec.m, spec.n, spec.k, spec.in, spec.out, spec.transpose_a, spec.transpose_b, operands};
+  std::tuple<std::int64_t, std::int64_t, std::int64_t, harness::DType, harness::DType, bool, bool, Operands, double, double> tied()
+      const {
+    return {spec.m, spec.n, spec.k, spec.in, spec.out, spec.transpose_a, spec.transpose_b, operands, requests.a, requests.b};
   }
 };
 

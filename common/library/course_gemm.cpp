@@ -1,5 +1,7 @@
 #include "common/library/course_gemm.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <shared_mutex>
@@ -40,6 +42,11 @@ Operands operands_of(const AnyMatrix& A, const AnyMatrix& B) {
                         b_transposed = {static_cast<const T*>(B.data), B.cols, B.rows, B.col_stride, B.row_stride};
   if (!device::in_chunks(a) || !device::in_chunks(b_transposed)) return Operands::kAny;
   return device::has_tensor_map(a) && device::has_tensor_map(b_transposed) ? Operands::kBoxes : Operands::kChunks;
+}
+
+double requests_of(const AnyMatrix& m, DType type) {
+  const std::int64_t pitch = std::max(std::abs(m.row_stride), std::abs(m.col_stride));  // of what the copy engine takes
+  return harness::requests_for_rows(reinterpret_cast<std::uintptr_t>(m.data), pitch * static_cast<std::int64_t>(bytes(type)));
 }
 
 // ------------------------------------------------------------------------------------------------------- where it is asked for
@@ -179,7 +186,8 @@ Task task_of(const Call& call) {
   const AnyMatrix &A = by_rows.A, &B = by_rows.B;
   const auto by_columns = [](const AnyMatrix& m) { return m.row_stride == 1 && m.col_stride != 1; };
   return {{by_rows.C.rows, by_rows.C.cols, A.cols, call.in, call.out, by_columns(A), by_columns(B)},
-          bytes(call.in) == 2 ? operands_of<__half>(A, B) : operands_of<float>(A, B)};
+          bytes(call.in) == 2 ? operands_of<__half>(A, B) : operands_of<float>(A, B),
+          {requests_of(A, call.in), requests_of(B, call.in)}};
 }
 
 harness::TuningKey tuning_key(const Task& task) { return key_of(task, table().gpu(number_of_gpu())); }

@@ -121,7 +121,8 @@ bool run_is_right(const Placed<In>& A, const Placed<In>& B, const Placed<In>& C)
 }
 
 Task task(std::int64_t m, std::int64_t n, std::int64_t k, DType type = DType::kF16, Operands operands = Operands::kBoxes) {
-  return {{m, n, k, type, type}, operands};
+  const harness::Spec spec{m, n, k, type, type};
+  return {spec, operands, harness::requests_of(spec)};
 }
 
 GpuLimits invented_gpu(int capability) {
@@ -263,7 +264,8 @@ TEST_CASE("the choice: what a GPU cannot run is none, and errors say what would"
     return found;
   };
 #ifdef COURSE_ON_INTERPRETER  // which has them all
-  CHECK(steps(task(4096, 4096, 4096), 90) == "06_autotune 14_dependent_launch 15_few_rows 18_swap_ab 19_two_widths ");
+  CHECK(steps(task(4096, 4096, 4096), 90) ==
+        "06_autotune 14_dependent_launch 15_few_rows 18_swap_ab 19_two_widths 20_fewer_requests ");
   CHECK(steps(task(4096, 4096, 4096), 80) == "06_autotune ");
   CHECK(steps(task(4096, 4096, 4096), 100) == "06_autotune ");
   CHECK(steps(task(4096, 4096, 4096, DType::kF32), 75) == "02_tiled ");

@@ -43,10 +43,11 @@ struct TileNumbers {
   std::size_t shared_bytes = 0;               ///< of a block, dynamic
   bool every_layout = true;                   ///< else another tile runs what is not nn
   Unit unit = Unit::kMma;
-  int splits = 1;         ///< blocks that share a tile of C, each with a part of k
-  bool clusters = false;  ///< they are a cluster: they hand over their sums in shared memory
-  int narrow_n = 0;       ///< columns of its narrow tiles, by in_two_widths(); 0 where all have block_n
-  bool stays = false;     ///< a block computes one tile of C after the other, and stores one while the next is multiplied
+  int splits = 1;                    ///< blocks that share a tile of C, each with a part of k
+  bool clusters = false;             ///< they are a cluster: they hand over their sums in shared memory
+  int sharing_a = 1, sharing_b = 1;  ///< blocks of a cluster, with a tile of C each, that share the tile of A, or that of B
+  int narrow_n = 0;                  ///< columns of its narrow tiles, by in_two_widths(); 0 where all have block_n
+  bool stays = false;  ///< a block computes one tile of C after the other, and stores one while the next is multiplied
 };
 
 /// One tile of a step, for one pair of element types.

@@ -31,13 +31,14 @@ std::string tile_name() {
     if constexpr (requires { Tile::kPingPong; }) text += Tile::kPingPong ? " ping-pong" : " cooperative";
     if constexpr (requires { Tile::kNarrowN; }) text += " narrow " + std::to_string(Tile::kNarrowN);
     if constexpr (requires { Tile::kSplitK; }) text += " split " + std::to_string(Tile::kSplitK);
+    if constexpr (requires { Tile::kCluster; }) text += " cluster " + std::to_string(Tile::kCluster);
     return text;
   }
 }
 
 /// Those of a tile whose blocks multiply together: it has kBlockM, kBlockN, kBlockK and kThreads at least. A tile that says nothing
-/// of what a thread or a warp has is one of wgmma. Its warpgroups have 64 rows each; or, where the rows are no multiple of 64, 64
-/// columns of all rows.
+/// of what a thread or a warp has is one of wgmma. Its warpgroups have 64 rows each; or, where the rows are no multiple of 64 and
+/// where blocks share a tile, 64 columns of all rows.
 template <class Tile>
 constexpr TileNumbers numbers_of() {
   TileNumbers n;
@@ -47,12 +48,13 @@ constexpr TileNumbers numbers_of() {
   if constexpr (requires { Tile::kEveryLayout; }) n.every_layout = Tile::kEveryLayout;
   if constexpr (requires { Tile::kSplitK; }) n.splits = Tile::kSplitK;
   if constexpr (requires { Tile::kNarrowN; }) n.narrow_n = Tile::kNarrowN;
+  if constexpr (requires { Tile::kSharingA; }) n.sharing_a = Tile::kSharingA, n.sharing_b = Tile::kSharingB;
   if constexpr (requires { Tile::kThreadM; }) {
     n.unit = Unit::kFma, n.warp_m = Tile::kThreadM, n.warp_n = Tile::kThreadN;
   } else if constexpr (requires { Tile::kWarpM; }) {
     n.unit = Unit::kMma, n.warp_m = Tile::kWarpM, n.warp_n = Tile::kWarpN;
   } else {
-    constexpr bool kColumns = Tile::kBlockM % 64 != 0;
+    constexpr bool kColumns = Tile::kBlockM % 64 != 0 || requires { Tile::kSharingA; };
     n.unit = Unit::kWgmma, n.warp_m = kColumns ? Tile::kBlockM : 64, n.warp_n = kColumns ? 64 : Tile::kBlockN;
     n.clusters = requires { Tile::kSplitK; };
     n.stays = requires { Tile::kStoreBytes; };  // memory for C besides that of the tiles

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "common/gemm/matrix.h"
 #include "common/gemm/two_widths.h"
@@ -54,6 +55,11 @@ constexpr double kLongFlops = 1.5e11, kLongWaits = 0.5;
 // several blocks, for more than two a little more: so much that 15, 06, 14 or 18 is ahead where an H200 was fastest with it
 // (docs/results/h200/rows-f16.json, tiles-small-f16.json).
 constexpr double kClusterPrologueAndEpilogue = 1100, kExchange = 2200, kAnotherBlock = 0.22, kClusterWait = 20;
+// An SM asks the L2 cache once in two clocks (a kernel that only copies had 0.5 requests a clock on an H200, whatever they are
+// for). That is what limits tiles whose rows straddle lines. How many requests are left of those whose rows begin with a sector,
+// for several SMs ask for the same at the same time. Blocks that share a tile wait for each other, and their launch takes longer.
+// Fitted to 18's, 19's and 20's tiles on an H200 (docs/results/h200/straddling-f16.json), where rows straddle lines.
+constexpr double kClocksPerRequest = 2, kMerged = 0.6, kSharedWait = 20, kSharedPrologue = 2000;
 // A trip to DRAM, in clocks, where operands do not fit into the L2 cache: of blocks that stay, and of a cluster of one block that
 // has an SM alone. What such a block has under way may be too little for DRAM's speed. Nor do all SMs together get 64 bytes per
 // clock each. Operands fit that take 0.7 of the cache, for it has two parts, and both hold what all SMs read; with a cluster of one
@@ -85,6 +91,23 @@ int registers_of_block(const TileNumbers& t, const std::optional<KernelResources
 std::string kilobytes(std::size_t bytes) { return digits(static_cast<double>(bytes) / 1024) + " KiB"; }
 
 }  // namespace
+
+double requests_for_rows(std::uintptr_t first, std::int64_t pitch_bytes) {
+  constexpr int kByPlace[] = {1, 3, 2, 4, 2, 4, 2, 3};  // in 16 bytes from the beginning of a line
+  int sum = 0;
+  bool halves = false;
+  for (std::uintptr_t row = 0; row < std::size(kByPlace); ++row) {
+    const std::uintptr_t place = (first + row * static_cast<std::uintptr_t>(pitch_bytes)) / 16 % std::size(kByPlace);
+    sum += kByPlace[place];
+    halves = halves || place % 2 == 1;
+  }
+  return sum / static_cast<double>(std::size(kByPlace)) * (halves ? 1 : kMerged);
+}
+Requests requests_of(const Spec& spec) {
+  const auto element = static_cast<std::int64_t>(bytes(spec.in));
+  return {requests_for_rows(0, (spec.transpose_a ? spec.m : spec.k) * element),
+          requests_for_rows(0, (spec.transpose_b ? spec.k : spec.n) * element)};
+}
 
 double GpuLimits::flops(Unit unit) const { return unit == Unit::kFma ? fma_flops : unit == Unit::kMma ? mma_flops : wgmma_flops; }
 
@@ -129,15 +152,21 @@ std::string why_pruned(const TileNumbers& t, const std::optional<KernelResources
 }
 
 Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu) {
+  return predict(t, spec, gpu, requests_of(spec));
+}
+
+Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu, const Requests& requests) {
   if (t.threads == 0) return {};
   const auto real = [](auto x) { return static_cast<double>(x); };
   // Blocks that share a tile are taken to have equal parts of k, and to hand over their sums for nothing.
-  const int sms = t.clusters && t.splits > kPair ? gpu.multiprocessors * kSmsOfLargeClusters / kOfSms : gpu.multiprocessors;
-  const std::int64_t tiles_m = gemm::ceil_div<std::int64_t>(spec.m, t.block_m);
-  const gemm::TwoWidths cut = gemm::in_two_widths(tiles_m, spec.n, t.block_n, t.narrow_n, sms);
-  const std::int64_t blocks = cut.tiles * t.splits,
+  const int sharing = t.sharing_a * t.sharing_b;  // blocks of a cluster, each with a tile of its own
+  const int cluster = t.clusters ? t.splits : sharing;
+  const int sms = cluster > kPair ? gpu.multiprocessors * kSmsOfLargeClusters / kOfSms : gpu.multiprocessors;
+  const std::int64_t tiles_m = gemm::ceil_div<std::int64_t>(spec.m, t.block_m * t.sharing_b);  // of a cluster that shares
+  const gemm::TwoWidths cut = gemm::in_two_widths(tiles_m, spec.n, t.block_n * t.sharing_a, t.narrow_n, sms);
+  const std::int64_t blocks = cut.tiles * t.splits * sharing,
                      k_tiles = gemm::ceil_div<std::int64_t>(gemm::ceil_div<std::int64_t>(spec.k, t.block_k), t.splits);
-  const std::int64_t on_busiest = gemm::ceil_div<std::int64_t>(blocks, sms);  // SM
+  const std::int64_t on_busiest = gemm::ceil_div<std::int64_t>(cut.tiles * t.splits, std::max(1, sms / sharing));  // SM
   const std::int64_t wide = t.narrow_n > 0 ? gemm::ceil_div<std::int64_t>(cut.wide_tiles, sms) : on_busiest;
   const int warps = t.threads / kWarp, held = std::max(1, occupancy(t, {}, gpu).blocks);
   const std::int64_t parts = std::int64_t{t.block_m / t.warp_m} * (t.block_n / t.warp_n);  // each reads what it multiplies
@@ -189,19 +218,26 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
                             : narrow_columns                                                             ? kNarrowStoreWait
                                                                                                          : 0;
       const double waits = spec.flops() > kLongFlops ? kLongWaits : 1;
-      const double alone = t.threads == 2 * kWarpgroup ? kStoreAlone : 0;
-      const bool turns = t.block_m == kPanelColumns && t.threads == 3 * kWarpgroup && on_busiest > 1 && !spec.transpose_b;
-      const double wait = kStayingWait * (!turns ? 1 : on_busiest == 2 ? kTurnsOfOne : kTurns) + narrow;
+      const double alone = t.threads == 2 * kWarpgroup && sharing == 1 ? kStoreAlone : 0;  // 20 stores later
+      const bool turns =
+          t.block_m == kPanelColumns && t.threads == 3 * kWarpgroup && sharing == 1 && on_busiest > 1 && !spec.transpose_b;
+      const double wait = kStayingWait * (!turns            ? 1
+                                          : on_busiest == 2 ? kTurnsOfOne
+                                                            : kTurns) +
+                          narrow + (sharing > 1 ? kSharedWait : 0);
       return busiest * (mma + waits * wait * real(k_tiles)) + (busiest - 1) * alone;
     }
     return busiest * std::max(mma, kWgmmaShared * (reading + arriving) + kWgmmaWait * real(k_tiles));
   };
   const double exchange = t.splits > 1 ? kExchange * (1 + kAnotherBlock * (t.splits - kPair)) : 0;
-  const double around = t.stays                  ? kStayingPrologueAndEpilogue
+  const double around = t.stays                  ? kStayingPrologueAndEpilogue + (sharing > 1 ? kSharedPrologue : 0)
                         : t.clusters             ? rounds * (kClusterPrologueAndEpilogue + exchange)
                         : t.unit == Unit::kWgmma ? rounds * kWgmmaPrologueAndEpilogue
                                                  : rounds * kPrologueAndEpilogue;
-  p.seconds = std::max((std::max(multiplying(), copying) + busiest * zeros + around) / gpu.clock_hz, p.bound);
+  // Of rows of 128 bytes, those that the copy engine copies; other kernels ask for sectors.
+  const double rows = real(t.block_m) / t.sharing_a * requests.a + real(t.block_n) / t.sharing_b * requests.b;
+  const double asking = t.stays ? busiest * real(k_tiles) * rows * kClocksPerRequest : 0;
+  p.seconds = std::max((std::max({multiplying(), copying, asking}) + busiest * zeros + around) / gpu.clock_hz, p.bound);
   return p;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -56,6 +57,20 @@ Occupancy occupancy(const TileNumbers& tile, const std::optional<KernelResources
 std::string why_pruned(const TileNumbers& tile, const std::optional<KernelResources>& kernel, const Spec& spec,
                        const GpuLimits& gpu);
 
+/// Requests to the L2 cache for each row of 128 bytes that the copy engine copies, of A and of B.
+struct Requests {
+  double a = 1, b = 1;
+
+  bool operator<=>(const Requests&) const = default;
+};
+/// Of rows of an operand, the first at an address and each so many bytes behind the one before, both multiples of 16. A row that
+/// does not begin with a line of 128 bytes lies in two, and one that begins in the middle of a sector of 32 is asked for by halves:
+/// ncu counts 1 to 4, by the place where it begins (docs/results/h200/l2/rows.csv). Requests of several SMs for the same are
+/// answered together, but hardly any of rows that begin in the middle of a sector.
+double requests_for_rows(std::uintptr_t first, std::int64_t pitch_bytes);
+/// Of operands without gaps, that begin with a line.
+Requests requests_of(const Spec& spec);
+
 /// What the model says of a tile on a problem.
 struct Prediction {
   double waves = 0;    ///< blocks / (blocks that the GPU holds at the same time)
@@ -74,7 +89,10 @@ struct Prediction {
 /// With wgmma, products and the reads of shared memory that belong to them overlap: the slower of the two counts, and for each step
 /// along k a wait. Where blocks stay, the wait is short, and only the first tile's beginning and the last one's end are waited for;
 /// every tile's end where one warpgroup multiplies. In long kernels waits count half.
-/// With multiply-adds nothing overlaps: products, and the reads that they wait for, are added.
+/// Where rows straddle lines, an SM may have more to ask the L2 cache for than it can in that time. Blocks that share a tile of A
+/// or B ask for it once. With multiply-adds nothing overlaps: products, and the reads that they wait for, are added.
+Prediction predict(const TileNumbers& tile, const Spec& spec, const GpuLimits& gpu, const Requests& requests);
+/// The same for requests_of(spec).
 Prediction predict(const TileNumbers& tile, const Spec& spec, const GpuLimits& gpu);
 
 }  // namespace harness

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/interpreter/instructions/family.h"
+#include "common/interpreter/instructions/mbarriers.h"
 #include "common/interpreter/schedule/entered.h"
 
 namespace interpreter {
@@ -24,7 +25,9 @@ class ClusterBarrier final : public Family {
   std::string what_is_awaited(const Fiber& fiber) const override;
   Missing what_is_missing(const Fiber& fiber) const override;
 
-  void arrive(Fiber& fiber, Pc pc);
+  /// @param relaxed publishes nothing, unless the thread has fenced
+  void arrive(Fiber& fiber, Pc pc, bool relaxed);
+  void fence(const Fiber& fiber) { threads_[fiber.linear].fenced = true; }
   void wait(Fiber& fiber, Pc pc);
 
  private:
@@ -40,6 +43,7 @@ class ClusterBarrier final : public Family {
     unsigned phase = 0;    // in which it has arrived
     Pc pc = 0;             // where
     bool waits = false;
+    bool fenced = false;  // has initialised mbarriers, and said so, since it last arrived
   };
   bool all_wait_here() const;
   Barrier& barrier() const { return block_.cluster().block(0).family<ClusterBarrier>().barrier_; }
@@ -62,7 +66,7 @@ void ClusterBarrier::fail(const Fiber& fiber, Pc pc, const std::string& what, co
   block_.reporter.fail(Check::kSynccheck, what, expected, &fiber, user_location(pc));
 }
 
-void ClusterBarrier::arrive(Fiber& fiber, Pc pc) {
+void ClusterBarrier::arrive(Fiber& fiber, Pc pc, bool relaxed) {
   // Threads that end are counted where a block has its part.
   for (Block* const block : block_.cluster().blocks()) block->family<ClusterBarrier>();
   block_.activity.note_progress();
@@ -73,8 +77,9 @@ void ClusterBarrier::arrive(Fiber& fiber, Pc pc) {
          "barrier.cluster.arrive by a thread that has arrived at " + at(user_location(thread.pc)) + " and not waited since",
          "a thread arrives once in each phase of the cluster's barrier, and only barrier.cluster.wait tells that it is over");
   Barrier& at = barrier();
-  thread = {true, at.phase, pc, false};
-  if (block_.work().options().racecheck) {
+  const bool publishes = !relaxed || thread.fenced;
+  thread = {true, at.phase, pc};
+  if (publishes && block_.work().options().racecheck) {
     if (!at.known) at.known = std::make_shared<Knowledge>();
     block_.clock.release_into(fiber.linear, *at.known, at.last);
   }
@@ -149,7 +154,16 @@ unsigned cluster_size() { return running_fiber(), current_block->cluster().size(
 
 void cluster_barrier_arrive() {
   const Entered in;
-  in.block.family<ClusterBarrier>().arrive(in.fiber, to_pc(__builtin_return_address(0)));
+  in.block.family<ClusterBarrier>().arrive(in.fiber, to_pc(__builtin_return_address(0)), false);
+}
+void cluster_barrier_arrive_relaxed() {
+  const Entered in;
+  in.block.family<ClusterBarrier>().arrive(in.fiber, to_pc(__builtin_return_address(0)), true);
+}
+void fence_mbarrier_init() {
+  fence_proxy_async();
+  const Entered in;
+  in.block.family<ClusterBarrier>().fence(in.fiber);
 }
 void cluster_barrier_wait() {
   const Entered in;

@@ -12,6 +12,8 @@ dim3 cluster_dimensions();
 unsigned cluster_rank();  ///< of the block
 unsigned cluster_size();  ///< in blocks
 void cluster_barrier_arrive();
+/// Publishes nothing but mbarriers, and these only where the thread has said fence_mbarrier_init() since its last arrival.
+void cluster_barrier_arrive_relaxed();
 void cluster_barrier_wait();
 /// The same place in the shared memory of the block `rank`.
 void* mapa(const volatile void* shared, unsigned rank);

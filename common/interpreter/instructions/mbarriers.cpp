@@ -451,6 +451,5 @@ void fence_proxy_async(bool shared, bool global) {
   in.block.scheduler.rendezvous(in.fiber);
   if (in.block.work().options().racecheck) in.block.async_proxy.fence(in.fiber, shared, global);
 }
-void fence_mbarrier_init() { fence_proxy_async(); }
 
 }  // namespace interpreter

@@ -51,6 +51,7 @@ enum Plant {
   kWritesBeforeArrival,
   kWaitsAtOthersBarrier,
   kInitCountsOwnBlockAlone,
+  kNoneRelaxed,
   // shares
   kNoBarrierBeforeRead,
   kEndsAfterRead,
@@ -61,6 +62,7 @@ enum Plant {
   kOneWarpSkipsBarrier,
   kOneBlockSkipsBarrier,
   kWritesAfterArrival,
+  kArrivesRelaxed,
   kOneWritesAfterArrival,
   kMapaBeyondCluster,
   kMapaOfGlobal,
@@ -116,7 +118,10 @@ __global__ void ring(const __grid_constant__ TensorMap map, int* out, int tiles)
   if (plant == kNoClusterBarrierAfterInit) {
     __syncthreads();
   } else {
-    device::barrier_cluster_arrive();
+    if (plant == kNoneRelaxed)
+      device::barrier_cluster_arrive_relaxed();
+    else
+      device::barrier_cluster_arrive();
     device::barrier_cluster_wait();
   }
   if (plant == kOneBlockEnds && rank == 1) return;
@@ -195,6 +200,7 @@ Bug in_ring(Check check, std::string variable, std::vector<std::string> says, st
 
 TEST_CASE("ring without a bug") {
   must_be_right([] { return run_ring<kNone>() && run_ring<kNone>(1); });
+  must_be_right([] { return run_ring<kNoneRelaxed>(); });  // the fence publishes the mbarriers
 }
 TEST_CASE("multicast into a stage that the other block's consumers have not given back") {
   must_be_caught(
@@ -328,8 +334,11 @@ __global__ void shares(int* out) {
   if (plant == kBlockBarrierInstead) {
     __syncthreads();
   } else if (plant != kNoBarrierBeforeRead && !skips) {
-    if (plant != kWaitsWithoutArrival) device::barrier_cluster_arrive();  // <- arrival
-    if (plant == kArrivesTwice) device::barrier_cluster_arrive();         // <- second arrival
+    if (plant == kArrivesRelaxed)
+      device::barrier_cluster_arrive_relaxed();
+    else if (plant != kWaitsWithoutArrival)
+      device::barrier_cluster_arrive();                            // <- arrival
+    if (plant == kArrivesTwice) device::barrier_cluster_arrive();  // <- second arrival
     if (plant == kWritesAfterArrival || (plant == kOneWritesAfterArrival && rank == 0 && t == 5)) share[t] += 1;  // <- late write
     if (plant != kNoWaitBeforeRead) device::barrier_cluster_wait();                                               // <- wait
   }
@@ -380,6 +389,10 @@ TEST_CASE("an arrival without a wait before the read") {
   must_be_caught(
       {"shares", Check::kRacecheck, "share", {kNoOrder}, {"read", "write"}, {"read", "write"}, Check::kInitcheck, {"read"}},
       [] { return run_shares<kNoWaitBeforeRead>(); });
+}
+TEST_CASE("a relaxed arrival publishes no writes") {
+  must_be_caught({"shares", Check::kRacecheck, "share", {kNoOrder}, {"read", "write"}, {"read", "write"}},
+                 [] { return run_shares<kArrivesRelaxed>(); });
 }
 TEST_CASE("a write after the arrival") {
   must_be_caught({"shares", Check::kRacecheck, "share", {kNoOrder}, {"read", "late write"}, {"read", "late write"}},

@@ -1,0 +1,258 @@
+/// @file
+/// Step 20: blocks copy for each other, so that L2 has fewer requests to answer: multicast in 18's form, with 17's stores.
+///
+/// Changes since 18:
+/// - Blocks come in clusters, in a row or in a column of tiles. They share the larger one of A's tile and B's: each copies a slice
+///   of it to all, copy_slice(). Its panels have any height, so 18's rows stay whole ones.
+/// - A tile's sums wait in registers, packed, and are stored while the next one is multiplied, as in 17: store_piece().
+#pragma once
+
+#include "common/device/cluster.cuh"
+#include "common/device/dependent_launch.cuh"
+#include "common/device/fallback.cuh"
+#include "common/device/learnt/swizzle.cuh"
+#include "common/device/learnt/tile_order.cuh"
+#include "common/device/learnt/wgmma_slice.cuh"
+#include "common/device/store_fragments.cuh"
+
+namespace step_20_fewer_requests {
+
+using device::Contiguous, device::Major, device::Mbarrier, device::TensorMap, gemm::ceil_div, gemm::Matrix;
+using learnt::kPanel, learnt::kWarpgroup, learnt::kWgmmaK, learnt::RingPlace, learnt::slice_descriptor, learnt::swizzled,
+    learnt::TileIndex, learnt::TileOrder;
+
+/// What a block and a warpgroup compute of C, and what follows from it.
+template <int block_m, int block_n, int num_stages, int group_m, int cluster>
+struct Tile {
+  static constexpr int kBlockM = block_m, kBlockN = block_n, kBlockK = kPanel;  // the block's tile of C, and its steps along k
+  static constexpr int kNumStages = num_stages;                                 // tiles of A and B in shared memory
+  static constexpr int kGroupM = group_m;                                       // rows of clusters that are crossed together
+  static constexpr int kCluster = cluster;                                      // blocks that share A's tile, or B's
+  static constexpr int kSharingA = kBlockM > kBlockN ? kCluster : 1, kSharingB = kCluster / kSharingA;
+  static constexpr int kMultiplying = kBlockN / kPanel;             // warpgroups; each multiplies one panel of B
+  static constexpr int kThreads = (kMultiplying + 1) * kWarpgroup;  // the last warpgroup copies
+  // Registers of a thread, as in 11; the one that copies gives more away, for of three that multiply each needs them.
+  static constexpr int kAtLaunch = 65536 / kThreads / 8 * 8, kToCopy = 32;
+  static constexpr int kToMultiply = std::min(240, (kAtLaunch * (kMultiplying + 1) - kToCopy) / kMultiplying / 8 * 8);
+  static constexpr int kLastM = (kBlockM - 1) % kPanel + 1;  // rows of A's last panel, where they lie along m
+  static constexpr int kStageElements = (kBlockM - kLastM + kPanel + kBlockN) * kBlockK;  // a tile of A, in whole panels, and of B
+  static constexpr int kCopiedBytes = (kBlockM + kBlockN) * kBlockK * 2;                  // into a stage
+  static constexpr int kRingBytes = kNumStages * (kStageElements * 2 + 2 * int{sizeof(Mbarrier)});
+  static constexpr int pieces() {  // as few as have room beside the ring, for each warpgroup that multiplies
+    int n = 1;
+    while (n < kBlockM / 8 && (kBlockM / 8 % n || kRingBytes + kMultiplying * kBlockM / n * 128 > 227 * 1024)) ++n;
+    return n;
+  }
+  static constexpr int kPieces = pieces(), kPieceRows = kBlockM / kPieces, kStoreBytes = kPieceRows * 128;
+  static constexpr int kSharedBytes = kRingBytes + kMultiplying * kStoreBytes;
+  static_assert(kSharedBytes <= 227 * 1024, "no GPU has more shared memory for a block");
+  static_assert(kNumStages > 1 && kBlockM <= 256 && kBlockM % 8 == 0, "stages to fill and to multiply; wgmma's columns");
+  static_assert(kBlockN % kPanel == 0, "wgmma's rows");
+};
+
+/// Copies this block's slice of kSlices of a tile to all blocks of the cluster: some of its rows, of an operand along k; of
+/// another, some rows of each panel. One slice is the whole tile, for this block alone.
+template <Contiguous contiguous, int kBlockMN, int kSlices, class In>
+__device__ __forceinline__ void copy_slice(In* s, const TensorMap* map, const TensorMap* map_last, int mn, int64_t extent,
+                                           int tile_k, int rank, Mbarrier* barrier) {
+  const int slice = kSlices > 1 ? rank : 0;
+  constexpr bool kAlongK = contiguous == Contiguous::kK;
+  constexpr int kHeight = kAlongK ? kBlockMN : kPanel, kRows = kHeight / kSlices;  // of a panel, and of its slice
+  static_assert(kHeight % (8 * kSlices) == 0, "the pattern of the swizzle begins again there");
+#pragma unroll
+  for (int i = 0; i < kBlockMN; i += kHeight) {
+    const int mine = mn + i + (kAlongK ? slice * kRows : 0), at = mine < extent ? mine : 0;  // as copy_panels()
+    const int k = tile_k * kPanel + (kAlongK ? 0 : slice * kRows), x = kAlongK ? k : at, y = kAlongK ? at : k;
+    const TensorMap* const m = i + kHeight > kBlockMN ? map_last : map;
+    if constexpr (kSlices == 1) {
+      device::cp_async_bulk_tensor_2d(s + i * kPanel, m, x, y, barrier);
+    } else {
+      device::cp_async_bulk_tensor_2d_multicast(s + (i + slice * kRows) * kPanel, m, x, y, barrier, (1 << kSlices) - 1);
+    }
+  }
+}
+/// The map of its boxes. @param height of a panel that lies along k  @param width of one that does not
+TensorMap slice_map(const auto& g, Contiguous contiguous, int height, int width, int slices) {
+  const bool along_k = contiguous == Contiguous::kK;
+  const auto mn = static_cast<unsigned>(along_k ? height / slices : width),
+             k = static_cast<unsigned>(along_k ? kPanel : kPanel / slices);
+  return device::box_map(g, contiguous, mn, k, device::L2Promotion::k128);  // a row in two lines should not fetch four
+}
+
+/// Stores piece number `piece` of a warpgroup's part of C: some rows of its 64 columns. `packed` has the sums of its transpose.
+template <class Tile, class Out>
+__device__ __forceinline__ void store_piece(int piece, const uint32_t (&packed)[Tile::kBlockM / 4], Out* s, const TensorMap* map_c,
+                                            int row, int col) {
+  const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32, barrier = 1 + threadIdx.x / kWarpgroup;
+  if (warp == 0 && device::elect_sync()) device::cp_async_bulk_wait_group_read<0>();
+  device::barrier_sync(barrier, kWarpgroup);  // the engine has read the piece before, so all may overwrite it
+#pragma unroll
+  for (int r = 0; r < Tile::kPieceRows; r += 8) {  // a lane has two rows of a column, and of that 8 further right
+    const int i = (piece * Tile::kPieceRows + r) / 4;
+    device::stmatrix_x2_trans(s + swizzled<kPanel>(r + lane % 8, 2 * warp + lane / 8 % 2), {packed[i], packed[i + 1]});
+  }
+  device::fence_proxy_async();                // the engine sees what this thread has written,
+  device::barrier_sync(barrier, kWarpgroup);  // and all have written
+  if (warp == 0 && device::elect_sync()) {
+    device::cp_async_bulk_tensor_2d_store(map_c, col, row + piece * Tile::kPieceRows, s);
+    device::cp_async_bulk_commit_group();
+  }
+}
+
+/// As many blocks as SMs, in clusters. `c_panels`: the engine can store C, of 16 bits.
+template <class Tile, Contiguous a_contiguous, Contiguous b_contiguous, class In, class Out, class Epilogue>
+__global__ __launch_bounds__(Tile::kThreads,
+                             1) void gemm_kernel(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
+                                                 const __grid_constant__ TensorMap map_last,
+                                                 const __grid_constant__ TensorMap map_c, Matrix<Out> C, int tiles_k,
+                                                 unsigned tiles, TileOrder<Tile::kGroupM> order, bool c_panels, Epilogue epilogue) {
+  constexpr Major kMajorA = a_contiguous == Contiguous::kK ? Major::kK : Major::kMN;
+  constexpr Major kMajorB = b_contiguous == Contiguous::kK ? Major::kK : Major::kMN;
+  constexpr int kTileA = (Tile::kBlockM - Tile::kLastM + kPanel) * Tile::kBlockK;  // in whole panels
+  In* const sAB = device::dynamic_smem<In>();  // kNumStages times A in whole panels, and (kBlockN, kBlockK) of B
+  char* const sC = reinterpret_cast<char*>(sAB + Tile::kNumStages * Tile::kStageElements);          // a piece for each warpgroup
+  Mbarrier* const full = reinterpret_cast<Mbarrier*>(sC + Tile::kStoreBytes * Tile::kMultiplying);  // (kNumStages)
+  Mbarrier* const empty = full + Tile::kNumStages;                                                  // (kNumStages)
+
+  // 1. Which tiles are mine? One of those of cluster number `cluster`, and of every clusters-th from there on
+  const int rank = static_cast<int>(device::cluster_ctarank());
+  const unsigned cluster = blockIdx.x / Tile::kCluster, clusters = gridDim.x / Tile::kCluster;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warpgroup = threadIdx.x / kWarpgroup;
+  if (warp == 4 * Tile::kMultiplying && device::elect_sync()) {
+    device::prefetch_tensormap(&map_a);  // the first copy need not wait for them
+    device::prefetch_tensormap(&map_b);
+    device::prefetch_tensormap(&map_last);
+    for (int i = 0; i < Tile::kNumStages; ++i) {
+      device::mbarrier_init(&full[i], 1);
+      device::mbarrier_init(&empty[i], Tile::kCluster * 4 * Tile::kMultiplying);  // warps, of all blocks
+    }
+    device::fence_mbarrier_init();
+  }
+  device::barrier_cluster_arrive_relaxed();  // nothing else has been written
+  device::griddepcontrol_wait();             // the launch before has read and written all that it had to
+  device::barrier_cluster_wait();            // all blocks have their barriers before anybody uses them
+  const auto first_row = [&](TileIndex tile) {
+    return (static_cast<int>(tile.m) * Tile::kSharingB + rank % Tile::kSharingB) * Tile::kBlockM;
+  };
+  const auto first_col = [&](TileIndex tile) {
+    return (static_cast<int>(tile.n) * Tile::kSharingA + rank % Tile::kSharingA) * Tile::kBlockN;
+  };
+
+  // 2. Main loop: one thread's, which copies ...
+  if (warpgroup == Tile::kMultiplying) {
+    device::setmaxnreg_dec<Tile::kToCopy>();
+    if (warp == 4 * Tile::kMultiplying && device::elect_sync()) {
+      int i = 0;  // tiles that have been copied, of all tiles of C
+      for (unsigned t = cluster; t < tiles; t += clusters) {
+        const TileIndex tile = order.tile_of_block(t);
+        for (int tile_k = 0; tile_k < tiles_k; ++tile_k, ++i) {
+          const RingPlace<Tile::kNumStages> place(i);
+          In* const s = sAB + place.stage * Tile::kStageElements;
+          device::mbarrier_wait_parity(&empty[place.stage], place.phase ^ 1);  // what was there has been read, by all
+          device::mbarrier_arrive_expect_tx(&full[place.stage], Tile::kCopiedBytes);
+          copy_slice<a_contiguous, Tile::kBlockM, Tile::kSharingA>(s, &map_a, &map_last, first_row(tile), C.rows, tile_k, rank,
+                                                                   &full[place.stage]);
+          copy_slice<b_contiguous, Tile::kBlockN, Tile::kSharingB>(s + kTileA, &map_b, &map_b, first_col(tile), C.cols, tile_k,
+                                                                   rank, &full[place.stage]);
+        }
+      }
+      if (tiles <= 2 * clusters) device::griddepcontrol_launch_dependents();  // as in 14
+      // A block's memory ends with it. So it stays until the others have read what it copied for them, and have arrived here.
+      for (int stage = 0; stage < Tile::kNumStages; ++stage, ++i) {
+        const RingPlace<Tile::kNumStages> place(i);
+        device::mbarrier_wait_parity(&empty[place.stage], place.phase ^ 1);
+      }
+    }
+    return;
+  }
+
+  // ... and that of the warpgroups that multiply
+  device::setmaxnreg_inc<Tile::kToMultiply>();
+  constexpr int kPieces = sizeof(Out) == 2 ? Tile::kPieces : 0;  // that wait
+  const auto give_back = [&](int i) {
+    if (lane < Tile::kCluster) device::mbarrier_arrive_cluster(&empty[RingPlace<Tile::kNumStages>(i).stage], lane);
+  };
+  float rC[Tile::kBlockM / 2];
+  uint32_t packed[Tile::kBlockM / 4];  // the tile before, until it is stored
+  Out* const s = reinterpret_cast<Out*>(sC + warpgroup * Tile::kStoreBytes);
+  int i = 0, row = -1, col = 0;  // a place in the ring; row < 0: no tile waits
+  for (unsigned t = cluster; t < tiles; t += clusters) {
+    int tile_k = 0;
+    const auto multiply = [&] {
+      const RingPlace<Tile::kNumStages> place(i);
+      device::mbarrier_wait_parity(&full[place.stage], place.phase);
+      const In* const sA = sAB + place.stage * Tile::kStageElements;
+      const In* const sB = sAB + place.stage * Tile::kStageElements + kTileA + warpgroup * kPanel * Tile::kBlockK;
+      device::wgmma_fence();
+#pragma unroll
+      for (int slice = 0; slice < Tile::kBlockK / kWgmmaK; ++slice) {
+        device::wgmma_m64k16<In, Tile::kBlockM, kMajorB, kMajorA>(rC, slice_descriptor<b_contiguous>(sB, slice),
+                                                                  slice_descriptor<a_contiguous>(sA, slice),
+                                                                  tile_k > 0 || slice > 0);  // the first product sets the sums
+      }
+      device::wgmma_commit_group();
+      device::wgmma_wait_group<1>();  // the tile before has been multiplied: its stage is empty
+      if (tile_k > 0) give_back(i - 1);
+      ++i;
+      ++tile_k;
+    };
+#pragma unroll
+    for (int piece = 0; piece < kPieces; ++piece) {  // products of this tile are under way while the tile before is stored
+      if (tile_k < tiles_k) multiply();
+      if (c_panels && row >= 0) store_piece<Tile>(piece, packed, s, &map_c, row, col);
+    }
+    while (tile_k < tiles_k) multiply();
+    device::wgmma_wait_group<0>();
+    give_back(i - 1);
+
+    // 3. Epilogue. What the engine can store waits
+    const TileIndex tile = order.tile_of_block(t);
+    row = first_row(tile);
+    col = first_col(tile) + warpgroup * kPanel;
+    device::apply_epilogue_transposed(rC, epilogue, col);
+    if constexpr (sizeof(Out) == 2) {  // stmatrix moves 16 bits
+#pragma unroll
+      for (int j = 0; j < Tile::kBlockM / 4; ++j) packed[j] = device::pack<Out>(rC[2 * j], rC[2 * j + 1]);
+    }
+    if (!c_panels) device::store_sums_transposed(rC, C, row, col);
+  }
+#pragma unroll
+  for (int piece = 0; piece < kPieces; ++piece) {
+    if (c_panels) store_piece<Tile>(piece, packed, s, &map_c, row, col);
+  }
+  if (warp % 4 == 0 && device::elect_sync()) device::cp_async_bulk_wait_group_read<0>();  // a block's shared memory ends with it
+}
+
+template <class Tile, class In, class Out, class Epilogue>
+void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilogue) {
+  gemm::check(A, B, C);
+  const int64_t tiles_m = ceil_div<int64_t>(C.rows, Tile::kSharingB * Tile::kBlockM);
+  const int64_t tiles_n = ceil_div<int64_t>(C.cols, Tile::kSharingA * Tile::kBlockN);
+  if (tiles_m * tiles_n == 0) return;
+  if (!device::has_tensor_map(A) || !device::has_tensor_map(B.transposed())) return device::fallback_gemm(A, B, C, epilogue);
+  const bool c_panels = sizeof(Out) == 2 && device::has_store_map(C);
+  const TensorMap map_c = c_panels ? device::box_map(C, Contiguous::kK, Tile::kPieceRows, kPanel) : TensorMap{};
+  const unsigned tiles = gemm::grid_size(tiles_m * tiles_n);  // of clusters
+  // A cluster lies within a part of the GPU, and not all SMs of a part may be had by fours: 120 of an H200's 132.
+  const unsigned multiprocessors = device::multiprocessors() * (Tile::kCluster > 2 ? 10 : 11) / 11;
+  const unsigned clusters = std::min(tiles, std::max(1u, multiprocessors / Tile::kCluster));
+
+  // Strides become a layout once, here: a kernel for each pair of transpositions.
+  device::with_contiguous(A, B, [&](auto a, auto b) {
+    device::launch_dependent_clusters(gemm_kernel<Tile, a(), b(), In, Out, Epilogue>, Tile::kCluster * clusters, Tile::kThreads,
+                                      dim3(Tile::kCluster), Tile::kSharedBytes,
+                                      slice_map(A, a(), Tile::kBlockM, kPanel, Tile::kSharingA),
+                                      slice_map(B.transposed(), b(), Tile::kBlockN, kPanel, Tile::kSharingB),
+                                      slice_map(A, a(), Tile::kBlockM, Tile::kLastM, Tile::kSharingA), map_c, C,
+                                      static_cast<int>(ceil_div<int64_t>(A.cols, Tile::kBlockK)), tiles,
+                                      TileOrder<Tile::kGroupM>(tiles_m, tiles_n), c_panels, epilogue);
+  });
+}
+
+using Inputs = gemm::TypeList<__half, __nv_bfloat16>;
+using Tiles = gemm::TypeList<Tile<176, 192, 4, 8, 2>>;
+using MoreTiles = gemm::TypeList<Tile<144, 192, 4, 8, 2>, Tile<160, 192, 4, 8, 2>, Tile<128, 192, 4, 8, 2>, Tile<192, 128, 4, 8, 2>,
+                                 Tile<208, 128, 4, 8, 2>, Tile<224, 128, 4, 8, 2>, Tile<112, 128, 6, 8, 2>, Tile<80, 128, 4, 8, 2>,
+                                 Tile<128, 64, 4, 8, 2>, Tile<128, 64, 4, 8, 4>>;
+
+}  // namespace step_20_fewer_requests
