@@ -60,8 +60,6 @@ std::string why_pruned(const TileNumbers& tile, const std::optional<KernelResour
 /// Requests to the L2 cache for each row of 128 bytes that the copy engine copies, of A and of B.
 struct Requests {
   double a = 1, b = 1;
-
-  bool operator<=>(const Requests&) const = default;
 };
 /// Of rows of an operand, the first at an address and each so many bytes behind the one before, both multiples of 16. A row that
 /// does not begin with a line of 128 bytes lies in two, and one that begins in the middle of a sector of 32 is asked for by halves:
