@@ -56,10 +56,10 @@ constexpr double kLongFlops = 1.5e11, kLongWaits = 0.5;
 // (docs/results/h200/rows-f16.json, tiles-small-f16.json).
 constexpr double kClusterPrologueAndEpilogue = 1100, kExchange = 2200, kAnotherBlock = 0.22, kClusterWait = 20;
 // An SM asks the L2 cache once in two clocks (a kernel that only copies had 0.5 requests a clock on an H200, whatever they are
-// for). That is what limits tiles whose rows straddle lines. How many requests are left of those whose rows begin with a sector,
-// for several SMs ask for the same at the same time. Blocks that share a tile wait for each other, and their launch takes longer.
-// Fitted to 18's, 19's and 20's tiles on an H200 (docs/results/h200/straddling-f16.json), where rows straddle lines.
-constexpr double kClocksPerRequest = 2, kMerged = 0.6, kSharedWait = 20, kSharedPrologue = 2000;
+// for). Where rows straddle lines, that is what limits most tiles. Blocks that share a tile wait for each other, and their launch
+// takes longer. Fitted to 18's, 19's and 20's tiles on an H200; docs/results/h200/straddling-f16.json has some of them.
+constexpr double kClocksPerRequest = 2, kSharedWait = 60, kSharedPrologue = 2000;
+constexpr int kRowBytes = 128;  // of a tile, along k or not
 // A trip to DRAM, in clocks, where operands do not fit into the L2 cache: of blocks that stay, and of a cluster of one block that
 // has an SM alone. What such a block has under way may be too little for DRAM's speed. Nor do all SMs together get 64 bytes per
 // clock each. Operands fit that take 0.7 of the cache, for it has two parts, and both hold what all SMs read; with a cluster of one
@@ -93,15 +93,11 @@ std::string kilobytes(std::size_t bytes) { return digits(static_cast<double>(byt
 }  // namespace
 
 double requests_for_rows(std::uintptr_t first, std::int64_t pitch_bytes) {
-  constexpr int kByPlace[] = {1, 3, 2, 4, 2, 4, 2, 3};  // in 16 bytes from the beginning of a line
-  int sum = 0;
-  bool halves = false;
-  for (std::uintptr_t row = 0; row < std::size(kByPlace); ++row) {
-    const std::uintptr_t place = (first + row * static_cast<std::uintptr_t>(pitch_bytes)) / 16 % std::size(kByPlace);
-    sum += kByPlace[place];
-    halves = halves || place % 2 == 1;
-  }
-  return sum / static_cast<double>(std::size(kByPlace)) * (halves ? 1 : kMerged);
+  constexpr unsigned kByPlace[] = {1, 3, 2, 4, 2, 4, 2, 3};  // in 16 bytes from the beginning of a line
+  unsigned sum = 0;
+  for (std::uintptr_t row = 0; row < std::size(kByPlace); ++row)
+    sum += kByPlace[(first + row * static_cast<std::uintptr_t>(pitch_bytes)) / 16 % std::size(kByPlace)];
+  return sum / static_cast<double>(std::size(kByPlace));
 }
 Requests requests_of(const Spec& spec) {
   const auto element = static_cast<std::int64_t>(bytes(spec.in));
@@ -234,9 +230,9 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu,
                         : t.clusters             ? rounds * (kClusterPrologueAndEpilogue + exchange)
                         : t.unit == Unit::kWgmma ? rounds * kWgmmaPrologueAndEpilogue
                                                  : rounds * kPrologueAndEpilogue;
-  // Of rows of 128 bytes, those that the copy engine copies; other kernels ask for sectors.
-  const double rows = real(t.block_m) / t.sharing_a * requests.a + real(t.block_n) / t.sharing_b * requests.b;
-  const double asking = t.stays ? busiest * real(k_tiles) * rows * kClocksPerRequest : 0;
+  const double of_each = real(t.block_m) / t.sharing_a * requests.a + real(t.block_n) / t.sharing_b * requests.b;
+  const double rows = of_each * real(k_tiles * t.block_k) * element / kRowBytes;
+  const double asking = t.unit == Unit::kFma ? 0 : busiest * rows * kClocksPerRequest;
   p.seconds = std::max((std::max({multiplying(), copying, asking}) + busiest * zeros + around) / gpu.clock_hz, p.bound);
   return p;
 }

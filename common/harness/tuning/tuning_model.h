@@ -60,13 +60,10 @@ std::string why_pruned(const TileNumbers& tile, const std::optional<KernelResour
 /// Requests to the L2 cache for each row of 128 bytes that the copy engine copies, of A and of B.
 struct Requests {
   double a = 1, b = 1;
-
-  bool operator<=>(const Requests&) const = default;
 };
 /// Of rows of an operand, the first at an address and each so many bytes behind the one before, both multiples of 16. A row that
 /// does not begin with a line of 128 bytes lies in two, and one that begins in the middle of a sector of 32 is asked for by halves:
-/// ncu counts 1 to 4, by the place where it begins (docs/results/h200/l2/rows.csv). Requests of several SMs for the same are
-/// answered together, but hardly any of rows that begin in the middle of a sector.
+/// ncu counts 1 to 4 on an H200, by the place where it begins.
 double requests_for_rows(std::uintptr_t first, std::int64_t pitch_bytes);
 /// Of operands without gaps, that begin with a line.
 Requests requests_of(const Spec& spec);

@@ -103,6 +103,17 @@ struct Bench {
 
 // ------------------------------------------------------------------------------------------------------------ the model
 
+TEST_CASE("requests for rows, as ncu counts them: by where a row begins in a line of 128 bytes") {
+  const double by_place[] = {1, 3, 2, 4, 2, 4, 2, 3};
+  for (std::uintptr_t place = 0; place < 8; ++place) CHECK(requests_for_rows(1024 + 16 * place, 8192) == by_place[place]);
+  CHECK(requests_for_rows(0, 8208) == 21. / 8);
+  CHECK(requests_for_rows(0, 8224) == 1.75);
+  CHECK(requests_for_rows(0, 8256) == 1.5);
+  const Requests of = requests_of({100, 4096, 4104, DType::kF16, DType::kF16});
+  CHECK(of.a == 21. / 8);
+  CHECK(of.b == 1);
+}
+
 TEST_CASE("pruning: each reason, with its numbers") {
   const GpuLimits gpu = large_gpu();
   const TileNumbers plain = tile(128, 128, 64, 64, 64, 3);
@@ -318,6 +329,18 @@ TEST_CASE("the model: bounds that follow from the hardware") {
           doctest::Approx((2 * (2.0 * 128 * 240 * 4096 / 2700 + 64 * (70 + 20 + 80)) + 1000) / all.clock_hz).scale(0));
     CHECK(predict(stays, nine_each, all).seconds ==
           doctest::Approx((2 * (2.0 * 128 * 256 * 4096 / 2700 + 64 * 70) + 1000) / all.clock_hz).scale(0));
+    TileNumbers pair = stays;  // each of two blocks has a tile of its own, and half of B's to ask for
+    pair.sharing_b = 2;
+    const Spec straddling{128, 256 * 132, 4104, DType::kF16, DType::kF16};  // A's rows; B's are whole lines
+    const double steps = 65, mma = 2.0 * 128 * 256 * 65 * 64 / 2700;
+    CHECK(predict(stays, straddling, all, {21. / 8, 21. / 8}).seconds ==
+          doctest::Approx((steps * 384 * 21 / 8 * 2 + 1000) / all.clock_hz).scale(0));
+    CHECK(predict(stays, straddling, all).seconds ==
+          doctest::Approx((std::max(mma + steps * 70, steps * (128 * 21. / 8 + 256) * 2) + 1000) / all.clock_hz).scale(0));
+    Spec two_rows = straddling;  // of tiles: a pair; 132 SMs have 66, twice
+    two_rows.m *= 2;
+    CHECK(predict(pair, two_rows, all, {21. / 8, 21. / 8}).seconds ==
+          doctest::Approx((2 * std::max(mma + steps * (70 + 60), steps * 256 * 21 / 8 * 2) + 3000) / all.clock_hz).scale(0));
     TileNumbers turns = stays;  // two warpgroups, 64 rows each: one waits while the other multiplies; not in nt
     turns.block_m = 64;
     Spec one_tile_each = hopper;
