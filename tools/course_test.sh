@@ -1345,6 +1345,16 @@ END
   check 'an old python3 and a newer one' equal "$code" 0
 }
 
+# Too few files may be open, which bash says itself: then it does not know where the course is.
+test_no_command_substitution() {
+  code=0 output=''
+  errors=$(PATH=$scratch/bin bash -c 'ulimit -n 5; exec "$0" list' "$scratch/course/tools/course" 2>&1 3>&- 4>&- 5>&-) || code=$?
+  check 'too few files' equal "$code" 2
+  check 'too few files' contains "$errors" 'Too many open files'
+  check 'too few files' contains "$errors" 'cannot start another program'
+  check 'too few files: two lines' equal "$(grep -c '' <<<"$errors")" 2
+}
+
 test_build_failure() {
   : >"$scratch/build-fails"
   course run --on interpreter 1
