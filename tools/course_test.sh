@@ -1355,6 +1355,17 @@ test_no_command_substitution() {
   check 'too few files: two lines' equal "$(grep -c '' <<<"$errors")" 2
 }
 
+# A folder as stdin, by a slip: Python would not begin.
+test_folder_as_stdin() {
+  : >"$scratch/calls"
+  code=0 errors=''
+  output=$(PATH=$scratch/bin "$scratch/course/tools/course" help 2>&1 </tmp) || code=$?
+  check 'a folder as stdin' equal "$code" 0
+  check 'a folder as stdin' contains "$output" 'Usage: tools/course COMMAND'
+  output=$(PATH=$scratch/bin "$scratch/course/tools/course" run --on interpreter 1 2>&1 </tmp) || code=$?
+  check 'a folder as stdin: nothing is installed' not_called apt-get
+}
+
 test_build_failure() {
   : >"$scratch/build-fails"
   course run --on interpreter 1
