@@ -1366,6 +1366,19 @@ test_folder_as_stdin() {
   check 'a folder as stdin: nothing is installed' not_called apt-get
 }
 
+# Bash, without a PATH, has one that it gives to nobody.
+test_no_path() {
+  local empty
+  echo 'import os; print(os.environ.get("PATH"))' >"$scratch/course/tools/command/__main__.py"
+  for empty in '-u PATH' PATH=; do
+    code=0 errors=''
+    # shellcheck disable=SC2086 # several arguments
+    output=$(env $empty "$(type -P bash)" "$scratch/course/tools/course" help 2>&1) || code=$?
+    check "env $empty" equal "$code" 0
+    check "env $empty" contains ":$output:" ':/usr/bin:'
+  done
+}
+
 test_build_failure() {
   : >"$scratch/build-fails"
   course run --on interpreter 1
