@@ -64,7 +64,12 @@ case $* in
     done
     rm -r "$SCRATCH/building"
     ;;
-  *) mkdir -p "build/$(sed -E 's/.*--preset ([a-z-]+).*/\1/' <<<"$*")" ;;
+  *)
+    build=build/$(sed -E 's/.*--preset ([a-z-]+).*/\1/' <<<"$*")
+    mkdir -p "$build"
+    : >"$build/CMakeCache.txt"
+    : >"$build/build.ninja"
+    ;;
 esac
 END
   # The file exit-NN_name holds a step's exit code, the file document.json what it writes, with its name for STEP.
@@ -1390,6 +1395,19 @@ test_build_failure() {
   course run --on interpreter 1
   check 'the build is mended' equal "$code" 0
   check 'the build is mended' not_called '--fresh'
+}
+
+test_configured_again() {
+  local name
+  course run --on interpreter 1
+  for name in CMakeCache.txt build.ninja; do
+    rm "$scratch/course/build/interpreter/$name"
+    course run --on interpreter 1
+    check "without $name" equal "$code" 0
+    check "without $name" called 'cmake --fresh --preset interpreter'
+  done
+  course run --on interpreter 1
+  check 'once' not_called '--fresh'
 }
 
 test_unwritable_build_folder() {

@@ -169,6 +169,8 @@ def mend_times(preset):
 def is_configured(stamp, wanted):
     if files.text(stamp).rstrip("\n") != wanted:
         return False
+    if not all(os.path.exists(os.path.join(os.path.dirname(stamp), name)) for name in ("CMakeCache.txt", "build.ninja")):
+        return False  # somebody has cleaned up
     return os.stat(stamp).st_mtime_ns > os.stat(os.path.join(ROOT, "CMakePresets.json")).st_mtime_ns
 
 
