@@ -16,7 +16,7 @@ scratch=$(mktemp -d -t 'course test.XXXXXX')
 trap 'rm -rf "$scratch"' EXIT
 export SCRATCH=$scratch COURSE_TEST_MACHINE=$scratch/machine
 unset PYTHONDONTWRITEBYTECODE COURSE_PYTHON COURSE_COMMIT COURSE_TUNING_CACHE COURSE_GPU_ARCHITECTURES COURSE_TUNED_ARCHITECTURES CUDA_HOME CPATH CPLUS_INCLUDE_PATH COLUMNS
-passed=0 failed=0
+passed=0 failed=0 code='' output='' errors=''
 largest_file=unlimited
 python=$(python3 -c 'import sys; print(sys.executable)') # python3 itself may be a script that needs more than PATH
 
@@ -48,6 +48,7 @@ END
   stand_in cmake <<'END'
 case $* in
   *--version*) echo "cmake version 3.25.1" ;;
+  *'--target help') ;;
   *--build*)
     [[ ! -f $SCRATCH/build-fails ]] || { echo 'gemm.cuh:7: error: expected a tile'; exit 1; }
     # Two builds at the same time: the second finds the first one's mark.
@@ -129,6 +130,7 @@ start_afresh() {
   cd /
   rm -rf "${scratch:?}"/*
   mkdir -p "$scratch/bin" "$scratch/course"
+  cd "$scratch"
   cp -r "$repository/tools" "$scratch/course"
   mkdir -p "$scratch"/course/steps/{01_naive,02_tiled,02_tiny,10_last} "$scratch/course/common/gemm"
   cp "$repository"/common/gemm/{gemm,activation}.h "$scratch/course/common/gemm"
@@ -819,7 +821,7 @@ END
   check 'the file' equal "$(grep -c '"step"' "$out/bench-f16-hot.json")" 16
 
   # A peer that the build knows is built and runs, too.
-  sed -i 's|^  \*--build\*)|  *--target\\ help) echo "peer_cutlass: phony" ;;\n&|' "$scratch/bin/cmake"
+  sed -i "s/'--target help') /&echo 'peer_cutlass: phony' /" "$scratch/bin/cmake"
   mkdir "$scratch/course/steps/peer_cutlass"
   course bench --suite transformer --dtype f16 --mode hot --no-peers 1 10
   check '--no-peers' not_called 'peer_cutlass'
@@ -1581,6 +1583,7 @@ test_running_ctest() {
 for test in ${1:-$(compgen -A function test_)}; do
   start_afresh
   "$test"
+  check "$test: nothing is written where the command is typed" test ! -e "$scratch/build"
 done
 echo "$passed checks passed, $failed failed"
 ((failed == 0))
