@@ -9,7 +9,7 @@ import signal
 import sys
 
 from .machine import processes
-from .messages import Refused, Stop, Terminated, say
+from .messages import Refused, Stop, Terminated, escaped, say
 from .places import ROOT, tuning_cache
 
 # Each is the module of its name (verify-all is verify_all.py) below subcommands/, loaded when it is asked for.
@@ -139,7 +139,7 @@ def say_what_failed(error):
     else:
         what = f"cannot write to stdout: {reason}" if is_stuck(sys.stdout) else f"the system says: {reason}"
     with contextlib.suppress(OSError):  # not by say(): it would try to write the rest, too
-        print(f"course: {what}.", file=sys.stderr, flush=True)
+        print(escaped(f"course: {what}."), file=sys.stderr, flush=True)
 
 
 def is_stuck(stream):
