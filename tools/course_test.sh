@@ -1455,16 +1455,16 @@ test_environment() {
   mkdir "$scratch/theirs"
   echo 'raise SystemExit("somebody else")' | tee "$scratch/theirs/json.py" >"$scratch/theirs/results.py"
   cp "$scratch/theirs/json.py" "$scratch/theirs/venv.py"
-  sed -i '2a echo "$LC_ALL $LANGUAGE ${CXXFLAGS-unset} ${PYTHONPATH-unset}" >>"$SCRATCH/environment"' "$scratch/bin/cmake" "$scratch/bin/g++"
+  sed -i '2a echo "$LC_ALL $LANGUAGE ${CXXFLAGS-unset} ${PYTHONPATH-unset} ${NINJA_STATUS-unset}" >>"$SCRATCH/environment"' "$scratch/bin/cmake" "$scratch/bin/g++"
   make_document interpreter
   cd "$scratch/theirs"
-  PYTHONPATH=$scratch/theirs PYTHONSAFEPATH=1 LANG=de_DE.UTF-8 LANGUAGE=de CXXFLAGS=-O0 CXX=clang++ CMAKE_CUDA_ARCHITECTURES=90 \
+  PYTHONPATH=$scratch/theirs PYTHONSAFEPATH=1 NINJA_STATUS=%x LANG=de_DE.UTF-8 LANGUAGE=de CXXFLAGS=-O0 CXX=clang++ CMAKE_CUDA_ARCHITECTURES=90 \
     course run --on interpreter 1
   check 'their environment' equal "$code" 0
   check 'their environment: the report is the course'"'"'s own' contains "$output" 'counted by the interpreter'
   check 'their environment: what is ignored' contains "$errors" 'course: CXX CXXFLAGS: ignored, the course has a compiler and flags of its own.'
-  check 'their environment: CMake and compilers' equal "$(sort -u "$scratch/environment" | tr '\n' ' ')" 'C.UTF-8  -O0 unset C.UTF-8  unset unset '
-  check 'configuring' equal "$(grep -c unset\ unset "$scratch/environment")" 1
+  check 'their environment: CMake and compilers' equal "$(sort -u "$scratch/environment" | tr '\n' ' ')" 'C.UTF-8  -O0 unset unset C.UTF-8  unset unset unset '
+  check 'configuring' equal "$(grep -c unset\ unset\ unset "$scratch/environment")" 1
   CXXFLAGS=-O0 CXX=clang++ CMAKE_CUDA_ARCHITECTURES=90 course run --on interpreter 1
   check 'it is said once' lacks "$errors" ignored
   rm "$scratch/reports" "$scratch/document.json"
