@@ -1,5 +1,5 @@
-"""From the command line to an exit code: 0, 1 it went wrong, 2 refused; 130, 143 and 129 ended by Ctrl-C, kill or a closed terminal;
-141 nobody reads the output any more."""
+"""From the command line to an exit code: 0, 1 it went wrong, 2 refused; 130, 131, 143 and 129 ended by Ctrl-C, Ctrl-\\, kill or a closed
+terminal; 141 nobody reads the output any more."""
 
 import contextlib
 import fcntl

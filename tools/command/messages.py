@@ -24,7 +24,7 @@ class Refused(Stop):
 
 
 class Terminated(BaseException):
-    """SIGTERM, or SIGHUP: its number."""
+    """SIGTERM, SIGHUP or SIGQUIT: its number."""
 
     @property
     def number(self):

@@ -76,6 +76,17 @@ class Made(unittest.TestCase):
 
 
 class Finding(Made):
+    def test_what_a_killed_command_left_is_removed(self):
+        left = os.path.join(self.root, "exercise-abc")
+        other = judging.cleared(self.root)
+        os.mkdir(left)
+        lock = judging.cleared(self.root)
+        self.assertTrue(os.path.exists(left))  # another command judges there
+        os.close(other)
+        os.close(lock)
+        os.close(judging.cleared(self.root))
+        self.assertFalse(os.path.exists(left))
+
     def test_names(self):
         for word in ("1", "01", "01_first", "first", "exercises/01_first/", "exercises/01_first/gemm.cuh", "./exercises/01_first"):
             self.assertEqual(exercise.named(word), self.first, word)

@@ -119,7 +119,7 @@ class Signals(unittest.TestCase):
         return process.returncode, time.monotonic() - begin, errors
 
     def test_all_that_was_started_ends(self):
-        for number, code in ((signal.SIGTERM, 143), (signal.SIGHUP, 129)):
+        for number, code in ((signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGQUIT, 131)):
             for work in (
                 f"processes.run({BELOW})",
                 f"processes.listen({BELOW}, print, int)",
