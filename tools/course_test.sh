@@ -129,8 +129,8 @@ make_machine() {
 start_afresh() {
   cd /
   rm -rf "${scratch:?}"/*
-  mkdir -p "$scratch/bin" "$scratch/course"
-  cd "$scratch"
+  mkdir -p "$scratch/bin" "$scratch/course" "$scratch/here"
+  cd "$scratch/here"
   cp -r "$repository/tools" "$scratch/course"
   mkdir -p "$scratch"/course/steps/{01_naive,02_tiled,02_tiny,10_last} "$scratch/course/common/gemm"
   cp "$repository"/common/gemm/{gemm,activation}.h "$scratch/course/common/gemm"
@@ -567,10 +567,23 @@ test_tune() {
   mkdir "$scratch/course/steps/06_tuned"
   course tune --on interpreter
   check 'tune' equal "$output" '06_tuned --tune --shape 256x256x256 --dtype f16 --layout nn'
-  course tune --on interpreter --shape 4096x8x16,1x2x3 --dtype bfloat16 --layout tt --as 4090 --verbose --cache=/tmp/x
+  course tune --on interpreter --shape 4096x8x16,1x2x3 --dtype bfloat16 --layout tt --as 4090 --verbose "--cache=$scratch/x"
   check 'tune with options' equal "$output" \
-    '06_tuned --cache /tmp/x --as 4090 --verbose --tune --shape 4096x8x16,1x2x3 --dtype bf16 --layout tt'
+    "06_tuned --cache $scratch/x --as 4090 --verbose --tune --shape 4096x8x16,1x2x3 --dtype bf16 --layout tt"
   cd "$scratch"
+  course tune --on interpreter --cache 'a b' --show
+  check 'tune --show: nothing' equal "$code $output" "0 $scratch/a b:"$'\n  nothing so far'
+  check 'tune --show: nothing is built' not_called cmake
+  course tune --on interpreter --cache 'a b' --clear
+  check 'tune --clear: nothing' equal "$code $output" "0 what was found for 0 problems is removed from $scratch/a b"
+  check 'tune --clear: nothing is built' not_called cmake
+  course tune --on interpreter --cache /proc/nope
+  check 'tune --cache' equal "$code" 2
+  check 'tune --cache' contains "$errors" 'cannot write to /proc/nope: make'
+  check 'tune --cache' contains "$errors" 'name another one with --cache'
+  check 'tune --cache: nothing is built' not_called cmake
+  mkdir -p 'a b' course/build/tuning
+  touch 'a b/x' course/build/tuning/x
   course tune --on interpreter --cache 'a b' --show
   check 'tune --show' equal "$output" "06_tuned --cache $scratch/a b --show"
   course tune --on interpreter --clear
@@ -1583,7 +1596,7 @@ test_running_ctest() {
 for test in ${1:-$(compgen -A function test_)}; do
   start_afresh
   "$test"
-  check "$test: nothing is written where the command is typed" test ! -e "$scratch/build"
+  check "$test: nothing is written where the command is typed" test ! -e "$scratch/here/build"
 done
 echo "$passed checks passed, $failed failed"
 ((failed == 0))
