@@ -394,6 +394,9 @@ test_help() {
     check "$arguments" contains "$output" 'Usage: tools/course'
     check "$arguments" equal "$errors" ''
   done
+  refused "'x': --version takes no more arguments" --version x
+  refused "'zzz': --help takes no more arguments" --help zzz
+  refused "'zzz': help takes no more arguments" help run zzz
   course --version
   check '--version' equal "$code $output$errors" '0 course, commit unknown: this is no git checkout'
   COURSE_COMMIT=0123456789ab-dirty course --version

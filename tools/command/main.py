@@ -72,6 +72,8 @@ def dispatch(words):
         sys.stderr.write(help_text())
         return 2
     name, *rest = words
+    if len(rest) > (name == "help") and name in ("help", "-h", "--help", "--version"):
+        raise Refused(f"'{rest[-1]}': {name} takes no more arguments. For help with a command: 'tools/course help COMMAND'.")
     if name == "help" and rest and rest[0]:
         name, rest = rest[0], ["--help"]
     if name in ("help", "-h", "--help"):
