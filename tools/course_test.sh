@@ -135,7 +135,7 @@ start_afresh() {
   mkdir -p "$scratch"/course/steps/{01_naive,02_tiled,02_tiny,10_last} "$scratch/course/common/gemm"
   cp "$repository"/common/gemm/{gemm,activation}.h "$scratch/course/common/gemm"
   make_machine
-  printf 'course_step(%s)\n' 01_naive '06_tuned TUNED' 10_last >"$scratch/course/steps/CMakeLists.txt"
+  printf 'course_step(%s)\n' 01_naive 02_tiled 02_tiny '06_tuned TUNED' 10_last >"$scratch/course/steps/CMakeLists.txt"
   echo '{}' >"$scratch/course/CMakePresets.json"
   make_stand_ins
 }
@@ -379,6 +379,11 @@ test_step_names() {
   refused 'one at a time' tune --show --clear
   course run --on interpreter 1 02_til 10 01 10_ steps/02_tiny/ last Naive ./steps/10_last/gemm.cuh
   check 'steps by number and word, each once' equal "$(steps_run)" '01_naive 02_tiled 10_last 02_tiny '
+  cp -r "$scratch/course/steps/01_naive" "$scratch/course/steps/01_copy"
+  course run --on interpreter 1
+  check 'a copy is no step' equal "$code $(steps_run)" '0 01_naive '
+  check 'a copy is no step' equal "$(grep -c 'steps/01_copy is left out: steps/CMakeLists.txt names no such step' <<<"$errors")" 1
+  rm -r "$scratch/course/steps/01_copy"
   course run --on interpreter
   check 'no step means all' equal "$(steps_run)" '01_naive 02_tiled 02_tiny 10_last '
 }
@@ -651,7 +656,7 @@ test_steps_that_the_gpu_cannot_run() {
   stand_in nvidia-smi <<<'[[ $* != *compute_cap* ]] || cat "$SCRATCH/gpus"'
   echo 'NVIDIA A100, 8.0' >"$scratch/gpus"
   mkdir "$scratch/course/steps/06_tuned"
-  printf 'course_step(%s)\n' '01_naive NEEDS 75' '06_tuned TUNED NEEDS 80 "cp.async"' '10_last NEEDS 90a "wgmma"' \
+  printf 'course_step(%s)\n' '01_naive NEEDS 75' 02_tiled 02_tiny '06_tuned TUNED NEEDS 80 "cp.async"' '10_last NEEDS 90a "wgmma"' \
     >"$scratch/course/steps/CMakeLists.txt"
   refused "$reason. Run it on the interpreter: --on interpreter" run 10
   refused "$reason" run 1 10_last --on gpu
