@@ -303,6 +303,8 @@ test_refusals() {
   refused 'build needs the name of a preset' build
   refused "no preset 'nix'. There are: interpreter " build nix
   refused 'needs a value' build gpu --with=
+  COURSE_GPU_ARCHITECTURES=nope refused "COURSE_GPU_ARCHITECTURES=nope: 'nope' is no architecture" build gpu course_gemm
+  COURSE_GPU_ARCHITECTURES='80-real;' refused "'' is no architecture. Name some, for example 80-real;90a-real." build gpu
   refused 'come after --' test matmul
   refused 'Or run with --on interpreter' run --on gpu
   refused 'Or run with --on interpreter' test --on gpu
