@@ -16,7 +16,7 @@ scratch=$(mktemp -d -t 'course test.XXXXXX')
 trap 'rm -rf "$scratch"' EXIT
 export SCRATCH=$scratch COURSE_TEST_MACHINE=$scratch/machine
 unset PYTHONDONTWRITEBYTECODE COURSE_PYTHON COURSE_COMMIT COURSE_TUNING_CACHE COURSE_GPU_ARCHITECTURES COURSE_TUNED_ARCHITECTURES CUDA_HOME CPATH CPLUS_INCLUDE_PATH COLUMNS
-passed=0 failed=0
+passed=0 failed=0 code='' output='' errors=''
 largest_file=unlimited
 python=$(python3 -c 'import sys; print(sys.executable)') # python3 itself may be a script that needs more than PATH
 
@@ -48,6 +48,7 @@ END
   stand_in cmake <<'END'
 case $* in
   *--version*) echo "cmake version 3.25.1" ;;
+  *'--target help') ;;
   *--build*)
     [[ ! -f $SCRATCH/build-fails ]] || { echo 'gemm.cuh:7: error: expected a tile'; exit 1; }
     # Two builds at the same time: the second finds the first one's mark.
@@ -64,7 +65,12 @@ case $* in
     done
     rm -r "$SCRATCH/building"
     ;;
-  *) mkdir -p "build/$(sed -E 's/.*--preset ([a-z-]+).*/\1/' <<<"$*")" ;;
+  *)
+    build=build/$(sed -E 's/.*--preset ([a-z-]+).*/\1/' <<<"$*")
+    mkdir -p "$build"
+    : >"$build/CMakeCache.txt"
+    : >"$build/build.ninja"
+    ;;
 esac
 END
   # The file exit-NN_name holds a step's exit code, the file document.json what it writes, with its name for STEP.
@@ -123,12 +129,13 @@ make_machine() {
 start_afresh() {
   cd /
   rm -rf "${scratch:?}"/*
-  mkdir -p "$scratch/bin" "$scratch/course"
+  mkdir -p "$scratch/bin" "$scratch/course" "$scratch/here"
+  cd "$scratch/here"
   cp -r "$repository/tools" "$scratch/course"
   mkdir -p "$scratch"/course/steps/{01_naive,02_tiled,02_tiny,10_last} "$scratch/course/common/gemm"
   cp "$repository"/common/gemm/{gemm,activation}.h "$scratch/course/common/gemm"
   make_machine
-  printf 'course_step(%s)\n' 01_naive '06_tuned TUNED' 10_last >"$scratch/course/steps/CMakeLists.txt"
+  printf 'course_step(%s)\n' 01_naive 02_tiled 02_tiny '06_tuned TUNED' 10_last >"$scratch/course/steps/CMakeLists.txt"
   echo '{}' >"$scratch/course/CMakePresets.json"
   make_stand_ins
 }
@@ -296,6 +303,8 @@ test_refusals() {
   refused 'build needs the name of a preset' build
   refused "no preset 'nix'. There are: interpreter " build nix
   refused 'needs a value' build gpu --with=
+  COURSE_GPU_ARCHITECTURES=nope refused "COURSE_GPU_ARCHITECTURES=nope: 'nope' is no architecture" build gpu course_gemm
+  COURSE_GPU_ARCHITECTURES='80-real;' refused "'' is no architecture. Name some, for example 80-real;90a-real." build gpu
   refused 'come after --' test matmul
   refused 'Or run with --on interpreter' run --on gpu
   refused 'Or run with --on interpreter' test --on gpu
@@ -372,6 +381,11 @@ test_step_names() {
   refused 'one at a time' tune --show --clear
   course run --on interpreter 1 02_til 10 01 10_ steps/02_tiny/ last Naive ./steps/10_last/gemm.cuh
   check 'steps by number and word, each once' equal "$(steps_run)" '01_naive 02_tiled 10_last 02_tiny '
+  cp -r "$scratch/course/steps/01_naive" "$scratch/course/steps/01_copy"
+  course run --on interpreter 1
+  check 'a copy is no step' equal "$code $(steps_run)" '0 01_naive '
+  check 'a copy is no step' equal "$(grep -c 'steps/01_copy is left out: steps/CMakeLists.txt names no such step' <<<"$errors")" 1
+  rm -r "$scratch/course/steps/01_copy"
   course run --on interpreter
   check 'no step means all' equal "$(steps_run)" '01_naive 02_tiled 02_tiny 10_last '
 }
@@ -387,6 +401,9 @@ test_help() {
     check "$arguments" contains "$output" 'Usage: tools/course'
     check "$arguments" equal "$errors" ''
   done
+  refused "'x': --version takes no more arguments" --version x
+  refused "'zzz': --help takes no more arguments" --help zzz
+  refused "'zzz': help takes no more arguments" help run zzz
   course --version
   check '--version' equal "$code $output$errors" '0 course, commit unknown: this is no git checkout'
   COURSE_COMMIT=0123456789ab-dirty course --version
@@ -560,10 +577,23 @@ test_tune() {
   mkdir "$scratch/course/steps/06_tuned"
   course tune --on interpreter
   check 'tune' equal "$output" '06_tuned --tune --shape 256x256x256 --dtype f16 --layout nn'
-  course tune --on interpreter --shape 4096x8x16,1x2x3 --dtype bfloat16 --layout tt --as 4090 --verbose --cache=/tmp/x
+  course tune --on interpreter --shape 4096x8x16,1x2x3 --dtype bfloat16 --layout tt --as 4090 --verbose "--cache=$scratch/x"
   check 'tune with options' equal "$output" \
-    '06_tuned --cache /tmp/x --as 4090 --verbose --tune --shape 4096x8x16,1x2x3 --dtype bf16 --layout tt'
+    "06_tuned --cache $scratch/x --as 4090 --verbose --tune --shape 4096x8x16,1x2x3 --dtype bf16 --layout tt"
   cd "$scratch"
+  course tune --on interpreter --cache 'a b' --show
+  check 'tune --show: nothing' equal "$code $output" "0 $scratch/a b:"$'\n  nothing so far'
+  check 'tune --show: nothing is built' not_called cmake
+  course tune --on interpreter --cache 'a b' --clear
+  check 'tune --clear: nothing' equal "$code $output" "0 what was found for 0 problems is removed from $scratch/a b"
+  check 'tune --clear: nothing is built' not_called cmake
+  course tune --on interpreter --cache /proc/nope
+  check 'tune --cache' equal "$code" 2
+  check 'tune --cache' contains "$errors" 'cannot write to /proc/nope: make'
+  check 'tune --cache' contains "$errors" 'name another one with --cache'
+  check 'tune --cache: nothing is built' not_called cmake
+  mkdir -p 'a b' course/build/tuning
+  touch 'a b/x' course/build/tuning/x
   course tune --on interpreter --cache 'a b' --show
   check 'tune --show' equal "$output" "06_tuned --cache $scratch/a b --show"
   course tune --on interpreter --clear
@@ -628,7 +658,7 @@ test_steps_that_the_gpu_cannot_run() {
   stand_in nvidia-smi <<<'[[ $* != *compute_cap* ]] || cat "$SCRATCH/gpus"'
   echo 'NVIDIA A100, 8.0' >"$scratch/gpus"
   mkdir "$scratch/course/steps/06_tuned"
-  printf 'course_step(%s)\n' '01_naive NEEDS 75' '06_tuned TUNED NEEDS 80 "cp.async"' '10_last NEEDS 90a "wgmma"' \
+  printf 'course_step(%s)\n' '01_naive NEEDS 75' 02_tiled 02_tiny '06_tuned TUNED NEEDS 80 "cp.async"' '10_last NEEDS 90a "wgmma"' \
     >"$scratch/course/steps/CMakeLists.txt"
   refused "$reason. Run it on the interpreter: --on interpreter" run 10
   refused "$reason" run 1 10_last --on gpu
@@ -814,7 +844,7 @@ END
   check 'the file' equal "$(grep -c '"step"' "$out/bench-f16-hot.json")" 16
 
   # A peer that the build knows is built and runs, too.
-  sed -i 's|^  \*--build\*)|  *--target\\ help) echo "peer_cutlass: phony" ;;\n&|' "$scratch/bin/cmake"
+  sed -i "s/'--target help') /&echo 'peer_cutlass: phony' /" "$scratch/bin/cmake"
   mkdir "$scratch/course/steps/peer_cutlass"
   course bench --suite transformer --dtype f16 --mode hot --no-peers 1 10
   check '--no-peers' not_called 'peer_cutlass'
@@ -1345,6 +1375,40 @@ END
   check 'an old python3 and a newer one' equal "$code" 0
 }
 
+# Too few files may be open, which bash says itself: then it does not know where the course is.
+test_no_command_substitution() {
+  code=0 output=''
+  errors=$(PATH=$scratch/bin bash -c 'ulimit -n 5; exec "$0" list' "$scratch/course/tools/course" 2>&1 3>&- 4>&- 5>&-) || code=$?
+  check 'too few files' equal "$code" 2
+  check 'too few files' contains "$errors" 'Too many open files'
+  check 'too few files' contains "$errors" 'cannot start another program'
+  check 'too few files: two lines' equal "$(grep -c '' <<<"$errors")" 2
+}
+
+# A folder as stdin, by a slip: Python would not begin.
+test_folder_as_stdin() {
+  : >"$scratch/calls"
+  code=0 errors=''
+  output=$(PATH=$scratch/bin "$scratch/course/tools/course" help 2>&1 </tmp) || code=$?
+  check 'a folder as stdin' equal "$code" 0
+  check 'a folder as stdin' contains "$output" 'Usage: tools/course COMMAND'
+  output=$(PATH=$scratch/bin "$scratch/course/tools/course" run --on interpreter 1 2>&1 </tmp) || code=$?
+  check 'a folder as stdin: nothing is installed' not_called apt-get
+}
+
+# Bash, without a PATH, has one that it gives to nobody.
+test_no_path() {
+  local empty
+  echo 'import os; print(os.environ.get("PATH"))' >"$scratch/course/tools/command/__main__.py"
+  for empty in '-u PATH' PATH=; do
+    code=0 errors=''
+    # shellcheck disable=SC2086 # several arguments
+    output=$(env $empty "$(type -P bash)" "$scratch/course/tools/course" help 2>&1) || code=$?
+    check "env $empty" equal "$code" 0
+    check "env $empty" contains ":$output:" ':/usr/bin:'
+  done
+}
+
 test_build_failure() {
   : >"$scratch/build-fails"
   course run --on interpreter 1
@@ -1356,6 +1420,19 @@ test_build_failure() {
   course run --on interpreter 1
   check 'the build is mended' equal "$code" 0
   check 'the build is mended' not_called '--fresh'
+}
+
+test_configured_again() {
+  local name
+  course run --on interpreter 1
+  for name in CMakeCache.txt build.ninja; do
+    rm "$scratch/course/build/interpreter/$name"
+    course run --on interpreter 1
+    check "without $name" equal "$code" 0
+    check "without $name" called 'cmake --fresh --preset interpreter'
+  done
+  course run --on interpreter 1
+  check 'once' not_called '--fresh'
 }
 
 test_unwritable_build_folder() {
@@ -1401,16 +1478,16 @@ test_environment() {
   mkdir "$scratch/theirs"
   echo 'raise SystemExit("somebody else")' | tee "$scratch/theirs/json.py" >"$scratch/theirs/results.py"
   cp "$scratch/theirs/json.py" "$scratch/theirs/venv.py"
-  sed -i '2a echo "$LC_ALL $LANGUAGE ${CXXFLAGS-unset} ${PYTHONPATH-unset}" >>"$SCRATCH/environment"' "$scratch/bin/cmake" "$scratch/bin/g++"
+  sed -i '2a echo "$LC_ALL $LANGUAGE ${CXXFLAGS-unset} ${PYTHONPATH-unset} ${NINJA_STATUS-unset}" >>"$SCRATCH/environment"' "$scratch/bin/cmake" "$scratch/bin/g++"
   make_document interpreter
   cd "$scratch/theirs"
-  PYTHONPATH=$scratch/theirs PYTHONSAFEPATH=1 LANG=de_DE.UTF-8 LANGUAGE=de CXXFLAGS=-O0 CXX=clang++ CMAKE_CUDA_ARCHITECTURES=90 \
+  PYTHONPATH=$scratch/theirs PYTHONSAFEPATH=1 NINJA_STATUS=%x LANG=de_DE.UTF-8 LANGUAGE=de CXXFLAGS=-O0 CXX=clang++ CMAKE_CUDA_ARCHITECTURES=90 \
     course run --on interpreter 1
   check 'their environment' equal "$code" 0
   check 'their environment: the report is the course'"'"'s own' contains "$output" 'counted by the interpreter'
   check 'their environment: what is ignored' contains "$errors" 'course: CXX CXXFLAGS: ignored, the course has a compiler and flags of its own.'
-  check 'their environment: CMake and compilers' equal "$(sort -u "$scratch/environment" | tr '\n' ' ')" 'C.UTF-8  -O0 unset C.UTF-8  unset unset '
-  check 'configuring' equal "$(grep -c unset\ unset "$scratch/environment")" 1
+  check 'their environment: CMake and compilers' equal "$(sort -u "$scratch/environment" | tr '\n' ' ')" 'C.UTF-8  -O0 unset unset C.UTF-8  unset unset unset '
+  check 'configuring' equal "$(grep -c unset\ unset\ unset "$scratch/environment")" 1
   CXXFLAGS=-O0 CXX=clang++ CMAKE_CUDA_ARCHITECTURES=90 course run --on interpreter 1
   check 'it is said once' lacks "$errors" ignored
   rm "$scratch/reports" "$scratch/document.json"
@@ -1529,6 +1606,7 @@ test_running_ctest() {
 for test in ${1:-$(compgen -A function test_)}; do
   start_afresh
   "$test"
+  check "$test: nothing is written where the command is typed" test ! -e "$scratch/here/build"
 done
 echo "$passed checks passed, $failed failed"
 ((failed == 0))

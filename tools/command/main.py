@@ -1,5 +1,5 @@
-"""From the command line to an exit code: 0, 1 it went wrong, 2 refused; 130, 143 and 129 ended by Ctrl-C, kill or a closed terminal;
-141 nobody reads the output any more."""
+"""From the command line to an exit code: 0, 1 it went wrong, 2 refused; 130, 131, 143 and 129 ended by Ctrl-C, Ctrl-\\, kill or a closed
+terminal; 141 nobody reads the output any more."""
 
 import contextlib
 import fcntl
@@ -9,7 +9,7 @@ import signal
 import sys
 
 from .machine import processes
-from .messages import Refused, Stop, Terminated, say
+from .messages import Refused, Stop, Terminated, escaped, say
 from .places import ROOT, tuning_cache
 
 # Each is the module of its name (verify-all is verify_all.py) below subcommands/, loaded when it is asked for.
@@ -72,6 +72,8 @@ def dispatch(words):
         sys.stderr.write(help_text())
         return 2
     name, *rest = words
+    if len(rest) > (name == "help") and name in ("help", "-h", "--help", "--version"):
+        raise Refused(f"'{rest[-1]}': {name} takes no more arguments. For help with a command: 'tools/course help COMMAND'.")
     if name == "help" and rest and rest[0]:
         name, rest = rest[0], ["--help"]
     if name in ("help", "-h", "--help"):
@@ -139,7 +141,7 @@ def say_what_failed(error):
     else:
         what = f"cannot write to stdout: {reason}" if is_stuck(sys.stdout) else f"the system says: {reason}"
     with contextlib.suppress(OSError):  # not by say(): it would try to write the rest, too
-        print(f"course: {what}.", file=sys.stderr, flush=True)
+        print(escaped(f"course: {what}."), file=sys.stderr, flush=True)
 
 
 def is_stuck(stream):

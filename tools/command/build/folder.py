@@ -101,6 +101,15 @@ def forget_setup(preset):
     files.forget(os.path.join(BUILD, preset, ".configured"))
 
 
+def check_architectures():
+    """As tools/cmake/course.cmake does, whose sentence is one of many lines."""
+    for name, others in (("COURSE_GPU_ARCHITECTURES", ["native"]), ("COURSE_TUNED_ARCHITECTURES", [])):
+        value = os.environ.get(name, "")
+        for each in value.split(";") if value not in ("", *others) else []:
+            if not re.fullmatch(r"[0-9]+[af]?(-real|-virtual)?", each):
+                raise Refused(f"{name}={value}: '{each}' is no architecture. Name some, for example 80-real;90a-real.")
+
+
 def configure_arguments(preset, tools):
     arguments = [f"-DCMAKE_CXX_COMPILER={tools.cxx}", f"-DCOURSE_CUDA_INCLUDE_DIR={tools.cuda_include}"]
     if preset == "gpu":
@@ -169,6 +178,8 @@ def mend_times(preset):
 def is_configured(stamp, wanted):
     if files.text(stamp).rstrip("\n") != wanted:
         return False
+    if not all(os.path.exists(os.path.join(os.path.dirname(stamp), name)) for name in ("CMakeCache.txt", "build.ninja")):
+        return False  # somebody has cleaned up
     return os.stat(stamp).st_mtime_ns > os.stat(os.path.join(ROOT, "CMakePresets.json")).st_mtime_ns
 
 
@@ -229,6 +240,8 @@ def set_up(preset, commands=()):
 
 def prepare(preset, commands=(), targets=()):
     """From whatever machine this is to built targets, and COMMANDS that can be run."""
+    if preset == "gpu":
+        check_architectures()
     with locked():
         mend_times(preset)
         tools = toolchain.setup(preset, commands)

@@ -17,7 +17,11 @@ INPUTS = {"f32": "float", "f16": "__half", "bf16": "__nv_bfloat16"}
 def all_steps():
     folder = os.path.join(ROOT, "steps")
     names = os.listdir(folder) if os.path.isdir(folder) else []
+    course = re.findall(r"^ *course_step\((\w+)", files.text(os.path.join(folder, "CMakeLists.txt")), re.MULTILINE)
     found = sorted(name for name in names if name[0].isdigit() and os.path.isdir(os.path.join(folder, name)))
+    for name in sorted(set(found).difference(course) if course else []):
+        say(f"steps/{name} is left out: steps/CMakeLists.txt names no such step.")
+    found = [name for name in found if name in course]
     if not found:
         raise Refused("there are no steps here: is the folder steps/ complete?")
     return found

@@ -1,6 +1,7 @@
 """The exercises' folders, and what their files say."""
 
 import dataclasses
+import errno
 import functools
 import os
 import re
@@ -75,7 +76,9 @@ def read(path):
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read()
     except OSError as error:
-        raise Refused(f"cannot read {os.path.relpath(path, ROOT)}: {error.strerror}.") from None
+        path = os.path.relpath(path, ROOT)
+        anew = f" Copy it from the course anew, with 'git checkout {path}' for example." if error.errno == errno.ENOENT else ""
+        raise Refused(f"cannot read {path}: {error.strerror}.{anew}") from None
 
 
 def without_holes(text):
@@ -93,7 +96,7 @@ def folders_with(place, file):
 def all_exercises():
     """Those that are complete. What a learner has copied, renamed or removed is said, once."""
     found, course = folders_with(EXERCISES, "test.cpp"), folders_with(SOLUTIONS, "stub.cuh")
-    for name in sorted(found - course):
+    for name in sorted(found - course if course else []):
         say(f"exercises/{name} is left out: the course has no exercise of that name.")
     for name in sorted(course - found if found else []):
         say(f"exercises/{name} is left out: its test.cpp is not there. Rename the folder back, or copy it from the course anew.")
@@ -102,7 +105,8 @@ def all_exercises():
 
 def require_exercises():
     if not all_exercises():
-        raise Refused("there are no exercises here: is the folder exercises/ complete?")
+        incomplete = "solutions" if folders_with(EXERCISES, "test.cpp") else "exercises"  # each exercise has a stub there
+        raise Refused(f"there are no exercises here: is the folder {incomplete}/ complete?")
 
 
 def named(word):

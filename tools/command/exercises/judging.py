@@ -2,11 +2,14 @@
 
 import contextlib
 import dataclasses
+import fcntl
+import glob
 import os
 import re
 import resource
 import secrets
 import shlex
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -53,7 +56,7 @@ class Workshop:
     def __init__(self, backend):
         self.preset = backend
         self.folder = os.path.join(BUILD, backend)
-        self.commands = {}
+        self.commands, self.lock = {}, None
         self.alone = threading.Lock() if backend == "gpu" else contextlib.nullcontext()  # who measures has the GPU alone
 
     def prepare(self, exercises):
@@ -64,6 +67,7 @@ class Workshop:
             shared, parts = ["coach", "answers"], ["judge"]
         targets = [*shared, *(f"{part}_{each.name}" for each in exercises for part in parts)]
         folder.prepare(self.preset, targets=targets)
+        self.lock = cleared(self.folder)
         for each in exercises:
             self.commands[each.name] = self.commands_of(each)
 
@@ -127,6 +131,17 @@ class Workshop:
         if done.reason or done.code:
             return Built("", done.reason or linker_says(done.output, exercise))
         return Built(program, "", warnings)
+
+
+def cleared(folder_of_build):
+    """Removes what killed commands have left there, unless another one judges. While what this returns is open, nobody else does so."""
+    lock = os.open(folder_of_build, os.O_RDONLY)
+    with contextlib.suppress(OSError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for left in glob.glob(os.path.join(glob.escape(folder_of_build), "exercise-*")):
+            shutil.rmtree(left, ignore_errors=True)
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    return lock
 
 
 def existing(exercise, file):

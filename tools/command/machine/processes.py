@@ -26,7 +26,7 @@ def plain(**more):
 
 # --- signals: each raises what ends the command, once; so nothing disturbs what cleans up ---
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 arrived = 0  # the number of that which ends the command
 held_back = None  # a list where one may not be raised: they wait there
 running = set()  # children that may be ended at any time

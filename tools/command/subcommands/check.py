@@ -49,7 +49,7 @@ def run(given):
     workshop = Workshop(backend)
     workshop.prepare(exercises)
     verdicts = {}
-    say(f"checking {f'{len(files)} exercises' if is_list else exercises[0].title} ...")
+    say(f"checking {f'{len(files)} exercises' if len(files) > 1 else exercises[0].title} ...")
     for exercise, file in files.items():
         verdicts[exercise] = verdict = judged(workshop, given, exercise, file)
         if not given.json:

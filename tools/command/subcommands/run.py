@@ -58,18 +58,18 @@ def refuse_what_the_backend_lacks(given, backend):
         raise Refused("--energy is about the GPU: the interpreter takes your computer's. Leave it out, or add --on gpu.")
 
 
-def require_writable(out):
+def require_writable(out, option="--out"):
     """Makes the folder, and writes there as much as a long run does: results come when it is too late to ask."""
     probe = os.path.join(out, f".probe.{os.getpid()}")
     if os.path.exists(out) and not os.path.isdir(out):
-        raise Refused(f"cannot write to {out}: it is a file. Name a folder with --out.")
+        raise Refused(f"cannot write to {out}: it is a file. Name a folder with {option}.")
     try:
         os.makedirs(out, exist_ok=True)
         with open(probe, "wb") as file:
             file.write(b" " * 1000000)
     except OSError:
         raise Refused(
-            f"cannot write to {out}: make the folder yours, make room on its disk, or name another one with --out."
+            f"cannot write to {out}: make the folder yours, make room on its disk, or name another one with {option}."
         ) from None
     finally:
         with contextlib.suppress(OSError):

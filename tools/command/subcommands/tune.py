@@ -10,8 +10,8 @@ from ..machine import memory
 from ..machine.needs import choose_backend_for
 from ..machine.processes import become
 from ..messages import Refused
-from ..places import BUILD
-from .run import SIZES
+from ..places import BUILD, tuning_cache
+from .run import SIZES, require_writable
 
 ABOUT_A_PROBLEM = (options.SHAPE, options.DTYPE, options.LAYOUT, options.AS, options.VERBOSE)
 
@@ -33,6 +33,11 @@ def check_cache(given):
         wanted = os.R_OK | os.X_OK | (0 if given.show else os.W_OK)
         if not os.access(path, wanted):
             raise Refused(f"--cache {path}: may not be used. Make the folder yours, or name another one.")
+
+
+def is_empty(cache):
+    """Whether nothing was found so far, which needs no build to be said."""
+    return not os.path.exists(cache) or (os.path.isdir(cache) and os.access(cache, os.R_OK | os.X_OK) and not os.listdir(cache))
 
 
 def arguments_of_a_problem(given, step):
@@ -58,9 +63,15 @@ def run(given):
         refuse_together(given)
         check_cache(given)
         backend, words = choose_backend_for(step, given.on), given.to_pass(options.SHOW, options.CLEAR)
+        cache = given.cache or tuning_cache()
+        if is_empty(cache):  # as the program says it
+            print(f"{cache}:\n  nothing so far" if given.show else f"what was found for 0 problems is removed from {cache}")
+            return 0
     else:
         check_cache(given)
         backend, words = arguments_of_a_problem(given, step)
+        if given.cache:
+            require_writable(given.cache, "--cache")
     folder.prepare(backend, targets=[step])
     become([os.path.join(BUILD, backend, "bin", step), *given.to_pass(options.CACHE), *words])
 

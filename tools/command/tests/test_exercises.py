@@ -76,6 +76,17 @@ class Made(unittest.TestCase):
 
 
 class Finding(Made):
+    def test_what_a_killed_command_left_is_removed(self):
+        left = os.path.join(self.root, "exercise-abc")
+        other = judging.cleared(self.root)
+        os.mkdir(left)
+        lock = judging.cleared(self.root)
+        self.assertTrue(os.path.exists(left))  # another command judges there
+        os.close(other)
+        os.close(lock)
+        os.close(judging.cleared(self.root))
+        self.assertFalse(os.path.exists(left))
+
     def test_names(self):
         for word in ("1", "01", "01_first", "first", "exercises/01_first/", "exercises/01_first/gemm.cuh", "./exercises/01_first"):
             self.assertEqual(exercise.named(word), self.first, word)
@@ -110,6 +121,10 @@ class Finding(Made):
         self.assertEqual(names, ["02_second_one"])
         self.assertIn("exercises/01_mine is left out", said)
         self.assertIn("exercises/01_first is left out: its test.cpp is not there. Rename the folder back", said)
+        shutil.rmtree(os.path.join(self.root, "solutions"))
+        self.assertEqual(self.folders(), ([], ""))
+        with self.assertRaisesRegex(Refused, "is the folder solutions/ complete"):
+            self.run_command(list_)
         shutil.rmtree(os.path.join(self.root, "exercises"))
         self.assertEqual(self.folders(), ([], ""))
         for command, *words in ((list_,), (check,), (hint,), (solution, "1"), (watch,)):
@@ -188,6 +203,11 @@ class ProgressFile(Made):
 
 
 class Commands(Made):
+    def test_a_missing_file_of_the_course(self):
+        os.remove(self.first.readme)
+        with self.assertRaisesRegex(Refused, "README.md: No such file or directory. Copy it from the course anew, with 'git checkout "):
+            self.run_command(hint)
+
     def test_hints_come_one_by_one(self):
         for shown in (1, 2, 3, 3):
             code, text = self.run_command(hint)
@@ -226,6 +246,12 @@ class Commands(Made):
         patch.start()
         self.addCleanup(patch.stop)
         return made
+
+    def test_one_that_was_handed_in(self):
+        self.workshop(judging.PASSED)
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertEqual(self.run_command(check, "1", "--of", os.path.join(self.root, "exercises"))[0], 0)
+        self.assertEqual(said.getvalue(), "course: checking 01 first ...\n")
 
     def test_check(self):
         self.workshop(judging.NOT_YET, judging.PASSED, judging.PASSED)

@@ -12,7 +12,7 @@ import time
 import unittest
 from unittest import mock
 
-from command import files, messages
+from command import files, main, messages
 from command.build import folder
 from command.cli import steps, values
 from command.exercises import judging
@@ -119,7 +119,7 @@ class Signals(unittest.TestCase):
         return process.returncode, time.monotonic() - begin, errors
 
     def test_all_that_was_started_ends(self):
-        for number, code in ((signal.SIGTERM, 143), (signal.SIGHUP, 129)):
+        for number, code in ((signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGQUIT, 131)):
             for work in (
                 f"processes.run({BELOW})",
                 f"processes.listen({BELOW}, print, int)",
@@ -220,6 +220,18 @@ class Surroundings(unittest.TestCase):
         self.assertLess(max(map(len, line.split("\n"))), 200)
         self.assertEqual(line.count("libsomething-dev"), 20)
         self.assertTrue(all(part.endswith(" \\") for part in line.split("\n")[:-1]))
+
+    def test_what_was_typed_does_nothing_to_a_terminal(self):
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            messages.say("no step '\x1b[31m\r\udcff': give\n  \u00e9")
+            messages.say(f"no step '{'x' * 100_000}': give a number.")
+        first, second, *_ = said.getvalue().split("\n")
+        self.assertEqual((first, second), (r"course: no step '\x1b[31m\r\udcff': give", "  \u00e9"))
+        self.assertLess(len(said.getvalue()), messages.MOST_CHARACTERS)
+        self.assertTrue(" ".join(said.getvalue().split()).endswith("xxx': give a number."))
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            main.say_what_failed(OSError(2, "No such file", "\x1b[31m"))
+        self.assertEqual(said.getvalue(), "course: \\x1b[31m: No such file.\n")
 
     def test_long_messages_have_several_lines(self):
         said = io.StringIO()
