@@ -684,7 +684,7 @@ int main(int argc, char**) {
 
     def test_an_interruption_while_it_compiles_leaves_nothing_behind(self):
         path = self.write("x.cu", "#include <iostream>\n#include <map>\n#include <regex>\nint main() { std::regex r; }\n")
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT):
             child = subprocess.Popen(self.command(path), stderr=subprocess.PIPE, cwd=self.folder, start_new_session=True)
             compiler = f"{self.folder}/cache/new."
             while not any(compiler in line and "cc1plus" in line for line in command_lines()):
@@ -696,11 +696,37 @@ int main(int argc, char**) {
             self.assertEqual(os.listdir(os.path.join(self.folder, "cache")), [])
             self.assertFalse([line for line in command_lines() if compiler in line])
 
+    def test_what_a_killed_one_has_left_over_goes_with_the_next(self):
+        path = self.write("x.cu", "#include <iostream>\n#include <map>\n#include <regex>\nint main() { std::regex r; }\n")
+        cache = os.path.join(self.folder, "cache")
+        self.assertEqual(self.interpret("int main() {}\n", name="y.cu").returncode, 0)
+        before = sorted(os.listdir(cache))
+        child = subprocess.Popen(self.command(path), cwd=self.folder)
+        while not glob.glob(f"{cache}/new.*/0_x.cu"):
+            self.assertIsNone(child.poll())
+            time.sleep(0.01)
+        self.assertEqual(self.run_program(self.folder + "/y.cu").returncode, 0)
+        self.assertTrue(glob.glob(f"{cache}/new.*"))  # who lives keeps its own
+        child.kill()
+        child.wait()
+        self.assertTrue(glob.glob(f"{cache}/new.*"))
+        self.assertEqual(self.run_program(self.folder + "/y.cu").returncode, 0)
+        self.assertEqual(sorted(os.listdir(cache)), before)
+
+    def test_what_cannot_be_read_is_named(self):
+        result = self.run_program("/proc/self/mem")
+        self.assertEqual((result.returncode, result.stderr), (2, "course: cannot read /proc/self/mem: Input/output error.\n"))
+
+    def test_a_standard_that_the_compiler_does_not_know(self):
+        result = self.interpret("int main() {}\n", options=("--std", "gnu++99"))
+        self.assertEqual(result.returncode, 2)
+        self.assertRegex(result.stderr, r"^course: -std=c\+\+99: .*g\+\+.* is too old for it\. Without the option, the language is C\+\+20\.\n$")
+
     def test_what_cannot_be_written_is_named(self):
         text = "int main() {}\n"
         result = self.interpret(text, options=("--keep", self.write("file", "")))
         self.assertEqual((result.returncode, result.stderr), (2, f"course: cannot write to {self.folder}/file: it is a file. Name a folder with --keep.\n"))
-        result = self.interpret(text, options=("--keep", "/proc/none"))
+        result = self.interpret("no program", options=("--keep", "/proc/none"))  # before it is compiled
         self.assertEqual((result.returncode, result.stderr), (2, "course: cannot write to /proc/none: No such file or directory.\n"))
         path, cache = self.write("x.cu", text), os.path.join(self.folder, "cache")
         for size in (0, 1000, 4000, 16000):  # too small for the copy, the object file, the program
