@@ -722,6 +722,21 @@ int main(int argc, char**) {
         self.assertEqual(result.returncode, 2)
         self.assertRegex(result.stderr, r"^course: -std=c\+\+99: .*g\+\+.* is too old for it\. Without the option, the language is C\+\+20\.\n$")
 
+    def test_what_a_kernel_frees_is_what_it_has_allocated(self):
+        for lines, what in (
+            ("free(p);\n  free(p);", "free of released memory: malloc in a kernel (byte 0 of 16), which has been released, at {}:3"),
+            ("x[0] = *p;\n  free(p + 1);", "free of a pointer into the middle: malloc in a kernel (byte 4 of 16)"),
+            ("*p = x[0];\n  free(x);", "free of memory that the host has allocated: d (byte 0 of 64)"),
+            ("*p = x[0];\n  free(h);", "free of what malloc and new in a kernel did not give: address "),
+        ):
+            head = "__global__ void k(int* x, int* h, int n) {\n  int* p = (int*)malloc(n); p[0] = n;\n  "
+            main = "\n}\nint main() {\n  int *d, *h = (int*)malloc(64);\n  cudaMalloc(&d, 64);\n  cudaMemset(d, 0, 64);\n  k<<<1, 1>>>(d, h, 16);\n  cudaDeviceSynchronize();\n  return 3;\n}\n"
+            with self.subTest(lines):
+                result = self.interpret("#include <cstdlib>\n" + head + lines + main)
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertIn(what.format("x.cu").replace("x.cu:3", "x.cu:4"), result.stderr.replace(self.folder + "/", ""))
+                self.assertIn("x.cu:5\n", result.stderr)
+
     def test_what_cannot_be_written_is_named(self):
         text = "int main() {}\n"
         result = self.interpret(text, options=("--keep", self.write("file", "")))
