@@ -722,6 +722,15 @@ int main(int argc, char**) {
         self.assertEqual(result.returncode, 2)
         self.assertRegex(result.stderr, r"^course: -std=c\+\+99: .*g\+\+.* is too old for it\. Without the option, the language is C\+\+20\.\n$")
 
+    def test_counters_that_cannot_be_written(self):
+        text = "#include <cstdlib>\n__global__ void k() {}\nint main(int argc, char**) {\n  k<<<1, 1>>>();\n  cudaDeviceSynchronize();\n  return argc > 1 ? 3 : 0;\n}\n"
+        path = self.write("x.cu", text)
+        for arguments, code in ((), 2), (("x",), 3):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                command = self.command(path, *arguments, options=("--count",))
+                result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=self.folder)
+            self.assertEqual((result.returncode, result.stderr), (code, "interpreter: cannot write to stdout: No space left on device.\n"))
+
     def test_what_a_kernel_frees_is_what_it_has_allocated(self):
         for lines, what in (
             ("free(p);\n  free(p);", "free of released memory: malloc in a kernel (byte 0 of 16), which has been released, at {}:3"),
