@@ -10,7 +10,7 @@ of 'tools/course interpret --help'. Exit code: the program's; 1 it does not comp
 import signal
 import sys
 
-_ENDING = [n for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
+_ENDING = [n for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT) if signal.getsignal(n) is not signal.SIG_IGN]
 
 
 def end(number, _):
@@ -170,6 +170,21 @@ def require_room(folder, errors):
             raise OSError(number, os.strerror(number), folder)
 
 
+def require_writable(folder):
+    """Raises OSError unless files can be written there. FOLDER is made for that if need be, and does not stay."""
+    missing = [os.path.abspath(folder)]
+    while not os.path.isdir(missing[-1]):
+        missing.append(os.path.dirname(missing[-1]))
+    try:
+        os.makedirs(folder, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    finally:
+        for made in missing[:-1]:
+            with contextlib.suppress(OSError):
+                os.rmdir(made)
+
+
 def say(text):
     print(f"course: {text}", file=sys.stderr)
 
@@ -242,6 +257,37 @@ class Cache:
     def __init__(self, folder):
         self.folder = folder
         os.makedirs(folder, exist_ok=True)
+        for left_over in os.listdir(folder):  # of processes that were killed: nobody holds its lock
+            if left_over.startswith("new."):
+                with contextlib.suppress(OSError):
+                    descriptor = self.lock(left_over, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(self.path(left_over), ignore_errors=True)
+                    os.close(descriptor)
+
+    def lock(self, name, how):
+        """An open file. Raises OSError where somebody else has the lock, or where the disk knows of none."""
+        descriptor = os.open(self.path(name), os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, how)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    @contextlib.contextmanager
+    def new_folder(self):
+        """One to work in, which is gone afterwards."""
+        folder = ""
+        while not os.path.isdir(folder):  # the next command may take it for left over before it is locked
+            folder, descriptor = tempfile.mkdtemp(prefix="new.", dir=self.folder), None
+            with contextlib.suppress(OSError):
+                descriptor = self.lock(os.path.basename(folder), fcntl.LOCK_SH)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            if descriptor is not None:
+                os.close(descriptor)
 
     def path(self, key):
         return os.path.join(self.folder, key)
@@ -277,11 +323,13 @@ class Cache:
 
 def make(program, build, options, cache, key):
     """Compiles and links. Returns the program's path, or an exit code after saying what is wrong."""
-    folder = tempfile.mkdtemp(prefix="new.", dir=cache.folder)
-    try:
+    with cache.new_folder() as folder:
         # The copies' folder is where they will be found later, for debuggers.
         source = program.write(folder)
         result = run_tool(compile_command(build, options, source, os.path.join(folder, "program.o")), folder)
+        if "unrecognized command-line option" in result.stderr and f"-std={options.std}" in result.stderr:
+            say(f"-std={options.std.replace('gnu', 'c')}: {build['compiler']} is too old for it. Without the option, the language is C++20.")
+            return REFUSED
         if result.returncode:
             print(own_names.restore(first_error(result.stderr)), file=sys.stderr)
             return 1
@@ -303,18 +351,18 @@ def make(program, build, options, cache, key):
                         os.remove(copy)
                 raise OSError(error.errno, error.strerror, options.keep) from None
         return cache.store(key, folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def compiled_program(program, build, options):
     """Its path, or an exit code after saying what is wrong."""
+    if options.keep:
+        require_writable(options.keep)
     cache = Cache(options.cache)
     key = program.hash(fingerprint(build), options.include, options.define, options.std, os.path.realpath(options.file))
     compiled = cache.find(key) if not options.keep else None
     if compiled:
         return compiled
-    with tempfile.TemporaryDirectory(prefix="new.", dir=cache.folder) as folder:
+    with cache.new_folder() as folder:
         refused = active_refusals(program, build, options, folder)
     if refused:
         print(refused[0], file=sys.stderr)

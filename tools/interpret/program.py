@@ -27,8 +27,11 @@ class Program:
         real = os.path.realpath(path)
         if real in self.files:
             return
-        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as stream:
-            text = stream.read().replace("\r\n", "\n").removeprefix("\ufeff")  # which some editors put in front
+        try:
+            with open(path, encoding="utf-8", errors="surrogateescape", newline="") as stream:
+                text = stream.read().replace("\r\n", "\n").removeprefix("\ufeff")  # which some editors put in front
+        except OSError as error:  # where only the reading fails, it names no file
+            raise OSError(error.errno, error.strerror, path) from None
         if "\0" in text:
             raise NotText(path)
         file = File(text)

@@ -684,7 +684,7 @@ int main(int argc, char**) {
 
     def test_an_interruption_while_it_compiles_leaves_nothing_behind(self):
         path = self.write("x.cu", "#include <iostream>\n#include <map>\n#include <regex>\nint main() { std::regex r; }\n")
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT):
             child = subprocess.Popen(self.command(path), stderr=subprocess.PIPE, cwd=self.folder, start_new_session=True)
             compiler = f"{self.folder}/cache/new."
             while not any(compiler in line and "cc1plus" in line for line in command_lines()):
@@ -696,11 +696,61 @@ int main(int argc, char**) {
             self.assertEqual(os.listdir(os.path.join(self.folder, "cache")), [])
             self.assertFalse([line for line in command_lines() if compiler in line])
 
+    def test_what_a_killed_one_has_left_over_goes_with_the_next(self):
+        path = self.write("x.cu", "#include <iostream>\n#include <map>\n#include <regex>\nint main() { std::regex r; }\n")
+        cache = os.path.join(self.folder, "cache")
+        self.assertEqual(self.interpret("int main() {}\n", name="y.cu").returncode, 0)
+        before = sorted(os.listdir(cache))
+        child = subprocess.Popen(self.command(path), cwd=self.folder)
+        while not glob.glob(f"{cache}/new.*/0_x.cu"):
+            self.assertIsNone(child.poll())
+            time.sleep(0.01)
+        self.assertEqual(self.run_program(self.folder + "/y.cu").returncode, 0)
+        self.assertTrue(glob.glob(f"{cache}/new.*"))  # who lives keeps its own
+        child.kill()
+        child.wait()
+        self.assertTrue(glob.glob(f"{cache}/new.*"))
+        self.assertEqual(self.run_program(self.folder + "/y.cu").returncode, 0)
+        self.assertEqual(sorted(os.listdir(cache)), before)
+
+    def test_what_cannot_be_read_is_named(self):
+        result = self.run_program("/proc/self/mem")
+        self.assertEqual((result.returncode, result.stderr), (2, "course: cannot read /proc/self/mem: Input/output error.\n"))
+
+    def test_a_standard_that_the_compiler_does_not_know(self):
+        result = self.interpret("int main() {}\n", options=("--std", "gnu++99"))
+        self.assertEqual(result.returncode, 2)
+        self.assertRegex(result.stderr, r"^course: -std=c\+\+99: .*g\+\+.* is too old for it\. Without the option, the language is C\+\+20\.\n$")
+
+    def test_counters_that_cannot_be_written(self):
+        text = "#include <cstdlib>\n__global__ void k() {}\nint main(int argc, char**) {\n  k<<<1, 1>>>();\n  cudaDeviceSynchronize();\n  return argc > 1 ? 3 : 0;\n}\n"
+        path = self.write("x.cu", text)
+        for arguments, code in ((), 2), (("x",), 3):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                command = self.command(path, *arguments, options=("--count",))
+                result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=self.folder)
+            self.assertEqual((result.returncode, result.stderr), (code, "interpreter: cannot write to stdout: No space left on device.\n"))
+
+    def test_what_a_kernel_frees_is_what_it_has_allocated(self):
+        for lines, what in (
+            ("free(p);\n  free(p);", "free of released memory: malloc in a kernel (byte 0 of 16), which has been released, at {}:3"),
+            ("x[0] = *p;\n  free(p + 1);", "free of a pointer into the middle: malloc in a kernel (byte 4 of 16)"),
+            ("*p = x[0];\n  free(x);", "free of memory that the host has allocated: d (byte 0 of 64)"),
+            ("*p = x[0];\n  free(h);", "free of what malloc and new in a kernel did not give: address "),
+        ):
+            head = "__global__ void k(int* x, int* h, int n) {\n  int* p = (int*)malloc(n); p[0] = n;\n  "
+            main = "\n}\nint main() {\n  int *d, *h = (int*)malloc(64);\n  cudaMalloc(&d, 64);\n  cudaMemset(d, 0, 64);\n  k<<<1, 1>>>(d, h, 16);\n  cudaDeviceSynchronize();\n  return 3;\n}\n"
+            with self.subTest(lines):
+                result = self.interpret("#include <cstdlib>\n" + head + lines + main)
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertIn(what.format("x.cu").replace("x.cu:3", "x.cu:4"), result.stderr.replace(self.folder + "/", ""))
+                self.assertIn("x.cu:5\n", result.stderr)
+
     def test_what_cannot_be_written_is_named(self):
         text = "int main() {}\n"
         result = self.interpret(text, options=("--keep", self.write("file", "")))
         self.assertEqual((result.returncode, result.stderr), (2, f"course: cannot write to {self.folder}/file: it is a file. Name a folder with --keep.\n"))
-        result = self.interpret(text, options=("--keep", "/proc/none"))
+        result = self.interpret("no program", options=("--keep", "/proc/none"))  # before it is compiled
         self.assertEqual((result.returncode, result.stderr), (2, "course: cannot write to /proc/none: No such file or directory.\n"))
         path, cache = self.write("x.cu", text), os.path.join(self.folder, "cache")
         for size in (0, 1000, 4000, 16000):  # too small for the copy, the object file, the program

@@ -15,8 +15,8 @@ void* __wrap_malloc(std::size_t bytes) {
   return interpreter::in_kernel() ? interpreter::allocate_in_kernel(bytes) : __real_malloc(bytes);
 }
 void __wrap_free(void* p) {
-  if (interpreter::in_kernel() && interpreter::is_device_memory(p))
-    interpreter::release_in_kernel(p);
+  if (interpreter::in_kernel())
+    interpreter::release_in_kernel(p, __builtin_return_address(0));
   else
     __real_free(p);
 }

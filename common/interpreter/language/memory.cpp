@@ -2,7 +2,10 @@
 
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <new>
+#include <stdexcept>
+#include <string>
 
 #include "common/interpreter/schedule/entered.h"
 
@@ -24,6 +27,21 @@ class Paused {
  private:
   Fiber* const fiber_;
 };
+
+[[noreturn]] void fail_release(const Entered& in, const void* p, const GlobalMemory::Allocation& a, const void* return_address) {
+  const bool is_inside = static_cast<std::size_t>(static_cast<const char*>(p) - a.begin) < a.bytes;
+  std::string what = "free of ";
+  what += !is_inside   ? "what malloc and new in a kernel did not give: "
+          : a.released ? "released memory: "
+          : a.is_heap  ? "a pointer into the middle: "
+                       : "memory that the host has allocated: ";
+  what += in.block.reporter.describe(p);
+  if (is_inside && a.released && !a.released_by.empty()) what += ", at " + at(first_line_of_user(a.released_by));
+  in.block.reporter.fail(Check::kMemcheck, what,
+                         is_inside && !a.is_heap ? "the host frees what the host has allocated, after the launch"
+                                                 : "a kernel frees the pointer that malloc or new in a kernel gave, once",
+                         &in.fiber, user_location(to_pc(return_address)), in.block.reporter.variable_at(p));
+}
 
 }  // namespace
 
@@ -61,14 +79,22 @@ void* allocate_in_kernel(std::size_t bytes) {
   }
 }
 bool heap_was_used() { return asked_for_memory; }
-void release_in_kernel(void* p) {
-  if (current_fiber) {  // what the thread did with the memory is looked at as long as it exists
-    const Entered in;
-    in.block.activity.note_progress();
-    in.block.scheduler.rendezvous(in.fiber);
+void release_in_kernel(void* p, const void* return_address) {
+  if (!p) return;
+  GlobalMemory& memory = GlobalMemory::instance();
+  if (!current_fiber) return memory.release(p);
+  const Entered in;
+  if (!is_device_memory(p) && !user_location(to_pc(return_address)).line) return std::free(p);  // the interpreter's own
+  in.block.activity.note_progress();
+  in.block.scheduler.rendezvous(in.fiber);  // what the thread did with the memory is looked at as long as it exists
+  const auto holder = [&] { return is_device_memory(p) ? memory.nearest(p) : GlobalMemory::Allocation(); };
+  if (const GlobalMemory::Allocation a = holder(); a.is_heap && a.begin == p) {
+    try {
+      return memory.release(p, {return_address});
+    } catch (const std::invalid_argument&) {  // it was released before
+    }
   }
-  const Paused paused;
-  GlobalMemory::instance().release(p);
+  if (in.block.work().options().memcheck) fail_release(in, p, holder(), return_address);
 }
 bool is_tried_out() { return current_fiber && current_block->worlds.in_other(); }
 bool in_kernel() { return current_fiber != nullptr; }

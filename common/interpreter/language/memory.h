@@ -25,7 +25,7 @@ bool is_device_memory(const void* p);
 /// Null when the heap, of Options::heap_bytes, is used up.
 void* allocate_in_kernel(std::size_t bytes);
 bool heap_was_used();  ///< a kernel has asked for memory
-void release_in_kernel(void* p);
+void release_in_kernel(void* p, const void* return_address);
 /// @}
 
 }  // namespace interpreter

@@ -9,11 +9,14 @@ void* operator new(std::size_t bytes) {
   if (!p && !interpreter::in_kernel()) throw std::bad_alloc();  // CUDA's gives null
   return p;
 }
+namespace {
 // An exception that leaves a kernel takes what it has allocated there to the host.
-void operator delete(void* p) noexcept {
-  if (interpreter::is_device_memory(p))
-    interpreter::release_in_kernel(p);
+void release(void* p, const void* return_address) {
+  if (interpreter::in_kernel() || interpreter::is_device_memory(p))
+    interpreter::release_in_kernel(p, return_address);
   else
     std::free(p);
 }
-void operator delete(void* p, std::size_t) noexcept { ::operator delete(p); }
+}  // namespace
+void operator delete(void* p) noexcept { release(p, __builtin_return_address(0)); }
+void operator delete(void* p, std::size_t) noexcept { release(p, __builtin_return_address(0)); }

@@ -69,7 +69,7 @@ class GlobalMemory {
     /// Where the L2 model sees it: side by side, and in the place of what was released, so that it gives the same each time.
     std::size_t packed_at = 0;
     bool is_heap = false;                       ///< see Kind
-    std::vector<const void*> released_by = {};  ///< return_addresses() of the host's call; empty if a kernel has released it
+    std::vector<const void*> released_by = {};  ///< return_addresses() of the host's call, or the kernel's one
   };
   enum class Kind { kDevice, kManaged, kHeap };  ///< kHeap: of malloc in kernels, which Options::heap_bytes limits
 

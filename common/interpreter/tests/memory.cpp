@@ -668,6 +668,52 @@ TEST_CASE("a pointer leaves a __device__ variable" * doctest::skip(kCannotTell))
                  });
 }
 
+// --------------------------------------------------------------------------------------------------- the heap of kernels
+__global__ void deleted_twice(int* out, const int* in) {
+  int* volatile one = new int(in[0]);  // volatile: so that the compiler does not see it
+  out[0] = *one;
+  delete one;
+  delete one;  // BUG
+}
+__global__ void deleted_in_the_middle(int* out, const int* in) {
+  int* volatile two = new int[2];
+  two[0] = two[1] = in[0];
+  out[0] = two[1];
+  two = two + in[0];
+  delete two;  // BUG
+}
+__global__ void hosts_memory_deleted(int* out, const int* in) {
+  out[0] = in[0];
+  delete out;  // BUG
+}
+__global__ void local_variable_deleted(int* out, const int* in) {
+  int numbers[2] = {in[0], in[1]};
+  out[0] = numbers[in[0]];
+  int* volatile one = numbers;
+  delete one;  // BUG
+}
+__global__ void null_is_deleted(int* out, int* null) {
+  delete null;
+  out[0] = 1;
+}
+TEST_CASE("a kernel frees what is not there to be freed" * doctest::skip(kCannotTell)) {
+  const auto caught = [](const char* name, auto kernel, std::string variable, std::vector<std::string> says) {
+    must_be_caught({.kernel = name, .check = Check::kMemcheck, .variable = variable, .says = says}, [&] {
+      const auto in = filled(2, 1, "in"), out = filled(2, 0, "out");
+      launch(kernel, 1, 1, 0, out.data(), in.data());
+    });
+  };
+  caught("deleted_twice", deleted_twice, "malloc in a kernel", {"free of released memory", "(byte 0 of 4)", "memory.cpp:", "once"});
+  caught("deleted_in_the_middle", deleted_in_the_middle, "malloc in a kernel", {"into the middle", "(byte 4 of 8)"});
+  caught("hosts_memory_deleted", hosts_memory_deleted, "out", {"the host has allocated", "(byte 0 of 8)", "the host frees"});
+  caught("local_variable_deleted", local_variable_deleted, "", {"did not give"});
+  in_all_orders([] {
+    const auto out = filled(1, 0, "out");
+    launch(null_is_deleted, 1, 1, 0, out.data(), static_cast<int*>(nullptr));
+    CHECK(out.download()[0] == 1);
+  });
+}
+
 void no_kernel(int* out) { out[threadIdx.x] = 1; }  // nvcc refuses it
 TEST_CASE("a function that is no kernel is launched") {
   const Buffer<int> out(32, "out");

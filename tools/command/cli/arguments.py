@@ -2,8 +2,10 @@
 
 import argparse
 import dataclasses
+import errno
 import os
 import shutil
+import stat
 import textwrap
 from typing import Callable, Tuple
 
@@ -156,5 +158,12 @@ def described(name, text, column):
 
 
 def require_file(path, example):
-    if not (os.path.isfile(path) and os.access(path, os.R_OK)):
-        raise Refused(f"cannot read '{path}': {example}")
+    try:
+        mode = os.stat(path).st_mode
+        if stat.S_ISREG(mode):
+            os.close(os.open(path, os.O_RDONLY))
+            return
+        why = os.strerror(errno.EISDIR) if stat.S_ISDIR(mode) else "No regular file"
+    except OSError as error:
+        why = error.strerror
+    raise Refused(f"cannot read '{path}': {why}; {example}")

@@ -162,7 +162,7 @@ KEEP = Option(
     values.folder,
 )
 INCLUDE = Option("-I", "look there for the program's headers, too", "FOLDER", values.text, repeats=True)
-DEFINE = Option("-D", "define a macro", "NAME[=VALUE]", values.text, repeats=True)
+DEFINE = Option("-D", "define a macro", "NAME[=VALUE]", values.macro, repeats=True)
 
 ALL = Option("--all", "every exercise")
 EXERCISES_ON = ON.but(help="gpu or interpreter; only the interpreter checks memory, races and counters", default="interpreter")

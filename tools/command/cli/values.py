@@ -130,6 +130,12 @@ def percent(option, value):
     return value
 
 
+def macro(option, value):
+    if not re.match(r"[^\W\d]\w*(\([^()]*\))?(=|$)", value):
+        raise Refused(f"{option} '{value}' begins with no name of a macro: NAME or NAME=VALUE.")
+    return value
+
+
 def text(option, value):
     if not value.strip():
         raise Refused(f"{option} needs a value.")

@@ -85,7 +85,7 @@ def run(given):
         words += ["--std", given.standard]
     folders = ["--build", os.path.join(BUILD, "interpreter"), "--cache", os.path.join(BUILD, "interpret")]
     # Ctrl-C waits until the next program has said what it does then.
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
     become([*script("interpret", "interpret.py"), *folders, *words, "--", file, *rest])
 
 

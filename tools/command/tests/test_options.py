@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import types
 import unittest
 from unittest import mock
@@ -96,6 +97,35 @@ class Words(unittest.TestCase):
         ):
             with self.assertRaisesRegex(Refused, re.escape(message)):
                 self.run.parse(words)
+
+    def test_what_is_no_macro(self):
+        interpret = next(command for command in commands() if command.name == "interpret")
+        self.assertEqual(interpret.parse(["-DN=1x", "-D", "_f(x)=x", "-DA", "x.cu"]).D, ["N=1x", "_f(x)=x", "A"])
+        for words in (["-D=1"], ["-D", "1x"], ["-D", "a-b=1"], ["-D", "(x)"]):
+            with self.assertRaisesRegex(Refused, "^-D '.*' begins with no name of a macro: NAME or NAME=VALUE.$"):
+                interpret.parse([*words, "x.cu"])
+
+    def test_a_file_that_cannot_be_read_says_why(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pipe, loop, file = (os.path.join(folder, name) for name in ("pipe", "loop", "file"))
+            os.mkfifo(pipe)
+            os.symlink(loop, loop)
+            with open(file, "w", encoding="utf-8"):
+                arguments.require_file(file, "name one.")
+            for path, why in (
+                (folder, "Is a directory"),
+                (pipe, "No regular file"),
+                (os.devnull, "No regular file"),
+                (loop, "Too many levels of symbolic links"),
+                (file + "s", "No such file or directory"),
+                (file + "/x", "Not a directory"),
+                ("x" * 300, "File name too long"),
+            ):
+                with self.assertRaisesRegex(Refused, f"^cannot read '{path}': {why}; name one.$"):
+                    arguments.require_file(path, "name one.")
+            with mock.patch("os.open", side_effect=PermissionError(13, "Permission denied")):  # root may read all
+                with self.assertRaisesRegex(Refused, f"^cannot read '{file}': Permission denied; name one.$"):
+                    arguments.require_file(file, "name one.")
 
     def test_help_wins_unless_it_is_no_option(self):
         with self.assertRaises(arguments.HelpWanted):
