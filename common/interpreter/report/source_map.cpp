@@ -703,16 +703,16 @@ std::optional<unsigned> kernel_bound(const void* function) {
 }
 
 const Variable* variable_near(const void* p) {
-  static const std::vector<Variable>& all = []() -> auto& {
-    auto& named = *new std::vector<Variable>(symbols().variables);
-    for (Variable& v : named) {
+  // A pointer: of a reference g++ 13 thinks that it dangles.
+  static const std::vector<Variable>& all = *[] {
+    auto* const named = new std::vector<Variable>(symbols().variables);
+    for (Variable& v : *named) {
       const bool own = v.name.find("11interpreter") != v.name.npos;  // means nothing to whoever wrote the kernel
       v.of_host = !own && is_of_host(v);
       v.name = own ? "" : last_part(demangle(v.name));
     }
     return named;
-  }
-  ();
+  }();
   const auto after = std::upper_bound(all.begin(), all.end(), p, [](const void* p, const Variable& v) { return p < v.begin; });
   return after == all.begin() ? nullptr : &*(after - 1);
 }
@@ -754,13 +754,12 @@ std::vector<const char*> read_device_variables() {
 bool is_for_kernels_alone(const Variable& v) {
   if (v.begin >= constant_memory().begin && v.begin < constant_memory().end) return true;
   if (reinterpret_cast<std::uintptr_t>(v.begin) % INTERPRETER_DEVICE_ALIGNMENT != 0) return false;
-  static const std::vector<const char*>& all = []() -> auto& {
+  static const std::vector<const char*>& all = *[] {
     std::lock_guard lock(mutex);
-    auto& found = *new std::vector<const char*>;
-    std::thread([&] { found = read_device_variables(); }).join();  // see user_frames()
+    auto* const found = new std::vector<const char*>;
+    std::thread([&] { *found = read_device_variables(); }).join();  // see user_frames()
     return found;
-  }
-  ();
+  }();
   return std::find(all.begin(), all.end(), v.begin) != all.end();
 }
 
