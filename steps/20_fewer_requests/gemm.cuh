@@ -38,7 +38,8 @@ struct Tile {
   static constexpr int kStageElements = (kBlockM - kLastM + kPanel + kBlockN) * kBlockK;  // a tile of A, in whole panels, and of B
   static constexpr int kCopiedBytes = (kBlockM + kBlockN) * kBlockK * 2;                  // into a stage
   static constexpr int kRingBytes = kNumStages * (kStageElements * 2 + 2 * int{sizeof(Mbarrier)});
-  static constexpr int pieces() {  // as few as have room beside the ring, for each warpgroup that multiplies
+  /// Pieces in which a warpgroup stores its part of C: as few as have room beside the ring, for each that multiplies.
+  static constexpr int pieces() {
     int n = 1;
     while (n < kBlockM / 8 && (kBlockM / 8 % n || kRingBytes + kMultiplying * kBlockM / n * 128 > 227 * 1024)) ++n;
     return n;
