@@ -1507,6 +1507,8 @@ test_files_from_the_future() {
 test_building() {
   refused "unknown option '-j4'" build interpreter -j4
   refused "'' is no target" build interpreter ''
+  refused 'is no list of commands' build interpreter --with ,
+  refused 'is no list of commands' build interpreter --with ';ls'
   refused "no preset 'nosuch'. There are: interpreter interpreter-clang" build nosuch
   sed -i "s/^  \*--build\*)/&\n    echo \"ninja: error: unknown target 'nosuch'\"; exit 1/" "$scratch/bin/cmake"
   course build interpreter nosuch

@@ -151,7 +151,7 @@ WITH = Option(
     "--with",
     "commands that must be there, too, gdb,clangd for example",
     "LIST",
-    lambda option, value: values.text(option, value).split(","),
+    values.commands,
 )
 
 COUNT = Option("--count", "print ncu's counters of each kernel when the program has ended")

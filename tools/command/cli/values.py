@@ -136,6 +136,13 @@ def macro(option, value):
     return value
 
 
+def commands(option, value):
+    """Names of Debian's packages are made of these, too; whatever else reached apt would be an option or nothing."""
+    if not re.fullmatch(r"[\w+.][\w+.-]*(,[\w+.][\w+.-]*)*", value):
+        raise Refused(f"{option} '{value}' is no list of commands, for example {option} gdb,clangd.")
+    return value.split(",")
+
+
 def text(option, value):
     if not value.strip():
         raise Refused(f"{option} needs a value.")
