@@ -138,7 +138,7 @@ def macro(option, value):
 
 def commands(option, value):
     """Names of Debian's packages are made of these, too; whatever else reached apt would be an option or nothing."""
-    if not re.fullmatch(r"[\w+.][\w+.-]*(,[\w+.][\w+.-]*)*", value):
+    if not re.fullmatch(r"[\w+.][\w+.-]*(,[\w+.][\w+.-]*)*", text(option, value)):
         raise Refused(f"{option} '{value}' is no list of commands, for example {option} gdb,clangd.")
     return value.split(",")
 
