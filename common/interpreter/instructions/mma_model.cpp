@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace interpreter {
@@ -79,33 +80,51 @@ float sum_of(const Term (&terms)[17]) {
 }
 
 // -------------------------------------------------------------------------------------------------------- usual numbers
+// Eight numbers at a time, in vectors as GCC and clang have them. Where there is AVX2, they are one register.
+#ifdef __x86_64__
+#define COURSE_VECTOR_CODE __attribute__((target_clones("avx2", "default")))
+#else
+#define COURSE_VECTOR_CODE
+#endif
+#define COURSE_INLINE inline __attribute__((always_inline))  // into each of the two
+using Halves = std::uint16_t __attribute__((vector_size(16)));
+using Bits = std::uint32_t __attribute__((vector_size(32)));
+using Ints = std::int32_t __attribute__((vector_size(32)));
+using Floats = float __attribute__((vector_size(32)));
+using Doubles = double __attribute__((vector_size(64)));
+using LongBits = std::uint64_t __attribute__((vector_size(64)));
+
+template <class Mask>
+COURSE_INLINE bool any(const Mask& mask) {
+  const Mask none{};
+  return std::memcmp(&mask, &none, sizeof mask) != 0;
+}
+
 // Factors as floats, and the powers of two that are their exponents; 0 for 0.
-struct Factor {
-  float value, power;
+struct Factors {
+  Floats value, power;
 };
 
-Factor half_factor(std::uint16_t bits) {
-  const float magnitude = std::bit_cast<float>(static_cast<std::uint32_t>(bits & 0x7fff) << 13) * 0x1p112f;
-  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000) << 16;
-  const float power = std::max(std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) & 0x7f800000u), 0x1p-14f);
-  return {std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) | sign), magnitude == 0 ? 0 : power};
+COURSE_INLINE Factors factors(Halves bits, bool is_half) {
+  const Bits wide = __builtin_convertvector(bits, Bits);
+  if (!is_half) return {(Floats)(wide << 16), (Floats)(wide << 16 & 0x7f800000u)};
+  const Floats magnitude = (Floats)((wide & 0x7fffu) << 13) * 0x1p112f;
+  const Floats power = (Floats)((Bits)magnitude & 0x7f800000u), smallest = 0x1p-14f - Floats{};
+  const Floats zero{};
+  return {(Floats)((Bits)magnitude | (wide & 0x8000u) << 16), magnitude == zero ? zero : power > smallest ? power : smallest};
 }
 
-Factor bfloat16_factor(std::uint16_t bits) {
-  const std::uint32_t word = static_cast<std::uint32_t>(bits) << 16;
-  return {std::bit_cast<float>(word), std::bit_cast<float>(word & 0x7f800000u)};
-}
-
-// Whether products, and sums of powers of their exponents, stay within float's normal range.
-bool usual(std::uint16_t bits, bool is_half) {
-  if (is_half) return (bits & 0x7c00) != 0x7c00;
-  const int field = bits >> 7 & 0xff;
-  return (bits & 0x7fff) == 0 || (field > 127 - 48 && field < 127 + 48);
+// Which of them are so large or small that products, or sums of powers of their exponents, leave float's normal range.
+COURSE_INLINE auto unusual(Halves bits, bool is_half) {
+  if (is_half) return (bits & 0x7c00) == 0x7c00;
+  const Halves field = bits >> 7 & 0xff;
+  return ((bits & 0x7fff) != 0) & ((field <= 127 - 48) | (field >= 127 + 48));
 }
 
 }  // namespace
 
-void multiply_16x8x16(float (&d)[16][8], const std::uint16_t (&a)[16][16], const std::uint16_t (&b)[8][16], bool is_half) {
+COURSE_VECTOR_CODE void multiply_16x8x16(float (&d)[16][8], const std::uint16_t (&a)[16][16], const std::uint16_t (&b)[8][16],
+                                         bool is_half) {
   const auto slow = [&](int i, int j) {
     const int exponent_bits = is_half ? 5 : 8, mantissa_bits = is_half ? 10 : 7;
     Term terms[17];
@@ -115,59 +134,52 @@ void multiply_16x8x16(float (&d)[16][8], const std::uint16_t (&a)[16][16], const
     return sum_of(terms);
   };
 
-  float value_a[16][16], power_a[16][16];
-  alignas(32) float value_b[16][8], power_b[16][8];  // by k, so that the inner loops run along a row of d
-  bool all_usual = true;
+  Factors of_a[16][2], of_b[16];  // those of b by k, so that a vector lies along a row of d
+  auto is_unusual = unusual(Halves{}, is_half);
   for (int i = 0; i < 16; ++i)
-    for (int k = 0; k < 16; ++k) {
-      all_usual &= usual(a[i][k], is_half);
-      const Factor factor = is_half ? half_factor(a[i][k]) : bfloat16_factor(a[i][k]);
-      value_a[i][k] = factor.value, power_a[i][k] = factor.power;
+    for (int part = 0; part < 2; ++part) {
+      Halves bits;
+      std::memcpy(&bits, &a[i][8 * part], sizeof bits);
+      is_unusual |= unusual(bits, is_half);
+      of_a[i][part] = factors(bits, is_half);
     }
-  for (int j = 0; j < 8; ++j)
-    for (int k = 0; k < 16; ++k) {
-      all_usual &= usual(b[j][k], is_half);
-      const Factor factor = is_half ? half_factor(b[j][k]) : bfloat16_factor(b[j][k]);
-      value_b[k][j] = factor.value, power_b[k][j] = factor.power;
-    }
-  if (!all_usual) {
+  for (int k = 0; k < 16; ++k) {
+    const Halves bits = {b[0][k], b[1][k], b[2][k], b[3][k], b[4][k], b[5][k], b[6][k], b[7][k]};
+    is_unusual |= unusual(bits, is_half);
+    of_b[k] = factors(bits, is_half);
+  }
+  if (any(is_unusual)) {
     for (int i = 0; i < 16; ++i)
       for (int j = 0; j < 8; ++j) d[i][j] = slow(i, j);
     return;
   }
 
   for (int i = 0; i < 16; ++i) {
-    float largest[8];  // 2 to the power of the largest exponent
-    for (int j = 0; j < 8; ++j) {
-      const float power = std::bit_cast<float>(std::bit_cast<std::uint32_t>(d[i][j]) & 0x7f800000u);
-      largest[j] = d[i][j] != 0 && power == 0 ? 0x1p-126f : power;
+    Floats accumulators;
+    std::memcpy(&accumulators, d[i], sizeof accumulators);
+    const Floats own = (Floats)((Bits)accumulators & 0x7f800000u), zero{}, smallest = 0x1p-126f - zero;
+    Floats largest = ((accumulators != zero) & (own == zero)) ? smallest : own;  // 2 to the power of the largest exponent
+    for (int k = 0; k < 16; ++k) {
+      const Floats power = of_a[i][k / 8].power[k % 8] * of_b[k].power;
+      largest = power > largest ? power : largest;
     }
-    for (int k = 0; k < 16; ++k)
-      for (int j = 0; j < 8; ++j) {
-        const float power = power_a[i][k] * power_b[k][j];
-        largest[j] = power > largest[j] ? power : largest[j];
-      }
-    float scale[8];  // makes the unit 1
-    for (int j = 0; j < 8; ++j) {
-      const std::uint32_t field = std::clamp(std::bit_cast<std::uint32_t>(largest[j]) >> 23, kKeptBits + 1u, 254u);
-      scale[j] = std::bit_cast<float>((2 * 127 + kKeptBits - field) << 23);
-    }
-    std::int32_t sum[8] = {};  // 16 products of less than 2^27 each, and a little less than that
-    for (int k = 0; k < 16; ++k)
-      for (int j = 0; j < 8; ++j) sum[j] += static_cast<std::int32_t>(value_a[i][k] * value_b[k][j] * scale[j]);
-    for (int j = 0; j < 8; ++j) {
-      const float power = largest[j];
-      if (power == 0) {
-        d[i][j] = 0;
-      } else if (power < 0x1p-98f || power > 0x1p127f) {  // denormal results, or the accumulator is infinite or NaN
-        d[i][j] = slow(i, j);
-      } else {
-        const std::int64_t all = sum[j] + static_cast<std::int64_t>(static_cast<std::int32_t>(d[i][j] * scale[j]));
-        const std::int64_t magnitude = std::abs(all);
-        const int excess = std::max(static_cast<int>(std::bit_width(static_cast<std::uint64_t>(magnitude))) - 24, 0);
-        const double kept = static_cast<double>(magnitude >> excess << excess) / static_cast<double>(scale[j]);
-        d[i][j] = static_cast<float>(all < 0 ? -kept : kept);
-      }
+    constexpr std::uint32_t kLeast = kKeptBits + 1, kMost = 254;
+    Bits field = (Bits)largest >> 23;
+    field = field < kLeast ? kLeast - Bits{} : field > kMost ? kMost - Bits{} : field;
+    const Floats scale = (Floats)((2 * 127 + kKeptBits - field) << 23), unit = (Floats)((field - kKeptBits) << 23);
+    Ints sum{};  // 16 products of less than 2^27 each, and a little less than that
+    for (int k = 0; k < 16; ++k) sum += __builtin_convertvector(of_a[i][k / 8].value[k % 8] * of_b[k].value * scale, Ints);
+    // Exact in a double; of its significand, the 24 leading bits are left.
+    const Doubles all = __builtin_convertvector(sum, Doubles) +
+                        __builtin_convertvector(__builtin_convertvector(accumulators * scale, Ints), Doubles);
+    const auto kept = (Doubles)((LongBits)all & ~0x1fffffffull);
+    const Floats result = __builtin_convertvector(kept, Floats) * unit;
+    // Denormal results, or the accumulator is infinite or NaN.
+    const Ints is_slow = (largest != zero) & ((largest < 0x1p-98f) | (largest > 0x1p127f));
+    if (any(is_slow)) {
+      for (int j = 0; j < 8; ++j) d[i][j] = is_slow[j] ? slow(i, j) : result[j];
+    } else {
+      std::memcpy(d[i], &result, sizeof result);
     }
   }
 }
