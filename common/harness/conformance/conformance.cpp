@@ -12,6 +12,7 @@
 #include <limits>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -241,18 +242,15 @@ void in_all_orders([[maybe_unused]] const Step& step, [[maybe_unused]] const Var
 #endif
 }
 
-// Which cases a step's launcher gives to the fallback, the same kernel for all tiles of a type: on the interpreter, where they take
-// most of the time, the first tile is tested with them, and each other one with kNotOwn alone.
+// Which cases a step's launcher gives to the fallback, the same kernel for all tiles of a type, and in every step. On the
+// interpreter, where they take most of the time, a step's first tile is tested with them, once; each other one with kNotOwn alone.
 class FallbackCases {
  public:
-  bool has_been_tested(const Variant& v, const Case& c) const {
-    const auto found = tested_.find(key(v, c));
-    return found != tested_.end() && found->second != &v && c.name != kNotOwn;
-  }
+  bool has_been_tested(const Variant& v, const Case& c) const { return c.name != kNotOwn && tested_.count(key(v, c)); }
   void note([[maybe_unused]] const Variant& v, [[maybe_unused]] const Case& c) {
 #ifdef COURSE_ON_INTERPRETER
     if (!interpreter::profiles().empty() && device::fallback_block(interpreter::profiles().back().kernel))
-      tested_.try_emplace(key(v, c), &v);
+      tested_.insert(key(v, c));
     interpreter::clear_profiles();  // the next case may launch nothing
 #endif
   }
@@ -261,16 +259,17 @@ class FallbackCases {
   static std::string key(const Variant& v, const Case& c) {
     return std::string(name(v.in)) + " " + std::string(name(v.out)) + " " + c.name;
   }
-  std::map<std::string, const Variant*> tested_;  // by whom first; on a GPU nothing is noted
+  std::set<std::string> tested_;  // on a GPU nothing is noted
 };
 
-void check_shapes_and_strides(const Step& step) {
+void check_shapes_and_strides(const Step& step, bool with_fallback) {
   const std::vector<Case> all = cases();
   FallbackCases of_the_fallback;
   for (const Variant& v : step.variants)
     in_all_orders(step, v, [&](const std::string& order) {
       for (const Case& c : all) {
-        if ((!is_own(v, c) && c.name != kNotOwn) || of_the_fallback.has_been_tested(v, c)) continue;
+        if (!is_own(v, c) && c.name != kNotOwn) continue;
+        if (!(with_fallback && &v == &step.variants.front()) && of_the_fallback.has_been_tested(v, c)) continue;
         check_exactly(step, v, c, order);
         of_the_fallback.note(v, c);
       }
@@ -439,18 +438,34 @@ void check_refusals(const Step& step) {
 
 // CUDA allows 65,535 blocks in y and z, and 2^31 - 1 in x: the last kind of matrix has more tiles below each other than that.
 void check_long_matrices(const Step& step) {
-  for (const Variant& v : step.variants) {
-    if (v.in != step.variants.front().in) continue;
-    // On the interpreter one, for all tiles of a step share a launcher; and none of those that stay: they have no more blocks than
-    // SMs, whatever the matrix, and so many tiles take a minute.
-    if (!kOnGpu && (&v != &step.variants.front() || v.numbers.stays)) break;
-    // Whole chunks, so that steps which have a fallback run their own kernel.
-    std::vector<Case> long_cases = {dense(70'000, 32, 8, false, false, 0), dense(32, 70'000, 8, false, false, 0)};
+  // Whole chunks, so that steps which have a fallback run their own kernel.
+  const Case tall = dense(70'000, 32, 8, false, false, 0), wide = dense(32, 70'000, 8, false, false, 0);
+  const auto check_past_grid = [&](const Variant& v) {
     const std::int64_t rows = v.numbers.block_m ? v.numbers.block_m : std::max(32, v.tile_m);
     // Millions of threads: larger tiles and clusters on a GPU only.
-    if (kOnGpu || (rows <= 32 && step.needs.least() < 90)) long_cases.push_back(dense(65'536 * rows + 1, 1, 1, false, false, 0));
-    for (const Case& c : long_cases) check_exactly(step, v, c);
+    if (kOnGpu || (rows <= 32 && step.needs.least() < 90)) check_exactly(step, v, dense(65'536 * rows + 1, 1, 1, false, false, 0));
+  };
+  std::vector<const Variant*> tiles;
+  for (const Variant& v : step.variants)
+    // On the interpreter none of those that stay: they have no more blocks than SMs, and so many tiles take a minute.
+    if (v.in == step.variants.front().in && (kOnGpu || !v.numbers.stays)) tiles.push_back(&v);
+  if (tiles.empty()) return;
+  if (kOnGpu) {
+    for (const Variant* const v : tiles) {
+      check_exactly(step, *v, tall);
+      check_exactly(step, *v, wide);
+      check_past_grid(*v);
+    }
+    return;
   }
+  // One tile of each step, for all of them share a launcher: the one that computes the least beyond the 32 rows or columns.
+  const auto least = [&](int TileNumbers::*extent) -> const Variant& {
+    return **std::min_element(tiles.begin(), tiles.end(),
+                              [&](const Variant* a, const Variant* b) { return a->numbers.*extent < b->numbers.*extent; });
+  };
+  check_exactly(step, least(&TileNumbers::block_n), tall);
+  check_exactly(step, least(&TileNumbers::block_m), wide);
+  check_past_grid(*tiles.front());
 }
 
 // A matrix whose elements lie so far apart that only they are memory, and copied.
@@ -541,22 +556,7 @@ void check_offsets_past_2_31(const Step& step) {
   CHECK(usage.ru_maxrss < 1024 * 1024);  // kilobytes
 }
 
-}  // namespace
-
-void check_conformance(const Step& step) {
-  SUBCASE("shapes and strides, exactly") { check_shapes_and_strides(step); }
-  SUBCASE("long k, exactly") { check_long_k(step); }
-  SUBCASE("no box that lies wholly outside") { check_boxes(step); }
-  SUBCASE("many tiles, of which the last ones are not whole") { check_many_tiles(step); }
-  SUBCASE("random problems, and the same bits again") { check_random_problems(step); }
-  SUBCASE("fractions within the bound, NaN and infinity, overflow and underflow") { check_values(step); }
-  SUBCASE("epilogue") { check_epilogue(step); }
-  SUBCASE("fused epilogues") { check_fused(step); }
-  SUBCASE("refusals") { check_refusals(step); }
-  SUBCASE("more rows or columns than a grid has blocks in y") { check_long_matrices(step); }
-  SUBCASE("offsets past 2^31 elements") { check_offsets_past_2_31(step); }
-}
-
+// So many elements of C that the fallback takes its large tiles.
 void check_large_fallback(const Step& step) {
   const Variant& v = step.variants.front();
   // The rows are no whole chunks. The first case ends within a tile, the others are long.
@@ -570,6 +570,25 @@ void check_large_fallback(const Step& step) {
 #ifdef COURSE_ON_INTERPRETER
     CHECK(device::fallback_block(interpreter::profiles().back().kernel) == 128);
 #endif
+  }
+}
+
+}  // namespace
+
+void check_conformance(const Step& step, bool with_fallback) {
+  SUBCASE("shapes and strides, exactly") { check_shapes_and_strides(step, with_fallback); }
+  SUBCASE("long k, exactly") { check_long_k(step); }
+  SUBCASE("no box that lies wholly outside") { check_boxes(step); }
+  SUBCASE("many tiles, of which the last ones are not whole") { check_many_tiles(step); }
+  SUBCASE("random problems, and the same bits again") { check_random_problems(step); }
+  SUBCASE("fractions within the bound, NaN and infinity, overflow and underflow") { check_values(step); }
+  SUBCASE("epilogue") { check_epilogue(step); }
+  SUBCASE("fused epilogues") { check_fused(step); }
+  SUBCASE("refusals") { check_refusals(step); }
+  SUBCASE("more rows or columns than a grid has blocks in y") { check_long_matrices(step); }
+  SUBCASE("offsets past 2^31 elements") { check_offsets_past_2_31(step); }
+  if (with_fallback) {
+    SUBCASE("the fallback's large tiles") { check_large_fallback(step); }
   }
 }
 

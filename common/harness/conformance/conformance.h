@@ -12,11 +12,9 @@
 namespace harness {
 
 /// Runs the whole suite on each variant of `step`, on the interpreter in all orders.
-void check_conformance(const Step& step);
-
-/// So many elements of C that the fallback (common/device/fallback.cuh) takes its large tiles: the same kernel in every step that
-/// has it, so one of them shows it.
-void check_large_fallback(const Step& step);
+/// @param with_fallback whether the fallback (common/device/fallback.cuh) is run in all orders too, and with its large tiles: it is
+/// the same kernel in every step that has it, so one of them shows it
+void check_conformance(const Step& step, bool with_fallback = false);
 
 /// Runs a variant with each fused epilogue that it was built for, on ragged shapes, in all layouts, with values that are negative,
 /// zero, huge, infinite and NaN. check_conformance() does so too; this is for tests that plant errors.
