@@ -47,6 +47,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 KEPT_PROGRAMS = 40  # compiled programs in the cache; the ones that were not used for longest go
 DAY = 24 * 60 * 60  # in seconds
 REFUSED = 2
+OF_DEVICE = "course_device_"  # in front of the names of what the device's view defines
 STANDARD = "gnu++20"  # what program.h is written in
 
 
@@ -98,8 +99,25 @@ def compile_command(build, options, source, result):
     return command + ["-c", source, "-o", result]
 
 
+def set_apart(device, folder):
+    """Makes the device's view of a program an object that can be linked with the host's: what it defines gets names of its own, by which
+    common/interpreter/report/source_map.cpp finds the one's kernels and variables for the other's. Both have the managed variables."""
+    listed = run_tool(["nm", "--format=sysv", "--defined-only", device], folder).stdout
+    rows = [[column.strip() for column in line.split("|")] for line in listed.split("\n")]
+    names = sorted({row[0] for row in rows if len(row) == 7 and row[2] not in ("a", "A") and row[6] != "gpu_managed"})
+    renamed = os.path.join(folder, "names")
+    with open(renamed, "w", encoding="utf-8") as stream:
+        stream.writelines(f"{name} {OF_DEVICE}{name}\n" for name in names)
+    # The host's view initialises what needs code for that.
+    removed = [f"--remove-section={section}" for section in (".init_array", ".rela.init_array")]
+    result = run_tool(["objcopy", f"--redefine-syms={renamed}", *removed, device], folder)
+    os.remove(renamed)
+    if result.returncode:
+        raise OSError(errno.EIO, result.stderr.strip(), folder)
+
+
 def link_command(build, objects, result):
-    return [build["compiler"], objects, "-o", result, *build["link"], *build["libraries"]]
+    return [build["compiler"], *objects, "-o", result, *build["link"], *build["libraries"]]
 
 
 def first_error(output):
@@ -146,19 +164,31 @@ def unresolved(output, path):
     return 1, f"{place}: error: undefined reference to '{name}': if it stands in another file or library: a program is one file here"
 
 
-def run_tool(command, folder):
-    """`folder` is for what the tool needs meanwhile. Nothing of it outlives this."""
+def run_tools(commands, folder):
+    """Runs all at once, and gives what each has said. `folder` is for what they need meanwhile. Nothing of them outlives this."""
     environment = dict(os.environ, LC_ALL="C.UTF-8", LANGUAGE="", TMPDIR=os.path.abspath(folder))
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "errors": "replace"}
-    with subprocess.Popen(command, env=environment, start_new_session=True, **pipes) as tool:
+    with contextlib.ExitStack() as running:
+        tools, results = [], []
         try:
-            output, errors = tool.communicate()
+            for command in commands:
+                tools.append(running.enter_context(subprocess.Popen(command, env=environment, start_new_session=True, **pipes)))
+            for tool in tools:
+                output, errors = tool.communicate()
+                results.append(subprocess.CompletedProcess(tool.args, tool.returncode, output, errors))
         except BaseException:
-            os.killpg(tool.pid, signal.SIGKILL)
+            for tool in tools:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(tool.pid, signal.SIGKILL)
             raise
-    if tool.returncode:
-        require_room(folder, errors)
-    return subprocess.CompletedProcess(command, tool.returncode, output, errors)
+    for result in results:
+        if result.returncode:
+            require_room(folder, result.stderr)
+    return results
+
+
+def run_tool(command, folder):
+    return run_tools([command], folder)[0]
 
 
 def require_room(folder, errors):
@@ -194,22 +224,24 @@ def active_refusals(program, build, options, folder):
     found = program.refusals()
     if not found:
         return []
-    source = program.write(folder)
-    command = [w for w in compile_command(build, options, source, "-") if w != "-c"]
-    command[command.index("-o") :] = ["-E", "-dD", "-o", "-"]  # macros' definitions too
-    # A header that is refused may not even be there; an empty one of its name is enough to look at the rest.
-    result = run_tool(command, folder)
-    if result.returncode:
-        return found
-    kept, name, line = set(), "", 0
-    for text in result.stdout.split("\n"):
-        marker = re.match(r'# (\d+) "((?:[^"\\]|\\.)*)"', text)
-        if marker:
-            line, name = int(marker[1]), marker[2]
-            continue
-        if text.strip():
-            kept.add((name, line))
-        line += 1
+    kept = set()
+    for view in program.views.values():
+        source = program.write(folder, view)
+        command = [w for w in compile_command(build, options, source, "-") if w != "-c"]
+        command[command.index("-o") :] = ["-E", "-dD", "-o", "-"]  # macros' definitions too
+        # A header that is refused may not even be there; an empty one of its name is enough to look at the rest.
+        result = run_tool(command, folder)
+        if result.returncode:
+            return found
+        name, line = "", 0
+        for text in result.stdout.split("\n"):
+            marker = re.match(r'# (\d+) "((?:[^"\\]|\\.)*)"', text)
+            if marker:
+                line, name = int(marker[1]), marker[2]
+                continue
+            if text.strip():
+                kept.add((name, line))
+            line += 1
     return [r for r in found if is_kept(r, kept, program)]
 
 
@@ -325,23 +357,34 @@ def make(program, build, options, cache, key):
     """Compiles and links. Returns the program's path, or an exit code after saying what is wrong."""
     with cache.new_folder() as folder:
         # The copies' folder is where they will be found later, for debuggers.
-        source = program.write(folder)
-        result = run_tool(compile_command(build, options, source, os.path.join(folder, "program.o")), folder)
-        if "unrecognized command-line option" in result.stderr and f"-std={options.std}" in result.stderr:
-            say(f"-std={options.std.replace('gnu', 'c')}: {build['compiler']} is too old for it. Without the option, the language is C++20.")
-            return REFUSED
-        if result.returncode:
-            print(own_names.restore(first_error(result.stderr)), file=sys.stderr)
-            return 1
-        result = run_tool(link_command(build, os.path.join(folder, "program.o"), os.path.join(folder, "program")), folder)
+        objects, commands = [], []
+        for name, view in program.views.items():
+            copies = folder if len(program.views) == 1 else os.path.join(folder, name)
+            os.makedirs(copies, exist_ok=True)
+            objects.append(os.path.join(folder, f"{name}.o"))
+            commands.append(compile_command(build, options, program.write(copies, view), objects[-1]))
+            if name == "device":
+                commands[-1].append("-DCOURSE_DEVICE_VIEW")
+        for result in run_tools(commands, folder):
+            if "unrecognized command-line option" in result.stderr and f"-std={options.std}" in result.stderr:
+                say(f"-std={options.std.replace('gnu', 'c')}: {build['compiler']} is too old for it. Without the option, the language is C++20.")
+                return REFUSED
+            if result.returncode:
+                print(own_names.restore(first_error(result.stderr)), file=sys.stderr)
+                return 1
+        if len(objects) == 2:
+            set_apart(objects[1], folder)
+        result = run_tool(link_command(build, objects, os.path.join(folder, "program")), folder)
         if result.returncode:
             code, text = unresolved(result.stderr, options.file) or (1, result.stderr.strip())
             print(text, file=sys.stderr)
             return code
-        os.remove(os.path.join(folder, "program.o"))
+        for path in objects:
+            os.remove(path)
         if options.keep:
             os.makedirs(options.keep, exist_ok=True)
-            copies = {os.path.join(folder, name): os.path.join(options.keep, name) for name in os.listdir(folder)}
+            files = [os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names]
+            copies = {file: os.path.join(options.keep, os.path.relpath(file, folder).replace(os.sep, "_")) for file in files}
             try:
                 for original, copy in copies.items():
                     shutil.copy2(original, copy)
@@ -367,7 +410,7 @@ def compiled_program(program, build, options):
     if refused:
         print(refused[0], file=sys.stderr)
         return refused[0].code
-    return make(Program(options.file, options.include, ROOT), build, options, cache, key)
+    return make(program, build, options, cache, key)
 
 
 def main(arguments):

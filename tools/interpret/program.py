@@ -5,7 +5,8 @@ import os
 import re
 
 import refusals
-from rewrite import File, launches
+from rewrite import DEVICE, HOST, File, launches
+from structure import marking_macros
 
 _INCLUDE = re.compile(r'[ \t]*#[ \t]*include(?:_next)?[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)')
 
@@ -22,6 +23,12 @@ class Program:
         self.own_root = os.path.realpath(own_root)
         self.files = {}  # by real path: (File, name for messages); in the order in which they are found
         self._read(path, shown_path or path)
+        marks = marking_macros((name, body) for file, _ in self.files.values() for name, body, _ in file.definitions())
+        for file, _ in self.files.values() if marks else ():
+            file.mark(marks)
+        self.views = {"program": DEVICE}  # by the name of what each is compiled to
+        if any(file.differs_between_views() for file, _ in self.files.values()):
+            self.views = {"host": HOST, "device": DEVICE}
 
     def _read(self, path, shown):
         real = os.path.realpath(path)
@@ -69,10 +76,11 @@ class Program:
             digest.update(f"\0{item}".encode(errors="surrogateescape"))
         return digest.hexdigest()[:32]
 
-    def write(self, folder):
-        """Writes the rewritten files into `folder`. Returns the path of the program's own one."""
+    def write(self, folder, view=DEVICE):
+        """Writes the files into `folder`, rewritten for one of the views. Returns the path of the program's own one."""
         copies = {real: os.path.join(folder, f"{number}_{os.path.basename(real)}") for number, real in enumerate(self.files)}
-        for real, (file, shown) in self.files.items():
+        for real, (seen, shown) in self.files.items():
+            file = File(seen.without_kernels() if view is HOST else seen.text, view, seen.marks)
             path = self.path if real == os.path.realpath(self.path) else shown
 
             def copy_of(name, is_quoted, includer=path):
@@ -81,7 +89,10 @@ class Program:
 
             file.rewrite(copy_of)
             is_program = real == os.path.realpath(self.path)
+            last_lines = file.known_kernels() if is_program else ""
+            if is_program and view is HOST:
+                last_lines += '\nextern "C" const bool course_has_two_views = true;\n'
             with open(copies[real], "w", encoding="utf-8", errors="surrogateescape") as stream:
                 # A copy that is included twice is the same file, and so is what it stands for.
-                stream.write(file.result(shown, file.known_kernels() if is_program else ""))
+                stream.write(file.result(shown, last_lines))
         return copies[os.path.realpath(self.path)]

@@ -4,7 +4,6 @@ import re
 
 import inline_ptx
 from structure import matching, skip_template
-from tokens import tokens
 
 # A name that a file includes, and what it stands for.
 _HEADERS = (
@@ -42,7 +41,6 @@ _TYPES = {"int", "float", "double", "bool", "char", "unsigned", "signed", "long"
 _ONLY_CALLS = re.compile(r"__|cu[A-Z]")  # without parentheses, such a word may be anybody's variable
 _HEADER_PATTERNS = tuple((re.compile(pattern), feature) for pattern, feature in _HEADERS)
 _WORD_PATTERNS = tuple((re.compile(rf"(?:{pattern})\Z"), feature) for pattern, feature in _WORDS)
-_DEFINE = re.compile(r"[ \t]*#[ \t]*define[ \t]+(\w+)")
 _INCLUDE = re.compile(r'[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]')
 
 
@@ -74,15 +72,12 @@ def macros_with_ptx(files):
     """
     found, used = {}, {}
     for path, file in files:
-        for token in file.tokens:
-            if token.kind != "directive" or not (match := _DEFINE.match(token.text)):
-                continue
-            body = [t for t in tokens(token.text[match.end() :], directives=False) if t.is_seen]
+        for name, body, token in file.definitions():
             partner = matching(body)
-            used.setdefault(match[1], set()).update(t.text for t in body)
+            used.setdefault(name, set()).update(t.text for t in body)
             instruction = next(filter(None, (_ptx_at(body, partner, i) for i in range(len(body)))), None)
             if instruction:
-                found.setdefault(match[1], []).append((instruction, (path, file.lines.line(token.start))))
+                found.setdefault(name, []).append((instruction, (path, file.lines.line(token.start))))
     while True:
         more = {name: found[w] for name, words in used.items() if name not in found for w in words if w in found}
         if not more:

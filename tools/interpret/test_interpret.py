@@ -276,6 +276,67 @@ int main() {
         self.assertIn("read before its cp.async was waited for", wrong.stderr)
         self.assertIn("x.cu:9\n", wrong.stderr)
 
+    def test_host_and_device_each_see_their_own_architecture(self):
+        result = self.interpret("""#include <cstdio>
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define HAS_TMA 1
+#else
+#define HAS_TMA 0
+#endif
+#define BOTH __host__ __device__
+struct Noisy { Noisy() { printf("once\\n"); } } noisy;
+constexpr int kValue = HAS_TMA ? 900 : 1;
+BOTH int which() {
+#ifdef __CUDA_ARCH__
+  return 1;
+#else
+  return 0;
+#endif
+}
+static __device__ int counter = 3;
+namespace { __device__ float2 pair = make_float2(1, 2); }
+__managed__ int of_both = 5;
+__constant__ int constants[2];
+template <class T> __global__ void __launch_bounds__(64) fill(T* x) { x[threadIdx.x] = HAS_TMA + kValue + which() + constants[1] + int(pair.y); }
+template <class T, int n = 1> __global__ void deduced(T* x, int m = 4) { *x += n + m + HAS_TMA, ++counter, of_both += 10; }
+template <class F> __global__ void call(int* x, F f) { *x += f(1); }
+__global__ void by_address(int* x) { extern __shared__ int s[]; *s = which(), *x += *s; }
+int main() {
+  int *x, h[2] = {7, 8};
+  cudaMalloc(&x, 32 * sizeof *x);
+  cudaMemcpyToSymbol(constants, h, sizeof h);
+  fill<<<1, 32>>>(x);
+  deduced<<<1, 1>>>(x);
+  call<<<1, 1>>>(x, [] __device__(int i) { return i + 1000 * HAS_TMA; });
+  void* arguments[] = {&x};
+  cudaFuncSetAttribute(by_address, cudaFuncAttributeMaxDynamicSharedMemorySize, 100000);
+  cudaLaunchKernel((const void*)by_address, 1, 1, arguments, 100000, 0);
+  cudaMemcpyFromSymbol(h, counter, sizeof *h);
+  cudaMemcpy(h + 1, x, sizeof *x, cudaMemcpyDeviceToHost);
+  printf("%d %d %d host %d %d %d\\n", h[1], h[0], of_both, HAS_TMA, kValue, which());
+  fill<<<1, 128>>>(x);
+  if (cudaGetLastError() == cudaErrorInvalidConfiguration) fill<<<1, 33>>>(x);
+}
+""")
+        self.assertEqual((result.returncode, result.stdout), (1, f"once\n{1 + 900 + 1 + 8 + 2 + 6 + 1001 + 1} 4 15 host 0 1 0\n"), result.stderr)
+        self.assertIn("__launch_bounds__", result.stderr)
+        self.assertIn("x.cu:21", result.stderr)
+
+    def test_what_only_one_view_launches_is_told(self):
+        result = self.interpret("""#include <cstdio>
+template <int n> __global__ void k() {}
+int main() {
+#ifdef __CUDA_ARCH__
+  k<1><<<1, 1>>>();
+#else
+  k<2><<<1, 1>>>();
+#endif
+  printf("%s\\n", cudaGetErrorName(cudaGetLastError()));
+}
+""")
+        self.assertEqual((result.returncode, result.stdout), (0, "cudaErrorInvalidDeviceFunction\n"), result.stderr)
+        self.assertIn("only the host's view has the kernel", result.stderr)
+
     def test_a_macro_with_ptx_counts_where_it_is_defined_so(self):
         text = """#ifdef __CUDACC__
 #define LOOK(x) asm("ld.mmio.relaxed.sys.u32 %0, [%1];" : "=r"(x) : "l"(&x))
