@@ -159,11 +159,8 @@ def _text(text, visible, first, last, view=DEVICE):
 
 
 def _asm(text, visible, partner, i, view):
-    """C++ for the asm statement that begins with token `i`; None for what the interpreter does not have, which refusals.py names."""
-    try:
-        return inline_ptx.translate(visible, partner, i, lambda first, last: _text(text, visible, first, last, view))
-    except inline_ptx.NotHere:
-        return None
+    """C++ for the asm statement that begins with token `i`. Raises inline_ptx.NotHere."""
+    return inline_ptx.translate(visible, partner, i, lambda first, last: _text(text, visible, first, last, view))
 
 
 def rewrite_macro(text, view=DEVICE):
@@ -189,9 +186,16 @@ def rewrite_macro(text, view=DEVICE):
         edits.append((visible[body].start, visible[body].end, f"^{_RUNTIME}Deferred({_RUNTIME}Configuration("))
         edits.append((visible[closing].start, visible[closing + 2].end, "))"))
     for i in range(body, len(visible)):
-        if (end := inline_ptx.find(visible, partner, i)) is not None:
-            new, begin, end = _asm(text, visible, partner, i, view), visible[i].start, visible[end].end
-            edits += [(begin, end, new + " \\\n" * text.count("\n", begin, end))] if new else []
+        begin, end = visible[i].start, inline_ptx.find(visible, partner, i)
+        if end is None and (visible[i].text not in inline_ptx.ASM or inline_ptx.is_empty(visible, i)):
+            continue
+        try:
+            if end is None:
+                raise inline_ptx.OfMacro
+            end = visible[end].end
+            edits.append((begin, end, _asm(text, visible, partner, i, view) + " \\\n" * text.count("\n", begin, end)))
+        except inline_ptx.NotHere:  # whose code it is shows where the macro is used
+            edits.append((begin, visible[i].end, inline_ptx.LATER))
     for begin, end, new in sorted(edits, reverse=True):
         text = text[:begin] + new + text[end:]
     return replace_words(text, view)
@@ -313,8 +317,9 @@ class File:
 
     # --- the parts of CUDA C++ that g++ cannot parse ---
 
-    def rewrite(self, resolve_include=lambda text, is_quoted: None):
-        """Plans all replacements. `resolve_include` gives the path of the rewritten copy of an included file, or None."""
+    def rewrite(self, resolve_include=lambda text, is_quoted: None, refuse=lambda line, feature: None):
+        """Plans all replacements. `resolve_include` gives the path of what is included in place of a file, or None; `refuse` the C++ in
+        place of a feature that the interpreter does not have."""
         self._rewrite_words()
         self._rewrite_directives(resolve_include)
         for launch in launches(self.visible, self.partner):
@@ -323,7 +328,7 @@ class File:
         self._rewrite_constants()
         self._rewrite_clusters()
         self._rewrite_launch_functions()
-        self._rewrite_asm()
+        self._rewrite_asm(refuse)
 
     def _rewrite_words(self):
         for i, token in enumerate(self.visible):
@@ -500,15 +505,21 @@ class File:
                     begin, end = v[j].start, v[self.partner[j]].end
                     self._replace(begin, end, " " * (end - begin))
 
-    def _rewrite_asm(self):
+    def _rewrite_asm(self, refuse):
         """Inline PTX of device code becomes C++ on one line. As many lines follow as it had."""
         for i, token in enumerate(self.visible):
             end = inline_ptx.find(self.visible, self.partner, i)
             if end is None or self.is_device_code(token.start) is False:
                 continue
-            new = _asm(self.text, self.visible, self.partner, i, self.view)
+            begin, end = token.start, self.visible[end].end
+            try:
+                new = _asm(self.text, self.visible, self.partner, i, self.view)
+            except inline_ptx.OfMacro:
+                self._replace(begin, token.end, inline_ptx.LATER)
+                continue
+            except inline_ptx.NotHere as instruction:
+                new = refuse(self.lines.line(begin), f"inline PTX {instruction}")
             if new:
-                begin, end = token.start, self.visible[end].end
                 self._edits = [e for e in self._edits if not begin <= e[0] < end]
                 self._replace(begin, end, new + "\n" * self.text.count("\n", begin, end))
 
