@@ -94,7 +94,7 @@ class Program:
                 header = self._find(name, is_quoted, includer)
                 if header:
                     return copies[os.path.realpath(header)]
-                return f"{self.own_root}/common/interpreter/cuda_runtime/left_out.h" if refusals.library(name) else None
+                return f"{self.own_root}/common/interpreter/cuda_runtime/left_out.h" if refusals.is_left_out(name) else None
 
             file.rewrite(copy_of, lambda line, feature, shown=shown: self._refuse(shown, line, feature))
             is_program = real == os.path.realpath(self.path)

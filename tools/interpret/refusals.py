@@ -1,8 +1,19 @@
 """CUDA that stays out of the interpreter: what it is called, and where a program uses it."""
 
+import os
 import re
 
 from structure import skip_template
+
+_CUBLAS = "cublas_v2.h"
+_OWN_CUBLAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../common/interpreter/include", _CUBLAS)
+
+
+def _of_cublas():
+    """What the interpreter's own cuBLAS has."""
+    with open(_OWN_CUBLAS, encoding="utf-8") as header:
+        return sorted({*re.findall(r"\b(?:cublas|CUBLAS_)\w+", header.read()), *(f"cublas{letter}gemm(StridedBatched)?" for letter in "SDH")})
+
 
 _WITHOUT = "Put it between #ifndef WITHOUT_IT and #endif, and give -D WITHOUT_IT."
 # Names of headers, what they stand for, the words of a program that use it, and what to do then. An include alone needs nothing of it.
@@ -12,9 +23,10 @@ _LIBRARIES = (
     (r"cub/.*", "the library CUB", r"cub::", _WITHOUT),
     (r"thrust/.*", "the library thrust", r"thrust::", _WITHOUT),
     (r"(cutlass|cute)/.*", "the library CUTLASS", r"cutlass::|cute::", "Name the folder of its headers with -I."),
+    (r"cublas\w*\.h", "the library cuBLAS", rf"(?!({'|'.join(_of_cublas())})\b)(cublas|CUBLAS_)\w+", "There is gemm: cublasSgemm, cublasGemmEx and their like."),
     *(
         (rf"{name.lower()}\w*([./].*)?", f"the library {name}", rf"{name.lower()}\w+|{name.upper()}_\w+", _WITHOUT)
-        for name in ("cuBLAS", "cuFFT", "cuSPARSE", "cuSOLVER", "cuRAND", "NVRTC", "nvJPEG", "cuDNN", "NCCL")
+        for name in ("cuFFT", "cuSPARSE", "cuSOLVER", "cuRAND", "NVRTC", "nvJPEG", "cuDNN", "NCCL")
     ),
     (r"npp\w*([./].*)?", "the library NPP", r"npp\w+|Npp\w+|NPP_\w+", _WITHOUT),
     (r"(cuda_gl_interop|cudaGL|cudaEGL|cuda_egl_interop|GL/.*|vulkan/.*)\.?h?", "graphics", r"(cudaGraphics|cudaGL|cuGraphics|gl|glut|glew|vk)[A-Z]\w*|GL\w+|Vk\w+", _WITHOUT),
@@ -50,6 +62,11 @@ _USE = r"(?:{})(?:\(|::)?\Z"  # of a word with what follows it
 _LIBRARY_PATTERNS = tuple((re.compile(header), (re.compile(_USE.format(words)), feature, way)) for header, feature, words, way in _LIBRARIES)
 _WORD_PATTERNS = tuple((re.compile(_USE.format(words)), feature, way) for words, feature, way in _WORDS)
 _ANY_WORD = re.compile(_USE.format("|".join(words for words, _, _ in _WORDS)))
+
+
+def is_left_out(header):
+    """Whether a header of that name, which is not the program's own, is none of the interpreter's."""
+    return header != _CUBLAS and library(header) is not None
 
 
 def library(header):

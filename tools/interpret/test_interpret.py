@@ -30,8 +30,8 @@ class Refusals(Folder):
             ("#include <mma.h>\nusing namespace nvcuda;\n", 2, "wmma (nvcuda)"),
             ("#include <thrust/device_vector.h>\nint x; thrust::device_vector<int> v;\n", 2, "the library thrust: the interpreter does not have it. Put it between"),
             ("#include <cub/cub.cuh>\nusing namespace cub;\n", 2, "the library CUB"),
-            ("#include <cublas_v2.h>\n\ncublasHandle_t h;\n", 3, "the library cuBLAS (cublasHandle_t)"),
-            ("#include <cublas_v2.h>\n#define CHECK(x) if (x != CUBLAS_STATUS_SUCCESS) exit(1)\nint main() { CHECK(0); }\n", 3, "(CUBLAS_STATUS_SUCCESS)"),
+            ("#include <cublas_v2.h>\ncublasHandle_t h;\nint x = cublasSaxpy(h);\n", 3, "the library cuBLAS (cublasSaxpy)"),
+            ("#include <cufft.h>\n#define CHECK(x) if (x != CUFFT_SUCCESS) exit(1)\nint main() { CHECK(0); }\n", 3, "(CUFFT_SUCCESS)"),
             ("#include <curand_kernel.h>\n__global__ void k(curandState* s) {}\n", 2, "the library cuRAND (curandState)"),
             ("#include <cuda_awbarrier_primitives.h>\n__mbarrier_t b;\n", 2, "cuda::barrier"),
             ("#include <cutlass/cutlass.h>\ncutlass::half_t x;\n", 2, "with -I"),
@@ -63,7 +63,8 @@ class Refusals(Folder):
             "__global__ void k();\nint main() { k<<<1, 1>>>(); }\n",
             "#include <cuda_runtime.h>\n#include <cuda_fp16.h>\n#include <cooperative_groups.h>\n",
             "#include <cublas_v2.h>\n#include <mma.h>\n#include <thrust/sort.h>\nint cub = 1, thrust = 2;\n",
-            "#include <cublas_v2.h>\n#define CHECK(x) if (x != CUBLAS_STATUS_SUCCESS) exit(1)\nint main() {}\n",
+            "#include <cufft.h>\n#define CHECK(x) if (x != CUFFT_SUCCESS) exit(1)\nint main() {}\n",
+            "#include <cublas_v2.h>\nint f(cublasHandle_t h) { return cublasSgemm(h, CUBLAS_OP_N) == CUBLAS_STATUS_SUCCESS && cublasCreate(&h); }\n",
             "namespace wmma { int x; } int cublasMine = wmma::x;\n",
             "template <int n> __global__ void __launch_bounds__(n) k(int x, float* y) {}\n",
             "#define KERNEL(T) __global__ T\nKERNEL(void) k(int x) {}\n",
@@ -394,13 +395,91 @@ int main() {
         other = self.interpret(text.replace("#ifdef __CUDACC__", "#ifdef WITH_PTX"), options=["-D", "WHERE=0"])
         self.assertEqual(other.returncode, 0, other.stderr)
 
+    def test_a_program_compares_with_cublas(self):
+        result = self.interpret("""#include <cublas_v2.h>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+#define CHECK(call) \\
+  if (cublasStatus_t s = call; s != CUBLAS_STATUS_SUCCESS) printf("%s\\n", cublasGetStatusString(s)), exit(9)
+template <class T> T* device(const std::vector<T>& v) {
+  T* p;
+  cudaMalloc(&p, v.size() * sizeof(T));
+  cudaMemcpy(p, v.data(), v.size() * sizeof(T), cudaMemcpyHostToDevice);
+  return p;
+}
+int main() {
+  const int m = 5, n = 7, k = 3, lda = 8, ldb = 9, ldc = 6, count = 2;
+  std::vector<float> a(lda * 5 * count), b(ldb * 7 * count), c(ldc * n * count, 2);
+  for (auto& x : a) x = rand() % 9 - 4;
+  for (auto& x : b) x = rand() % 9 - 4;
+  float *A = device(a), *B = device(b), *C;
+  cublasHandle_t h;
+  CHECK(cublasCreate(&h));
+  CHECK(cublasSetStream(h, 0));
+  int wrong = 0;
+  for (int ta = 0; ta < 2; ++ta)
+    for (int tb = 0; tb < 2; ++tb) {
+      const float alpha = 2, beta = 3;
+      C = device(c);
+      std::vector<float> got(c.size());
+      CHECK(cublasSgemmStridedBatched(h, ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb ? CUBLAS_OP_T : CUBLAS_OP_N, m, n, k, &alpha, A, lda, lda * 5, B, ldb,
+                                      ldb * 7, &beta, C, ldc, ldc * n, count));
+      cudaMemcpy(got.data(), C, got.size() * 4, cudaMemcpyDeviceToHost);
+      for (int z = 0; z < count; ++z)
+        for (int j = 0; j < n; ++j)
+          for (int i = 0; i < ldc; ++i) {
+            float sum = 0;
+            for (int l = 0; l < k; ++l)
+              sum += a[z * lda * 5 + (ta ? l + i * lda : i + l * lda)] * b[z * ldb * 7 + (tb ? j + l * ldb : l + j * ldb)];
+            wrong += got[z * ldc * n + j * ldc + i] != (i < m ? 2 * sum + 6 : 2);
+          }
+    }
+  std::vector<half> ones(64, half(1));
+  std::vector<float> sums(64, NAN);
+  half* H = device(ones);
+  float* S = device(sums);
+  const float one = 1, zero = 0;
+  CHECK(cublasGemmEx(h, CUBLAS_OP_N, CUBLAS_OP_T, 8, 8, 8, &one, H, CUDA_R_16F, 8, H, CUDA_R_16F, 8, &zero, S, CUDA_R_32F, 8, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT_TENSOR_OP));
+  CHECK(cublasGemmEx(h, CUBLAS_OP_N, CUBLAS_OP_T, 8, 8, 8, &one, H, CUDA_R_16F, 8, H, CUDA_R_16F, 8, &one, S, CUDA_R_32F, 8, CUDA_R_32F, CUBLAS_GEMM_ALGO3));
+  cudaMemcpy(sums.data(), S, 256, cudaMemcpyDeviceToHost);
+  for (float x : sums) wrong += x != 16;
+  printf("%d wrong\\n", wrong);
+  printf("%d\\n", cublasSgemm(h, CUBLAS_OP_N, CUBLAS_OP_N, 8, 8, 8, &one, A, 4, B, 8, &zero, C, 8));
+  CHECK(cublasSgemm(h, CUBLAS_OP_N, CUBLAS_OP_N, 800, 8, 8, &one, A, 800, B, 8, &zero, C, 800));
+}
+""")
+        self.assertEqual((result.returncode, result.stdout), (9, "0 wrong\n7\nthe function failed on the GPU\n"), result.stderr)
+        self.assertIn("lda is 4, but a column has 8 elements", result.stderr)
+        self.assertIn("cudaErrorInvalidValue", result.stderr)
+
+    def test_words_that_lead_to_the_mistake(self):
+        text = """__global__ void same(int* x) { x[threadIdx.x / 2] = threadIdx.x; }
+__global__ void far(unsigned char* c, int row, int ld) { c[row * ld] = 7; }
+int main(int argc, char**) {
+  unsigned char* c;
+  cudaMalloc(&c, 2200000000);
+  if (argc == 1) same<<<1, 32>>>((int*)c);
+  if (argc == 2) far<<<1, 1>>>(c, 2199, 1000000);
+  cudaFree(c);
+  cudaFree(c);
+}
+"""
+        self.assertIn("a place of its own for each thread: this store gives both the same one", self.interpret(text).stderr)
+        far = self.interpret(text, "far")
+        self.assertIn("in front of c. An index overflowed 32 bits: 2^32 more lies inside", far.stderr)
+        self.assertIn("variable c\n", far.stderr)
+        freed_twice = self.interpret(text, "free", "twice")
+        self.assertEqual(freed_twice.returncode, 0)
+        self.assertRegex(freed_twice.stderr, r"cudaFree gives .*, at .*x.cu:9\n")
+
     def test_all_refusals_come_at_once(self):
-        refused = self.interpret("""#include <cublas_v2.h>
+        refused = self.interpret("""#include <cufft.h>
 #define CHECK(x) x
 int main() {
-  cublasHandle_t h;
+  cufftHandle h;
   CHECK(
-      cublasCreate(&h));
+      cufftCreate(&h));
 #if defined(NOBODY_HAS_THIS)
   cudaArray_t a;
 #endif
@@ -410,7 +489,7 @@ int main() {
         self.assertEqual(refused.returncode, 2)
         lines = refused.stderr.strip().split("\n")
         self.assertEqual(len(lines), 2, lines)
-        self.assertTrue(lines[0].endswith("x.cu:4: the library cuBLAS (cublasHandle_t): the interpreter does not have it. Put it between #ifndef WITHOUT_IT and #endif, and give -D WITHOUT_IT. Also line 6."), lines[0])
+        self.assertTrue(lines[0].endswith("x.cu:4: the library cuFFT (cufftHandle): the interpreter does not have it. Put it between #ifndef WITHOUT_IT and #endif, and give -D WITHOUT_IT. Also line 6."), lines[0])
         self.assertIn("x.cu:10: CUDA graphs (cudaGraph_t)", lines[1])
 
     def test_what_cooperative_groups_are_made_of(self):
