@@ -182,7 +182,6 @@ struct Symbols {
 // tools/interpret puts this in front of the names of what the device's view of a program defines.
 constexpr std::string_view kOfDevice = "course_device_";
 
-
 std::string demangle(const std::string& mangled) {
   if (!mangled.starts_with("_Z")) return mangled;  // a plain name may be a type's code: "c" is that of char
   int status = 0;
@@ -224,11 +223,12 @@ Symbols read_symbols() {
       const bool of_device = std::string_view(name).starts_with(kOfDevice);
       if (of_device) name += kOfDevice.size();
       if (&course_has_two_views && table[i].st_size && (type == STT_FUNC || type == STT_OBJECT)) {
-        if (of_device) of_both[name].device = address;
-        else of_both[name].host.push_back({address, nullptr, table[i].st_size, type == STT_OBJECT});
+        if (of_device)
+          of_both[name].device = address;
+        else
+          of_both[name].host.push_back({address, nullptr, table[i].st_size, type == STT_OBJECT});
       }
-      if (type == STT_FUNC && table[i].st_value)
-        symbols.functions.push_back({table[i].st_value, table[i].st_size, name});
+      if (type == STT_FUNC && table[i].st_value) symbols.functions.push_back({table[i].st_value, table[i].st_size, name});
       if (type == STT_OBJECT && table[i].st_size) symbols.variables.push_back({address, table[i].st_size, name});
       if (type != STT_TLS) continue;
       const std::string_view mangled = name;
@@ -348,11 +348,13 @@ const void* function_begin(const void* address) {
 const void* in_devices_view(const void* p) {
   if (!&course_has_two_views) return p;
   static const std::vector<Symbols::InBothViews>& all = *[] {
-    const auto is_zero = [](const char* bytes, std::size_t count) { return std::all_of(bytes, bytes + count, [](char c) { return !c; }); };
+    const auto is_zero = [](const char* bytes, std::size_t count) {
+      return std::all_of(bytes, bytes + count, [](char c) { return !c; });
+    };
     // The host's view has run what initialises variables by code.
     for (const Symbols::InBothViews& each : symbols().in_both_views)
-      if (each.is_variable && inside(each.device, variables()) && is_zero(each.device, each.bytes) && !is_zero(each.host, each.bytes) &&
-          reinterpret_cast<std::uintptr_t>(each.host) % INTERPRETER_DEVICE_ALIGNMENT == 0)
+      if (each.is_variable && inside(each.device, variables()) && is_zero(each.device, each.bytes) &&
+          !is_zero(each.host, each.bytes) && reinterpret_cast<std::uintptr_t>(each.host) % INTERPRETER_DEVICE_ALIGNMENT == 0)
         std::memcpy(const_cast<char*>(each.device), each.host, each.bytes);
     return &symbols().in_both_views;
   }();
