@@ -69,8 +69,9 @@ class Program:
     def refusals(self):
         found = []
         macros = refusals.in_macros([(shown, file) for file, shown in self.files.values()], self.libraries)
+        own = {name for file, _ in self.files.values() for name, _, _ in file.definitions()}
         for file, shown in self.files.values():
-            found += refusals.in_file(shown, file, launches(file.visible, file.partner), self.libraries, macros)
+            found += refusals.in_file(shown, file, launches(file.visible, file.partner), self.libraries, macros, own)
         return found
 
     def hash(self, *more):
@@ -126,11 +127,12 @@ class Program:
     def _expanded_asm(self, text, begin, shown, line):
         """What stands for the asm statement that begins there, and where it ends."""
         file = next((file for file, name in self.files.values() if name == shown), None)
-        # A statement is rarely longer.
-        statement = text[begin : begin + _LONGEST]
-        visible = [t for t in tokens(statement) if t.is_seen]
-        partner = matching(visible)
-        end = inline_ptx.find(visible, partner, 0)
+        end = None
+        for characters in _LENGTHS:
+            if end is None:
+                visible = [t for t in tokens(text[begin : begin + characters]) if t.is_seen]
+                partner = matching(visible)
+                end = inline_ptx.find(visible, partner, 0)
         if end is None or (file and file.is_device_code(file.lines.first_token(line)) is False):
             return "asm", begin + len(inline_ptx.LATER)
         try:
@@ -142,7 +144,7 @@ class Program:
         return new + "".join(line if line.startswith("\n# ") else "\n" for line in re.findall(r"\n(?:# [^\n]*)?", text[begin:end])), end
 
 
-_LONGEST = 100_000  # characters of an asm statement with 128 operands
+_LENGTHS = (1_000, 10_000, 100_000)  # of asm statements in characters: most are short, one of 128 operands is not
 
 
 def _place(text, offset):

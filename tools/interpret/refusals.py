@@ -29,7 +29,7 @@ _LIBRARIES = (
         for name in ("cuFFT", "cuSPARSE", "cuSOLVER", "cuRAND", "NVRTC", "nvJPEG", "cuDNN", "NCCL")
     ),
     (r"npp\w*([./].*)?", "the library NPP", r"npp\w+|Npp\w+|NPP_\w+", _WITHOUT),
-    (r"(cuda_gl_interop|cudaGL|cudaEGL|cuda_egl_interop|GL/.*|vulkan/.*)\.?h?", "graphics", r"(cudaGraphics|cudaGL|cuGraphics|gl|glut|glew|vk)[A-Z]\w*|GL\w+|Vk\w+", _WITHOUT),
+    (r"(cuda_gl_interop|cudaGL|cudaEGL|cuda_egl_interop|GL/.*|vulkan/.*)\.?h?", "graphics", r"(cudaGraphics|cudaGL|cuGraphics|gl|glut|glew|vk)[A-Z]\w*|GL_\w+|GL[a-z]\w+|Vk\w+", _WITHOUT),
     (r"cudaProfiler\.h", "the driver API", r"cuProfiler\w+", "cudaProfilerStart and cudaProfilerStop do the same."),
     (r"mpi\.h", "MPI", r"MPI_\w+", _WITHOUT),
 )
@@ -142,16 +142,16 @@ def _uses_at(visible, i, libraries):
             yield feature, way, text
 
 
-def in_file(path, file, launches, libraries=(), macros=()):
+def in_file(path, file, launches, libraries=(), macros=(), own=frozenset()):
     """All uses in one file (rewrite.File) of what stays out, in its order; `launches` are the file's; `libraries` what library() gives for the
-    program's includes; `macros` are as above."""
+    program's includes; `macros` are as above; `own` are names that the program gives to something else."""
     found = []
-    own = {f.name for f in file.functions}
+    own = own | {f.name for f in file.functions}
     for i, token in enumerate(file.visible):
-        if token.kind == "word" and token.text not in own:
+        if token.kind == "word" and (token.text in macros or token.text not in own):
             line = file.lines.line(token.start)
-            found += [Refusal(path, line, *use) for use in _uses_at(file.visible, i, libraries)]
-            found += [Refusal(path, line, *use) for use in (macros[token.text] if token.text in macros else ())]
+            uses = macros[token.text] if token.text in macros else _uses_at(file.visible, i, libraries)
+            found += [Refusal(path, line, *use) for use in uses]
     found += [Mistake(path, file.lines.line(token.start), what) for token, what in _mistakes(file, launches)]
     for launch in launches:
         token = file.visible[launch.opening]

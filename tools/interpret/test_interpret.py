@@ -66,6 +66,7 @@ class Refusals(Folder):
             "#include <cufft.h>\n#define CHECK(x) if (x != CUFFT_SUCCESS) exit(1)\nint main() {}\n",
             "#include <cublas_v2.h>\nint f(cublasHandle_t h) { return cublasSgemm(h, CUBLAS_OP_N) == CUBLAS_STATUS_SUCCESS && cublasCreate(&h); }\n",
             "namespace wmma { int x; } int cublasMine = wmma::x;\n",
+            "#define __shfl_down(x, d) __shfl_down_sync(~0u, x, d)\n__global__ void k() { float v = __shfl_down(1.0f, 2); }\n",
             "template <int n> __global__ void __launch_bounds__(n) k(int x, float* y) {}\n",
             "#define KERNEL(T) __global__ T\nKERNEL(void) k(int x) {}\n",
             "__global__ auto k(int x) -> void {}\n",
