@@ -43,6 +43,7 @@ _SPECIAL = {
     **{f"{ptx}.{i}": f"{cpp}.{i}" for i in "xyz" for ptx, cpp in (("tid", "threadIdx"), ("ntid", "blockDim"), ("ctaid", "blockIdx"), ("nctaid", "gridDim"))},
     **{f"cluster_ctaid.{i}": f"::__clusterRelativeBlockIdx().{i}" for i in "xyz"},
     **{f"cluster_nctaid.{i}": f"::__clusterDim().{i}" for i in "xyz"},
+    **{f"nclusterid.{i}": f"gridDim.{i} / ::__clusterDim().{i}" for i in "xyz"},
     **{f"clusterid.{i}": f"::__clusterIdx().{i}" for i in "xyz"},
 }
 

@@ -38,6 +38,10 @@ class Translation(unittest.TestCase):
         self.assertIn("constexpr auto ptx_0 = N - 1;", result)
         self.assertRegex(result, r"::interpreter::cp_async_wait_group\(.*ptx_0.*\);")
 
+    def test_a_special_register_is_a_value(self):
+        result = translated('asm("mov.u32 %0, %%nclusterid.y;" : "=r"(n));')
+        self.assertIn("(gridDim.y / ::__clusterDim().y)", result)
+
     def test_lines_stay_where_they_are(self):
         text = 'asm volatile(\n  "{ .reg .pred p;\\n"  // why\n  "}\\n"\n  ::: "memory");\nint after;'
         self.assertEqual(translated(text).split("\n").index("int after;"), ("\n\n" + text).split("\n").index("int after;"))
