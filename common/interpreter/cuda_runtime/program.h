@@ -20,6 +20,16 @@
 #include "common/interpreter/interpreter.h"
 #include "common/interpreter/language/language.h"
 
+// In the device's view of a program, g++ keeps kernels and what calls them even where the host's code is dead that launches them:
+// for the host's view launches them, too.
+#ifdef COURSE_DEVICE_VIEW
+#undef __global__  // language.h's with one word more
+#define __global__ __attribute__((used, flatten, noipa, patchable_function_entry(5, 0)))
+#define INTERPRETER_KEPT __attribute__((used))
+#else
+#define INTERPRETER_KEPT
+#endif
+
 namespace interpreter {
 const void* in_devices_view(const void* p);  // report/source_map.h
 }
@@ -90,8 +100,8 @@ cudaError_t start_function(const Configuration& c, void (*kernel)(Parameters...)
 /// @param call calls it with the arguments that it is given
 /// @param name for reports, where the kernel's address is not known  @param kernel its address, or null
 template <class Call, class... Arguments>
-cudaError_t start_call(const Configuration& c, const char* name, const void* kernel, const Call& call,
-                       std::tuple<Arguments...>&& arguments) {
+INTERPRETER_KEPT cudaError_t start_call(const Configuration& c, const char* name, const void* kernel, const Call& call,
+                                        std::tuple<Arguments...>&& arguments) {
   struct Closure {
     const Call& call;
     std::tuple<Arguments...> arguments;
