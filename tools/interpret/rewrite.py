@@ -509,7 +509,8 @@ class File:
         """Inline PTX of device code becomes C++ on one line. As many lines follow as it had."""
         for i, token in enumerate(self.visible):
             end = inline_ptx.find(self.visible, self.partner, i)
-            if end is None or self.is_device_code(token.start) is False:
+            is_name = self.function_at(token.start) is None and i and self.visible[i - 1].text == ")"  # 'int f() asm("g");'
+            if end is None or is_name or self.is_device_code(token.start) is False:
                 continue
             begin, end = token.start, self.visible[end].end
             try:
