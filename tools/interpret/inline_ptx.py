@@ -8,7 +8,8 @@ import re
 
 _INTERPRETER, _PTX = "::interpreter::", "::interpreter::ptx::"
 _REGISTERS = {"h": "uint16_t", "r": "uint32_t", "l": "uint64_t", "f": "float", "d": "double", "n": None, "C": None}
-_ASM, _QUALIFIERS = ("asm", "__asm", "__asm__"), ("volatile", "__volatile__")
+LATER = "course_asm"  # an asm statement that only the preprocessor knows wholly
+ASM, _QUALIFIERS = ("asm", "__asm", "__asm__", LATER), ("volatile", "__volatile__")
 _TYPES = {
     **{f"{kind}{bits}": f"{name}{bits}_t" for bits in (8, 16, 32, 64) for kind, name in (("u", "uint"), ("s", "int"), ("b", "uint"))},
     "f32": "float",
@@ -42,12 +43,17 @@ _SPECIAL = {
     **{f"{ptx}.{i}": f"{cpp}.{i}" for i in "xyz" for ptx, cpp in (("tid", "threadIdx"), ("ntid", "blockDim"), ("ctaid", "blockIdx"), ("nctaid", "gridDim"))},
     **{f"cluster_ctaid.{i}": f"::__clusterRelativeBlockIdx().{i}" for i in "xyz"},
     **{f"cluster_nctaid.{i}": f"::__clusterDim().{i}" for i in "xyz"},
+    **{f"nclusterid.{i}": f"gridDim.{i} / ::__clusterDim().{i}" for i in "xyz"},
     **{f"clusterid.{i}": f"::__clusterIdx().{i}" for i in "xyz"},
 }
 
 
 class NotHere(Exception):
     """What the interpreter does not have, as the reader knows it."""
+
+
+class OfMacro(NotHere):
+    """What only the preprocessor knows."""
 
 
 def _opening(visible, i):
@@ -58,15 +64,21 @@ def _opening(visible, i):
     return i
 
 
+def is_empty(visible, i):
+    """Whether the asm statement that begins with token `i` has no text."""
+    opening = _opening(visible, i)
+    return [t.text for t in visible[opening : opening + 2]] == ["(", '""']
+
+
 def find(visible, partner, i):
     """Index of the ')' that ends the asm statement which begins with token `i`, or None if none does. An asm statement without text
     only keeps the compiler from moving accesses: g++ has that too, but for PTX's names of some registers."""
-    if visible[i].text not in _ASM:
+    if visible[i].text not in ASM:
         return None
     opening = _opening(visible, i)
     if opening not in partner or visible[opening].text != "(":
         return None
-    if visible[opening + 1].text == '""' and not any(re.fullmatch(r'"[=+&]*[fh]"', t.text) for t in visible[opening : partner[opening]]):
+    if is_empty(visible, i) and not any(re.fullmatch(r'"[=+&]*[fh]"', t.text) for t in visible[opening : partner[opening]]):
         return None
     return partner[opening]
 
@@ -85,7 +97,7 @@ def _parse(visible, partner, i, source):
         k = partner[k] + 1 if mark in ("(", "[", "{") and k in partner else k + 1
     text = visible[sections[0][0] : sections[0][1]]
     if any(t.kind != "string" for t in text):
-        raise NotHere("with a text that a macro makes")
+        raise OfMacro("with a text that a macro makes")
     outputs, inputs = (_operands(visible, partner, *s, source) for s in (sections[1:3] + [(0, 0), (0, 0)])[:2])
     return "".join(_unquoted(t.text) for t in text), outputs, inputs
 
@@ -100,7 +112,7 @@ def _operands(visible, partner, begin, end, source):
     found, k = [], begin
     while k < end:
         if visible[k].kind != "string" or visible[k + 1].text != "(":
-            raise NotHere("with operands that a macro makes")
+            raise OfMacro("with operands that a macro makes")
         constraint = _unquoted(visible[k].text)
         if constraint.lstrip("=+&") not in _REGISTERS:
             raise NotHere(f'with an operand of the constraint "{constraint}"')

@@ -41,12 +41,15 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import own_names  # noqa: E402
 import tokens  # noqa: E402
 from program import NotText, Program  # noqa: E402
+from refusals import Refusal, told  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 KEPT_PROGRAMS = 40  # compiled programs in the cache; the ones that were not used for longest go
 DAY = 24 * 60 * 60  # in seconds
 REFUSED = 2
+OF_DEVICE = "course_device_"  # in front of the names of what the device's view defines
+VIEWS = {"device": ["-DCOURSE_DEVICE_VIEW"]}  # options for one of program.Program.views
 STANDARD = "gnu++20"  # what program.h is written in
 
 
@@ -81,9 +84,9 @@ def fingerprint(build):
     return "\n".join(parts)
 
 
-def compile_command(build, options, source, result):
+def compile_command(build, options, source, result, view="program"):
     """Of g++; the course's own headers stand in front of CUDA's."""
-    command = [build["compiler"], "-x", "c++", *build["options"], "-w", f"-std={options.std}"]
+    command = [build["compiler"], "-x", "c++", *build["options"], "-w", f"-std={options.std}", *VIEWS.get(view, ())]
     for define in options.define:
         command.append(f"-D{define}")
     command += ["-iquote", os.path.dirname(options.file) or "."]
@@ -98,8 +101,37 @@ def compile_command(build, options, source, result):
     return command + ["-c", source, "-o", result]
 
 
+def expand(program, command, folder):
+    """Of the command that compiles a program with asm statements that macros make: one that compiles it once they are known."""
+    source, object_file = command[-3], command[-1]
+    preprocessed = run_tool([*command[:-4], "-E", source, "-o", "-"], folder)
+    if preprocessed.returncode:
+        return command  # it tells what is wrong
+    program.write_expanded(source + ".ii", preprocessed.stdout)
+    includes = [i for i, word in enumerate(command) if word == "-include"]
+    kept = [word for i, word in enumerate(command[:-4]) if i not in includes and i - 1 not in includes]
+    return [*kept, "-fpreprocessed", "-c", source + ".ii", "-o", object_file]
+
+
+def set_apart(device, folder):
+    """Makes the device's view of a program an object that can be linked with the host's: what it defines gets names of its own, by which
+    common/interpreter/report/source_map.cpp finds the one's kernels and variables for the other's. Both have the managed variables."""
+    listed = run_tool(["nm", "--format=sysv", "--defined-only", device], folder).stdout
+    rows = [[column.strip() for column in line.split("|")] for line in listed.split("\n")]
+    names = sorted({row[0] for row in rows if len(row) == 7 and row[2] not in ("a", "A") and row[6] != "gpu_managed"})
+    renamed = os.path.join(folder, "names")
+    with open(renamed, "w", encoding="utf-8") as stream:
+        stream.writelines(f"{name} {OF_DEVICE}{name}\n" for name in names)
+    # The host's view initialises what needs code for that.
+    removed = [f"--remove-section={section}" for section in (".init_array", ".rela.init_array")]
+    result = run_tool(["objcopy", f"--redefine-syms={renamed}", *removed, device], folder)
+    os.remove(renamed)
+    if result.returncode:
+        raise OSError(errno.EIO, result.stderr.strip(), folder)
+
+
 def link_command(build, objects, result):
-    return [build["compiler"], objects, "-o", result, *build["link"], *build["libraries"]]
+    return [build["compiler"], *objects, "-o", result, *build["link"], *build["libraries"]]
 
 
 def first_error(output):
@@ -132,33 +164,52 @@ def _about_launch(error, quoted):
     return None
 
 
-def unresolved(output, path):
-    """(exit code, line) for the linker's first unknown name; None if that is not what it says."""
-    match = re.search(r"(?:^(.+?:\d+): |[^\n]*)undefined reference to [`'‘]([^'’\n]+)", output, re.MULTILINE)
-    if not match:
-        return None
-    place, name = match[1] or path, match[2]
-    if name == "main":
-        return 1, f"{path}: error: there is no main() in it, where a program begins"
-    # Functions of CUDA are C's, without parameters in their names.
-    if re.match(r"(cuda|cu[A-Z]|cublas|cufft|curand|cusparse|cusolver|cudnn|nccl|nvrtc|nvml|nvtx)\w*$|__", name):
-        return REFUSED, f"{place}: {name}: the interpreter does not have it."
-    return 1, f"{place}: error: undefined reference to '{name}': if it stands in another file or library: a program is one file here"
+def unresolved(output, path, linked_refusals=()):
+    """(exit code, lines) for names that the linker does not know; None if that is not what it says. `linked_refusals` are those of
+    program.py."""
+    refused, others = [], []
+    for match in re.finditer(r"(?:^(.+?:\d+): |[^\n]*)undefined reference to [`'‘]([^'’\n]+)", output, re.MULTILINE):
+        place, name = match[1] or path, match[2]
+        if of_program := re.search(r"\bcourse_refusal_(\d+)\b", name):
+            refused.append(linked_refusals[int(of_program[1])])
+        elif name == "main":
+            others.append(f"{path}: error: there is no main() in it, where a program begins")
+        # Functions of CUDA are C's, without parameters in their names.
+        elif re.match(r"(cuda|cu[A-Z]|cublas|cufft|curand|cusparse|cusolver|cudnn|nccl|nvrtc|nvml|nvtx)\w*$|__", name):
+            file, _, line = place.rpartition(":")
+            refused.append(Refusal(file, int(line), name) if line.isdigit() else Refusal(place, 1, name))
+        else:
+            others.append(f"{place}: error: undefined reference to '{name}': if it stands in another file or library: a program is one file here")
+    if refused:
+        return REFUSED, list(told(refused))
+    return (1, others[:1]) if others else None
+
+
+def run_tools(commands, folder):
+    """Runs all at once, and gives what each has said. `folder` is for what they need meanwhile. Nothing of them outlives this."""
+    environment = dict(os.environ, LC_ALL="C.UTF-8", LANGUAGE="", TMPDIR=os.path.abspath(folder))
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "errors": "replace"}
+    with contextlib.ExitStack() as running:
+        tools, results = [], []
+        try:
+            for command in commands:
+                tools.append(running.enter_context(subprocess.Popen(command, env=environment, start_new_session=True, **pipes)))
+            for tool in tools:
+                output, errors = tool.communicate()
+                results.append(subprocess.CompletedProcess(tool.args, tool.returncode, output, errors))
+        except BaseException:
+            for tool in tools:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(tool.pid, signal.SIGKILL)
+            raise
+    for result in results:
+        if result.returncode:
+            require_room(folder, result.stderr)
+    return results
 
 
 def run_tool(command, folder):
-    """`folder` is for what the tool needs meanwhile. Nothing of it outlives this."""
-    environment = dict(os.environ, LC_ALL="C.UTF-8", LANGUAGE="", TMPDIR=os.path.abspath(folder))
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "errors": "replace"}
-    with subprocess.Popen(command, env=environment, start_new_session=True, **pipes) as tool:
-        try:
-            output, errors = tool.communicate()
-        except BaseException:
-            os.killpg(tool.pid, signal.SIGKILL)
-            raise
-    if tool.returncode:
-        require_room(folder, errors)
-    return subprocess.CompletedProcess(command, tool.returncode, output, errors)
+    return run_tools([command], folder)[0]
 
 
 def require_room(folder, errors):
@@ -194,61 +245,36 @@ def active_refusals(program, build, options, folder):
     found = program.refusals()
     if not found:
         return []
-    source = program.write(folder)
-    command = [w for w in compile_command(build, options, source, "-") if w != "-c"]
-    command[command.index("-o") :] = ["-E", "-dD", "-o", "-"]  # macros' definitions too
-    # A header that is refused may not even be there; an empty one of its name is enough to look at the rest.
-    result = run_tool(command, folder)
-    if result.returncode:
-        return found
-    kept, name, line = set(), "", 0
-    for text in result.stdout.split("\n"):
-        marker = re.match(r'# (\d+) "((?:[^"\\]|\\.)*)"', text)
-        if marker:
-            line, name = int(marker[1]), marker[2]
-            continue
-        if text.strip():
-            kept.add((name, line))
-        line += 1
+    kept = set()
+    for view in program.views.values():
+        source = program.write(folder, view)
+        command = [w for w in compile_command(build, options, source, "-") if w != "-c"]
+        command[command.index("-o") :] = ["-E", "-dD", "-o", "-"]  # macros' definitions too
+        result = run_tool(command, folder)
+        if result.returncode:
+            return found
+        name, line = "", 0
+        for text in result.stdout.split("\n"):
+            marker = re.match(r'# (\d+) "((?:[^"\\]|\\.)*)"', text)
+            if marker:
+                line, name = int(marker[1]), marker[2]
+                continue
+            if text.strip():
+                kept.add((name, line))
+            line += 1
     return [r for r in found if is_kept(r, kept, program)]
 
 
 def is_kept(refusal, kept, program):
-    """Whether the compiler sees the line, or, of a line that only includes something, one beside it."""
+    """Whether the compiler sees the line. What stands between two directives, it sees as a whole; a macro's arguments may move to another
+    line of that."""
     if refusal.macro and refusal.macro not in kept:
         return False
-    if (refusal.path, refusal.line) in kept:
-        return True
     file = next(file for file, shown in program.files.values() if shown == refusal.path)
-    begin = file.lines.begins[refusal.line - 1]
-    is_directive = file.text[begin:].lstrip(" \t").startswith("#")
-    return is_directive and not _is_skipped(file, refusal.line, kept, refusal.path)
-
-
-def _is_skipped(file, line, kept, path):
-    """An include leaves no line of its own; it is skipped if it stands in an '#if' of whose branch no line is kept."""
-    depth, begin = 0, None
-    directives = [(file.lines.line(t.start), re.match(r"[ \t]*#[ \t]*(\w*)", t.text)[1]) for t in file.tokens if t.kind == "directive"]
-    opened = []
-    for at, kind in directives:
-        if at >= line:
-            break
-        if kind in ("if", "ifdef", "ifndef"):
-            opened.append(at)
-        elif kind in ("else", "elif") and opened:
-            opened[-1] = at
-        elif kind == "endif" and opened:
-            opened.pop()
-    if not opened:
-        return False
-    begin = opened[-1]
-    end = next((at for at, kind in directives if at > line and kind in ("else", "elif", "endif")), line)
-    text = file.text.split("\n")
-    code = [n for n in range(begin + 1, end) if text[n - 1].strip() and not text[n - 1].lstrip().startswith(("#", "//", "/*", "*"))]
-    if code:
-        return not any((path, n) in kept for n in code)
-    del depth
-    return text[begin - 1].split("//")[0].split() in (["#if", "0"], ["#", "if", "0"])
+    directives = [file.lines.line(t.start) for t in file.tokens if t.kind == "directive"]
+    begin = max((line for line in directives if line < refusal.line), default=0) + 1
+    end = min((line for line in directives if line > refusal.line), default=len(file.lines.begins) + 1)
+    return any((refusal.path, line) in kept for line in range(begin, end))
 
 
 class Cache:
@@ -325,23 +351,34 @@ def make(program, build, options, cache, key):
     """Compiles and links. Returns the program's path, or an exit code after saying what is wrong."""
     with cache.new_folder() as folder:
         # The copies' folder is where they will be found later, for debuggers.
-        source = program.write(folder)
-        result = run_tool(compile_command(build, options, source, os.path.join(folder, "program.o")), folder)
-        if "unrecognized command-line option" in result.stderr and f"-std={options.std}" in result.stderr:
-            say(f"-std={options.std.replace('gnu', 'c')}: {build['compiler']} is too old for it. Without the option, the language is C++20.")
-            return REFUSED
+        objects, commands = [], []
+        for name, view in program.views.items():
+            copies = folder if len(program.views) == 1 else os.path.join(folder, name)
+            os.makedirs(copies, exist_ok=True)
+            objects.append(os.path.join(folder, f"{name}.o"))
+            commands.append(compile_command(build, options, program.write(copies, view), objects[-1], name))
+            if program.has_later:
+                commands[-1] = expand(program, commands[-1], folder)
+        for result in run_tools(commands, folder):
+            if "unrecognized command-line option" in result.stderr and f"-std={options.std}" in result.stderr:
+                say(f"-std={options.std.replace('gnu', 'c')}: {build['compiler']} is too old for it. Without the option, the language is C++20.")
+                return REFUSED
+            if result.returncode:
+                print(own_names.restore(first_error(result.stderr)), file=sys.stderr)
+                return 1
+        if len(objects) == 2:
+            set_apart(objects[1], folder)
+        result = run_tool(link_command(build, objects, os.path.join(folder, "program")), folder)
         if result.returncode:
-            print(own_names.restore(first_error(result.stderr)), file=sys.stderr)
-            return 1
-        result = run_tool(link_command(build, os.path.join(folder, "program.o"), os.path.join(folder, "program")), folder)
-        if result.returncode:
-            code, text = unresolved(result.stderr, options.file) or (1, result.stderr.strip())
-            print(text, file=sys.stderr)
+            code, lines = unresolved(result.stderr, options.file, program.linked_refusals) or (1, [result.stderr.strip()])
+            print(*lines, sep="\n", file=sys.stderr)
             return code
-        os.remove(os.path.join(folder, "program.o"))
+        for path in objects:
+            os.remove(path)
         if options.keep:
             os.makedirs(options.keep, exist_ok=True)
-            copies = {os.path.join(folder, name): os.path.join(options.keep, name) for name in os.listdir(folder)}
+            files = [os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names]
+            copies = {file: os.path.join(options.keep, os.path.relpath(file, folder).replace(os.sep, "_")) for file in files}
             try:
                 for original, copy in copies.items():
                     shutil.copy2(original, copy)
@@ -365,9 +402,9 @@ def compiled_program(program, build, options):
     with cache.new_folder() as folder:
         refused = active_refusals(program, build, options, folder)
     if refused:
-        print(refused[0], file=sys.stderr)
+        print(*told(refused), sep="\n", file=sys.stderr)
         return refused[0].code
-    return make(Program(options.file, options.include, ROOT), build, options, cache, key)
+    return make(program, build, options, cache, key)
 
 
 def main(arguments):

@@ -4,8 +4,11 @@ import hashlib
 import os
 import re
 
+import inline_ptx
 import refusals
-from rewrite import File, launches
+from rewrite import DEVICE, HOST, File, launches
+from structure import marking_macros, matching
+from tokens import tokens
 
 _INCLUDE = re.compile(r'[ \t]*#[ \t]*include(?:_next)?[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)')
 
@@ -21,7 +24,16 @@ class Program:
         self.include_folders = include_folders
         self.own_root = os.path.realpath(own_root)
         self.files = {}  # by real path: (File, name for messages); in the order in which they are found
+        self.libraries = []  # that are included and stay out, see refusals.library()
+        self.linked_refusals = []  # of what has become calls of course_refusal_N, N by the index here: refused if the linker needs it
+        self.has_later = False  # whether what was written has asm statements that only the preprocessor knows
         self._read(path, shown_path or path)
+        marks = marking_macros((name, body) for file, _ in self.files.values() for name, body, _ in file.definitions())
+        for file, _ in self.files.values() if marks else ():
+            file.mark(marks)
+        self.views = {"program": DEVICE}  # by the name of what each is compiled to
+        if any(file.differs_between_views() for file, _ in self.files.values()):
+            self.views = {"host": HOST, "device": DEVICE}
 
     def _read(self, path, shown):
         real = os.path.realpath(path)
@@ -41,6 +53,8 @@ class Program:
                 header = self._find(match[1] or match[2], match[1] is not None, path)
                 if header:
                     self._read(header, header)
+                elif (library := refusals.library(match[1] or match[2])) and library not in self.libraries:
+                    self.libraries.append(library)
 
     def _find(self, name, is_quoted, includer):
         """A header of the user's own; those of the system, of CUDA and of the course are none."""
@@ -54,9 +68,10 @@ class Program:
 
     def refusals(self):
         found = []
-        ptx_macros = refusals.macros_with_ptx((shown, file) for file, shown in self.files.values())
+        macros = refusals.in_macros([(shown, file) for file, shown in self.files.values()], self.libraries)
+        own = {name for file, _ in self.files.values() for name, _, _ in file.definitions()}
         for file, shown in self.files.values():
-            found += refusals.in_file(shown, file, launches(file.visible, file.partner), ptx_macros)
+            found += refusals.in_file(shown, file, launches(file.visible, file.partner), self.libraries, macros, own)
         return found
 
     def hash(self, *more):
@@ -69,19 +84,80 @@ class Program:
             digest.update(f"\0{item}".encode(errors="surrogateescape"))
         return digest.hexdigest()[:32]
 
-    def write(self, folder):
-        """Writes the rewritten files into `folder`. Returns the path of the program's own one."""
+    def write(self, folder, view=DEVICE):
+        """Writes the files into `folder`, rewritten for one of the views. Returns the path of the program's own one."""
         copies = {real: os.path.join(folder, f"{number}_{os.path.basename(real)}") for number, real in enumerate(self.files)}
-        for real, (file, shown) in self.files.items():
+        for real, (seen, shown) in self.files.items():
+            file = File(seen.without_kernels() if view is HOST else seen.text, view, seen.marks)
             path = self.path if real == os.path.realpath(self.path) else shown
 
             def copy_of(name, is_quoted, includer=path):
                 header = self._find(name, is_quoted, includer)
-                return copies[os.path.realpath(header)] if header else None
+                if header:
+                    return copies[os.path.realpath(header)]
+                return f"{self.own_root}/common/interpreter/cuda_runtime/left_out.h" if refusals.is_left_out(name) else None
 
-            file.rewrite(copy_of)
+            file.rewrite(copy_of, lambda line, feature, shown=shown: self._refuse(shown, line, feature))
             is_program = real == os.path.realpath(self.path)
-            with open(copies[real], "w", encoding="utf-8", errors="surrogateescape") as stream:
-                # A copy that is included twice is the same file, and so is what it stands for.
-                stream.write(file.result(shown, file.known_kernels() if is_program else ""))
+            last_lines = file.known_kernels() if is_program else ""
+            if is_program and view is HOST:
+                last_lines += '\nextern "C" const bool course_has_two_views = true;\n'
+            # A copy that is included twice is the same file, and so is what it stands for.
+            text = file.result(shown, last_lines)
+            self.has_later |= inline_ptx.LATER in text
+            write_text(copies[real], text)
         return copies[os.path.realpath(self.path)]
+
+    def _refuse(self, shown, line, feature):
+        """C++ that the linker finds if the program has it, once optimised."""
+        name = f"course_refusal_{len(self.linked_refusals)}"
+        self.linked_refusals.append(refusals.Refusal(shown, line, feature, "docs/interpret.md lists what it has."))
+        return f"do {{ extern void {name}(); {name}(); }} while (0)"
+
+    def write_expanded(self, path, text):
+        """Writes `text`, the preprocessor's output, to `path`, with the asm statements that had to wait for it."""
+        parts, at = [], 0
+        for match in re.finditer(rf"\b{inline_ptx.LATER}\b", text):
+            shown, line = _place(text, match.start())
+            parts.append(text[at : match.start()])
+            new, at = self._expanded_asm(text, match.start(), shown, line)
+            parts.append(new)
+        write_text(path, "".join(parts) + text[at:])
+
+    def _expanded_asm(self, text, begin, shown, line):
+        """What stands for the asm statement that begins there, and where it ends."""
+        file = next((file for file, name in self.files.values() if name == shown), None)
+        end = None
+        for characters in _LENGTHS:
+            if end is None:
+                visible = [t for t in tokens(text[begin : begin + characters]) if t.is_seen]
+                partner = matching(visible)
+                end = inline_ptx.find(visible, partner, 0)
+        if end is None or (file and file.is_device_code(file.lines.first_token(line)) is False):
+            return "asm", begin + len(inline_ptx.LATER)
+        try:
+            new = inline_ptx.translate(visible, partner, 0, lambda first, last: " ".join(t.text for t in visible[first : last + 1]))
+        except inline_ptx.NotHere as instruction:
+            new = self._refuse(shown, line, f"inline PTX {instruction}")
+        end = begin + visible[end].end
+        # What follows stays in its line.
+        return new + "".join(line if line.startswith("\n# ") else "\n" for line in re.findall(r"\n(?:# [^\n]*)?", text[begin:end])), end
+
+
+_LENGTHS = (1_000, 10_000, 100_000)  # of asm statements in characters: most are short, one of 128 operands is not
+
+
+def _place(text, offset):
+    """File and line, by the preprocessor's markers."""
+    marker = text.rfind("\n# ", 0, offset)
+    while not (match := _MARKER.match(text, marker + 1)):
+        marker = text.rfind("\n# ", 0, marker)
+    return match[2].replace('\\"', '"').replace("\\\\", "\\"), int(match[1]) + text.count("\n", match.end() + 1, offset)
+
+
+_MARKER = re.compile(r'# (\d+) "((?:[^"\\]|\\.)*)"[^\n]*')
+
+
+def write_text(path, text):
+    with open(path, "w", encoding="utf-8", errors="surrogateescape") as stream:
+        stream.write(text)

@@ -1,61 +1,91 @@
 """CUDA that stays out of the interpreter: what it is called, and where a program uses it."""
 
+import os
 import re
 
-import inline_ptx
-from structure import matching, skip_template
-from tokens import tokens
+from structure import skip_template
 
-# A name that a file includes, and what it stands for.
-_HEADERS = (
-    (r"mma\.h", "wmma (nvcuda::wmma): the course's mma_m16n8k16 in common/device/ptx.cuh is an instruction like it"),
-    (r"cuda_awbarrier\w*\.h", "{} (cuda::barrier of <cuda/barrier> does the same)"),
-    (r"(cub|thrust)/.*", "the library {}"),
-    (r"(cublas|cufft|cusparse|cusolver|curand|nvrtc|nvjpeg|npp|cudnn|cutlass|nccl)\w*([./].*)?", "the library {}"),
-    (r"(cuda_gl_interop|cudaGL|cudaEGL|cuda_egl_interop|GL/.*|vulkan/.*)\.?h?", "graphics"),
-    (r"cudaProfiler\.h", "the driver API"),
-    (r"mpi\.h", "MPI"),
+_CUBLAS = "cublas_v2.h"
+_OWN_CUBLAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../common/interpreter/include", _CUBLAS)
+
+
+def _of_cublas():
+    """What the interpreter's own cuBLAS has."""
+    with open(_OWN_CUBLAS, encoding="utf-8") as header:
+        return sorted({*re.findall(r"\b(?:cublas|CUBLAS_)\w+", header.read()), *(f"cublas{letter}gemm(StridedBatched)?" for letter in "SDH")})
+
+
+_WITHOUT = "Put it between #ifndef WITHOUT_IT and #endif, and give -D WITHOUT_IT."
+# Names of headers, what they stand for, the words of a program that use it, and what to do then. An include alone needs nothing of it.
+_LIBRARIES = (
+    (r"mma\.h", "wmma", r"wmma|nvcuda", "mma.sync and ldmatrix as inline PTX do the same, see docs/interpret.md."),
+    (r"cuda_awbarrier\w*\.h", "awbarrier", r"__mbarrier_\w+|awbarrier", "cuda::barrier of <cuda/barrier> does the same."),
+    (r"cub/.*", "the library CUB", r"cub::", _WITHOUT),
+    (r"thrust/.*", "the library thrust", r"thrust::", _WITHOUT),
+    (r"(cutlass|cute)/.*", "the library CUTLASS", r"cutlass::|cute::", "Name the folder of its headers with -I."),
+    (r"cublas\w*\.h", "the library cuBLAS", rf"(?!({'|'.join(_of_cublas())})\b)(cublas|CUBLAS_)\w+", "There is gemm: cublasSgemm, cublasGemmEx and their like."),
+    *(
+        (rf"{name.lower()}\w*([./].*)?", f"the library {name}", rf"{name.lower()}\w+|{name.upper()}_\w+", _WITHOUT)
+        for name in ("cuFFT", "cuSPARSE", "cuSOLVER", "cuRAND", "NVRTC", "nvJPEG", "cuDNN", "NCCL")
+    ),
+    (r"npp\w*([./].*)?", "the library NPP", r"npp\w+|Npp\w+|NPP_\w+", _WITHOUT),
+    (r"(cuda_gl_interop|cudaGL|cudaEGL|cuda_egl_interop|GL/.*|vulkan/.*)\.?h?", "graphics", r"(cudaGraphics|cudaGL|cuGraphics|gl|glut|glew|vk)[A-Z]\w*|GL_\w+|GL[a-z]\w+|Vk\w+", _WITHOUT),
+    (r"cudaProfiler\.h", "the driver API", r"cuProfiler\w+", "cudaProfilerStart and cudaProfilerStop do the same."),
+    (r"mpi\.h", "MPI", r"MPI_\w+", _WITHOUT),
 )
-# Words of a program's own text.
+_GLOBAL_MEMORY = "Read global memory through a pointer instead."
+# Words of a program's own text, what they stand for, and what to do.
 _WORDS = (
-    (r"cudaTextureObject_t|cudaCreateTextureObject|tex(1D|2D|3D|Cubemap)\w*|textureReference", "textures"),
-    (r"cudaSurfaceObject_t|cudaCreateSurfaceObject|surf(1D|2D|3D|Cubemap)\w*", "surfaces"),
-    (r"cudaArray_t|cudaMallocArray|cudaMalloc3DArray|cudaMemcpyToArray|cudaMemcpy2DToArray\w*|cudaMipmappedArray_t", "CUDA arrays, which are for textures"),
-    (r"cudaMalloc3D|cudaMemcpy3D\w*|cudaMemset3D\w*", "three-dimensional copies"),
-    (r"wmma|nvcuda", "wmma"),
-    (r"cudaOccupancyMaxActiveClusters|cudaOccupancyMaxPotentialClusterSize", "how many clusters a GPU holds"),
-    (r"cudaGraph\w+|cudaStreamBeginCapture|cudaStreamEndCapture", "CUDA graphs"),
-    (r"cudaIpc\w+|cudaImportExternal\w+", "memory shared between processes"),
-    (r"cudaGraphics\w+", "graphics"),
-    (r"__shfl|__shfl_up|__shfl_down|__shfl_xor|__any|__all|__ballot", "warp functions without _sync, which sm_70 and later do not have"),
+    (r"cudaTextureObject_t|cudaCreateTextureObject|tex(1D|2D|3D|Cubemap)\w*|textureReference", "textures", _GLOBAL_MEMORY),
+    (r"cudaSurfaceObject_t|cudaCreateSurfaceObject|surf(1D|2D|3D|Cubemap)\w*", "surfaces", _GLOBAL_MEMORY),
+    (r"cudaArray_t|cudaMallocArray|cudaMalloc3DArray|cudaMemcpyToArray|cudaMemcpy2DToArray\w*|cudaMipmappedArray_t", "CUDA arrays, which are for textures", _GLOBAL_MEMORY),
+    (r"cudaMalloc3D|cudaMemcpy3D\w*|cudaMemset3D\w*", "three-dimensional copies", "cudaMallocPitch and cudaMemcpy2D of all planes do the same."),
+    (r"cudaOccupancyMaxActiveClusters|cudaOccupancyMaxPotentialClusterSize", "how many clusters a GPU holds", "Give a number."),
+    (r"cudaGraph\w+|cudaStreamBeginCapture|cudaStreamEndCapture", "CUDA graphs", "Put the work into a stream."),
+    (r"cudaIpc\w+|cudaImportExternal\w+", "memory shared between processes", "Use one process."),
+    (r"cudaGraphics\w+", "graphics", _WITHOUT),
+    (r"__shfl|__shfl_up|__shfl_down|__shfl_xor|__any|__all|__ballot", "warp functions without _sync, which sm_70 and later do not have", "Write _sync behind the name, and a mask."),
     (
         r"(?!cuTensorMapEncodeTiled\Z)cu(Init|DriverGet|Get(Proc|Error)|Device|(Device)?PrimaryCtx|Ctx|Module|Library|Kernel|Link|Func|Launch|Mem|Pointer|Stream|Event"
         r"|Array|Tex|Surf|TensorMap|Occupancy|Graph|Multicast|Green)\w*",
         "the driver API",
+        "The runtime's functions, cuda..., do the same.",
     ),
-    (r"multi_grid_group|this_multi_grid|cudaLaunchCooperativeKernelMultiDevice", "launches on several devices"),
-    (r"clusterlaunchcontrol\w*", "blocks that take over the work of others"),
+    (r"multi_grid_group|this_multi_grid|cudaLaunchCooperativeKernelMultiDevice", "launches on several devices", "There is one device."),
+    (r"clusterlaunchcontrol\w*", "blocks that take over the work of others", _WITHOUT),
     # <nv/target> would take the host's side in kernels.
-    (r"NV_IF_TARGET|NV_IF_ELSE_TARGET|NV_DISPATCH_TARGET", "code for one target, as #ifdef __CUDA_ARCH__ has it"),
+    (r"NV_IF_TARGET|NV_IF_ELSE_TARGET|NV_DISPATCH_TARGET", "code for one target", "#ifdef __CUDA_ARCH__ does the same."),
 )
 _TYPES = {"int", "float", "double", "bool", "char", "unsigned", "signed", "long", "short", "half", "__half", "float2", "float4"}
 _ONLY_CALLS = re.compile(r"__|cu[A-Z]")  # without parentheses, such a word may be anybody's variable
-_HEADER_PATTERNS = tuple((re.compile(pattern), feature) for pattern, feature in _HEADERS)
-_WORD_PATTERNS = tuple((re.compile(rf"(?:{pattern})\Z"), feature) for pattern, feature in _WORDS)
-_DEFINE = re.compile(r"[ \t]*#[ \t]*define[ \t]+(\w+)")
-_INCLUDE = re.compile(r'[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]')
+_USE = r"(?:{})(?:\(|::)?\Z"  # of a word with what follows it
+_LIBRARY_PATTERNS = tuple((re.compile(header), (re.compile(_USE.format(words)), feature, way)) for header, feature, words, way in _LIBRARIES)
+_WORD_PATTERNS = tuple((re.compile(_USE.format(words)), feature, way) for words, feature, way in _WORDS)
+_ANY_WORD = re.compile(_USE.format("|".join(words for words, _, _ in _WORDS)))
+
+
+def is_left_out(header):
+    """Whether a header of that name, which is not the program's own, is none of the interpreter's."""
+    return header != _CUBLAS and library(header) is not None
+
+
+def library(header):
+    """What in_file() needs to find the uses of a library that stays out, by the name that a program includes; None for any other header."""
+    return next((uses for pattern, uses in _LIBRARY_PATTERNS if pattern.fullmatch(header)), None)
 
 
 class Refusal:
-    """`macro` is (path, line) of the definition that makes the line one, if it is a macro's."""
+    """`word` is what of the feature the line uses; `macro` is (path, line) of the definition that makes the line one, if it is a macro's;
+    `way` says what to do."""
 
     code = 2  # the exit code
 
-    def __init__(self, path, line, feature, macro=None):
-        self.path, self.line, self.feature, self.macro = path, line, feature, macro
+    def __init__(self, path, line, feature, way="", word="", macro=None):
+        self.path, self.line, self.feature, self.way, self.word, self.macro = path, line, feature, way, word, macro
 
     def __str__(self):
-        return f"{self.path}:{self.line}: {self.feature}: the interpreter does not have it."
+        what = f"{self.feature} ({self.word})" if self.word not in self.feature else self.feature
+        return f"{self.path}:{self.line}: {what}: the interpreter does not have it. {self.way}".rstrip()
 
 
 class Mistake(Refusal):
@@ -67,22 +97,29 @@ class Mistake(Refusal):
         return f"{self.path}:{self.line}: error: {self.feature}"
 
 
-def macros_with_ptx(files):
-    """Macros that hold inline PTX that stays out, themselves or by another one: name -> [(what to say, (path, line))].
+def told(refusals):
+    """All refusals as lines: one for each feature in a file, with the other lines that use it."""
+    groups = {}
+    for refusal in refusals:
+        groups.setdefault((refusal.path, refusal.feature), []).append(refusal)
+    for first, *others in groups.values():
+        more = sorted({r.line for r in others} - {first.line})
+        also = f" Also line{'s' if len(more) > 1 else ''} {', '.join(map(str, more))}." if more else ""
+        yield f"{first}{also}"
+
+
+def in_macros(files, libraries):
+    """Macros that use what stays out, themselves or by another one: name -> [(feature, what to do, word, (path, line))].
 
     `files` are pairs of a path and a rewrite.File. A macro may be defined several times, for other compilers.
     """
     found, used = {}, {}
     for path, file in files:
-        for token in file.tokens:
-            if token.kind != "directive" or not (match := _DEFINE.match(token.text)):
-                continue
-            body = [t for t in tokens(token.text[match.end() :], directives=False) if t.is_seen]
-            partner = matching(body)
-            used.setdefault(match[1], set()).update(t.text for t in body)
-            instruction = next(filter(None, (_ptx_at(body, partner, i) for i in range(len(body)))), None)
-            if instruction:
-                found.setdefault(match[1], []).append((instruction, (path, file.lines.line(token.start))))
+        for name, body, token in file.definitions():
+            used.setdefault(name, set()).update(t.text for t in body)
+            for i in range(len(body)):
+                for use in _uses_at(body, i, libraries):
+                    found.setdefault(name, []).append((*use, (path, file.lines.line(token.start))))
     while True:
         more = {name: found[w] for name, words in used.items() if name not in found for w in words if w in found}
         if not more:
@@ -90,42 +127,38 @@ def macros_with_ptx(files):
         found.update(more)
 
 
-def in_file(path, file, launches, ptx_macros):
-    """All uses in one file (rewrite.File) of what stays out, in its order; `launches` are the file's, `ptx_macros` as above."""
+def _uses_at(visible, i, libraries):
+    """What stays out and is used by the word at index `i`: its name, what to do, and the word. `libraries` are those of library()."""
+    text, before = visible[i].text, visible[i - 1].text if i else ""
+    if visible[i].kind != "word" or before in (".", "->") or not (libraries or _ANY_WORD.match(text)):
+        return
+    following = "::" if before == "namespace" else visible[i + 1].text if i + 1 < len(visible) else ""
+    use = text + following if following in ("(", "::") else text
+    for pattern, feature, way in _WORD_PATTERNS:
+        if pattern.match(use) and (following == "(" or not _ONLY_CALLS.match(text)):
+            yield feature, way, text
+    for pattern, feature, way in libraries:
+        if pattern.match(use):
+            yield feature, way, text
+
+
+def in_file(path, file, launches, libraries=(), macros=(), own=frozenset()):
+    """All uses in one file (rewrite.File) of what stays out, in its order; `launches` are the file's; `libraries` what library() gives for the
+    program's includes; `macros` are as above; `own` are names that the program gives to something else."""
     found = []
-
-    def add(offset, feature, macro=None):
-        found.append(Refusal(path, file.lines.line(offset), feature, macro))
-
-    for token in file.tokens:
-        if token.kind == "directive" and (match := _INCLUDE.match(token.text)):
-            for pattern, feature in _HEADER_PATTERNS:
-                if name := pattern.fullmatch(match[1]):
-                    add(token.start, feature.format(name[0]))
-    own = {f.name for f in file.functions}
+    own = own | {f.name for f in file.functions}
     for i, token in enumerate(file.visible):
-        if token.kind != "word":
-            continue
-        following = file.visible[i + 1].text if i + 1 < len(file.visible) else ""
-        before = file.visible[i - 1].text if i else ""
-        if ptx := _ptx_at(file.visible, file.partner, i):
-            if file.is_device_code(token.start) is not False:
-                add(token.start, ptx)
-        elif token.text in ptx_macros and token.text not in own:
-            if file.is_device_code(token.start) is not False:
-                for instruction, macro in ptx_macros[token.text]:
-                    add(token.start, instruction, macro)
-        elif token.text not in own and before not in (".", "->"):
-            is_call = following == "("
-            for pattern, feature in _WORD_PATTERNS:
-                if pattern.match(token.text) and (is_call or not _ONLY_CALLS.match(token.text)):
-                    add(token.start, f"{feature} ({token.text})" if token.text not in feature else feature)
+        if token.kind == "word" and (token.text in macros or token.text not in own):
+            line = file.lines.line(token.start)
+            uses = macros[token.text] if token.text in macros else _uses_at(file.visible, i, libraries)
+            found += [Refusal(path, line, *use) for use in uses]
     found += [Mistake(path, file.lines.line(token.start), what) for token, what in _mistakes(file, launches)]
     for launch in launches:
         token = file.visible[launch.opening]
         function = file.function_at(token.start)
         if function and function.is_device and not function.is_host:
-            add(token.start, "dynamic parallelism, a launch in device code")
+            line = file.lines.line(token.start)
+            found.append(Refusal(path, line, "dynamic parallelism, a launch in device code", "Launch it from the host."))
     return sorted(found, key=lambda refusal: refusal.line)
 
 
@@ -161,14 +194,3 @@ def _has_result(file, kernel):
         words.add(v[i].text)
         i = skip_template(v, i + 1) if v[i].text == "template" else file.partner.get(i, i) + 1
     return bool(words & _TYPES) or {"void", "*"} <= words
-
-
-def _ptx_at(visible, partner, i):
-    """What to say of the asm statement that begins with token `i`; None if none does, or one that the interpreter has."""
-    if inline_ptx.find(visible, partner, i) is None:
-        return None
-    try:
-        inline_ptx.translate(visible, partner, i, lambda first, last: " ".join(t.text for t in visible[first : last + 1]))
-    except inline_ptx.NotHere as instruction:
-        return f"inline PTX {instruction}"
-    return None

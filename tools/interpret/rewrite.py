@@ -5,16 +5,20 @@ own, and '#line' and spaces bring what follows back to its place. Inside parenth
 can be no '#line': there the rest of the line moves to the right.
 """
 
+import bisect
+import functools
 import re
 
 import inline_ptx
 from own_names import rename_own
-from structure import DEVICE_WORDS, functions, matching, skip_template
+from structure import functions, matching, skip_template
 from tokens import Lines, tokens
 
 # Words of nvcc's for words of program.h, as long as they are.
 _WORDS = {"__CUDACC__": "COURSE_CUDA", "__NVCC__": "COURSE__", "__noinline__": "CUDANOINLINE"}
-_ARCH, _ARCH_OF_DEVICE, _ARCH_OF_HOST = "__CUDA_ARCH__", "COURSE_ARCH_D", "COURSE_ARCH_H"
+# What a view says of the architecture. nvcc compiles a file for the host, too, where these have no value.
+DEVICE = {"__CUDA_ARCH__": "COURSE_ARCH_D", "__CUDA_ARCH_FEAT_SM90_ALL": "COURSE_ARCH_FEAT_SM90_ALL"}
+HOST = {word: "_" * (len(word) - len("COURSE_HOST")) + "COURSE_HOST" for word in DEVICE}
 _RUNTIME = "::interpreter::cuda_runtime::"
 _LAUNCH_FUNCTIONS = ("cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cudaLaunchKernelEx", "cudaLaunchKernelExC")
 
@@ -23,12 +27,19 @@ def _word_pattern(words):
     return re.compile(r"(?<![A-Za-z0-9_])(" + "|".join(map(re.escape, words)) + r")(?![A-Za-z0-9_])")
 
 
-_PLAIN_WORDS = _word_pattern(_WORDS)
-_DEVICE_CODE = _word_pattern(DEVICE_WORDS)
+_PLAIN_WORDS = _word_pattern([*_WORDS, *DEVICE])
+_DEFINE = re.compile(r"[ \t]*#[ \t]*define[ \t]+(\w+)")
+_ARCHITECTURE = _word_pattern(DEVICE)
+_OPENING, _ELSE = ("if", "ifdef", "ifndef"), ("elif", "elifdef", "elifndef", "else")
+_HARMLESS = ("error", "warning", "pragma", "line", "")  # directives that say nothing about what follows them
 
 
-def replace_words(text):
-    return _PLAIN_WORDS.sub(lambda m: _WORDS[m[1]], text)
+def replace_words(text, view):
+    return _PLAIN_WORDS.sub(lambda m: _WORDS.get(m[1]) or view[m[1]], text)
+
+
+def _kind(directive):
+    return re.match(r"[ \t]*#[ \t]*(\w*)", directive.text)[1]
 
 
 class Launch:
@@ -137,25 +148,22 @@ def _pieces(kernel, name=None):
     )
 
 
-def _text(text, visible, first, last):
+def _text(text, visible, first, last, view=DEVICE):
     """The source of tokens [first, last] without comments and on one line."""
     parts = []
     for i in range(first, last + 1):
         if i > first and visible[i].start > visible[i - 1].end:
             parts.append(" ")
         parts.append(visible[i].text)
-    return replace_words("".join(parts))
+    return replace_words("".join(parts), view)
 
 
-def _asm(text, visible, partner, i):
-    """C++ for the asm statement that begins with token `i`; None for what the interpreter does not have, which refusals.py names."""
-    try:
-        return inline_ptx.translate(visible, partner, i, lambda first, last: _text(text, visible, first, last))
-    except inline_ptx.NotHere:
-        return None
+def _asm(text, visible, partner, i, view):
+    """C++ for the asm statement that begins with token `i`. Raises inline_ptx.NotHere."""
+    return inline_ptx.translate(visible, partner, i, lambda first, last: _text(text, visible, first, last, view))
 
 
-def rewrite_macro(text):
+def rewrite_macro(text, view=DEVICE):
     """The text of a '#define': launches on the line where they are."""
     visible = [t for t in tokens(text, directives=False) if t.is_seen]
     partner = matching(visible)
@@ -167,7 +175,7 @@ def rewrite_macro(text):
     for launch in launches(visible, partner):
         if launch.kernel < body:
             continue
-        kernel = _text(text, visible, launch.kernel, launch.opening - 1)
+        kernel = _text(text, visible, launch.kernel, launch.opening - 1, view)
         before, between, behind = _pieces(kernel, f"#{kernel}" if kernel in parameters else None)
         edits.append((visible[launch.kernel].start, visible[launch.kernel].start, before))
         edits.append((visible[launch.opening].start, visible[launch.opening].end, between))
@@ -178,35 +186,53 @@ def rewrite_macro(text):
         edits.append((visible[body].start, visible[body].end, f"^{_RUNTIME}Deferred({_RUNTIME}Configuration("))
         edits.append((visible[closing].start, visible[closing + 2].end, "))"))
     for i in range(body, len(visible)):
-        if (end := inline_ptx.find(visible, partner, i)) is not None:
-            new, begin, end = _asm(text, visible, partner, i), visible[i].start, visible[end].end
-            edits += [(begin, end, new + " \\\n" * text.count("\n", begin, end))] if new else []
+        begin, end = visible[i].start, inline_ptx.find(visible, partner, i)
+        if end is None and (visible[i].text not in inline_ptx.ASM or inline_ptx.is_empty(visible, i)):
+            continue
+        try:
+            if end is None:
+                raise inline_ptx.OfMacro
+            end = visible[end].end
+            edits.append((begin, end, _asm(text, visible, partner, i, view) + " \\\n" * text.count("\n", begin, end)))
+        except inline_ptx.NotHere:  # whose code it is shows where the macro is used
+            edits.append((begin, visible[i].end, inline_ptx.LATER))
     for begin, end, new in sorted(edits, reverse=True):
         text = text[:begin] + new + text[end:]
-    return replace_words(text).replace(_ARCH, _ARCH_OF_DEVICE)
+    return replace_words(text, view)
 
 
 class File:
-    """One file of a program, and what is to change in it."""
+    """One file of a program, and what is to change in it. `view`: DEVICE or HOST; `marks`: structure.marking_macros() of the program."""
 
-    def __init__(self, text):
+    def __init__(self, text, view=DEVICE, marks=None):
+        self.view = view
         self.text = text = rename_own(text)
         self.tokens = tokens(text)
         self.visible = [t for t in self.tokens if t.is_seen]
         self.partner = matching(self.visible)
-        self.functions = functions(self.visible, self.partner)
         self.lines = Lines(text)
         self._edits = []  # (begin, end, text, whether columns are kept)
+        self.mark(marks or {})
+
+    def mark(self, marks):
+        self.marks = marks
+        self.functions = functions(self.visible, self.partner, marks)
+        self._heads = [self.visible[f.head].start for f in self.functions]
+
+    def definitions(self):
+        """Of each '#define': the macro's name, what follows that as visible tokens, and the directive."""
+        for token in self.tokens:
+            if token.kind == "directive" and (match := _DEFINE.match(token.text)):
+                yield match[1], [t for t in tokens(token.text[match.end() :], directives=False) if t.is_seen], token
 
     # --- what is where ---
 
     def function_at(self, offset):
         """The function whose declaration or body has `offset`, or None."""
-        for function in self.functions:
-            if self.visible[function.head].start <= offset <= self.visible[function.end].end:
-                return function
-        return None
+        at = bisect.bisect_right(self._heads, offset) - 1
+        return self.functions[at] if at >= 0 and offset <= self.visible[self.functions[at].end].end else None
 
+    @functools.cached_property
     def _device_lambdas(self):
         """Ranges of lambdas that are marked as device code, in host functions."""
         ranges = []
@@ -224,7 +250,47 @@ class File:
         function = self.function_at(offset)
         if function is None:
             return None
-        return function.is_device or any(begin <= offset < end for begin, end in self._device_lambdas())
+        return function.is_device or any(begin <= offset < end for begin, end in self._device_lambdas)
+
+    # --- the two views ---
+
+    def differs_between_views(self):
+        """Whether device code and host code may be unlike in what the architecture decides: then one view cannot be both. Where only
+        device code asks for it, in functions of its own or around them, one is enough."""
+        opened = []  # of '#if's that are open: where one begins that asks outside of device code
+        for token in self.tokens:
+            if token.kind != "directive":
+                if token.text in DEVICE and not self._is_devices_alone(token.start):
+                    return True
+                continue
+            kind, asks = _kind(token), _ARCHITECTURE.search(token.text)
+            if kind not in (*_OPENING, *_ELSE, "endif"):
+                if (asks and kind not in _HARMLESS and not self._is_devices_alone(token.start)) or (kind not in _HARMLESS and any(opened)):
+                    return True
+                continue
+            if kind in _OPENING:
+                opened.append(None)
+            if asks and opened and not opened[-1] and not self._is_devices_alone(token.start):
+                opened[-1] = token.end
+            if kind == "endif" and opened and (begin := opened.pop()):
+                if any(begin <= t.start < token.start and not self._is_devices_alone(t.start) for t in self.visible):
+                    return True
+        return False
+
+    def _is_devices_alone(self, offset):
+        function = self.function_at(offset)
+        return function is not None and function.is_device and not function.is_host
+
+    def without_kernels(self):
+        """The text with empty kernels: the host only needs to know what they are called and what they take."""
+        parts, at = [], 0
+        for function in self.functions:
+            begin, end = self.visible[function.body].end, self.visible[function.end].start
+            kinds = [_kind(t) for t in self.tokens if t.kind == "directive" and begin <= t.start < end]
+            if function.is_kernel and sum(k in _OPENING for k in kinds) == kinds.count("endif"):
+                parts += [self.text[at:begin], re.sub(r"[^\n]", " ", self.text[begin:end])]
+                at = end
+        return "".join(parts) + self.text[at:]
 
     # --- edits ---
 
@@ -251,8 +317,9 @@ class File:
 
     # --- the parts of CUDA C++ that g++ cannot parse ---
 
-    def rewrite(self, resolve_include=lambda text, is_quoted: None):
-        """Plans all replacements. `resolve_include` gives the path of the rewritten copy of an included file, or None."""
+    def rewrite(self, resolve_include=lambda text, is_quoted: None, refuse=lambda line, feature: None):
+        """Plans all replacements. `resolve_include` gives the path of what is included in place of a file, or None; `refuse` the C++ in
+        place of a feature that the interpreter does not have."""
         self._rewrite_words()
         self._rewrite_directives(resolve_include)
         for launch in launches(self.visible, self.partner):
@@ -261,56 +328,29 @@ class File:
         self._rewrite_constants()
         self._rewrite_clusters()
         self._rewrite_launch_functions()
-        self._rewrite_asm()
+        self._rewrite_asm(refuse)
 
     def _rewrite_words(self):
         for i, token in enumerate(self.visible):
-            if token.text == _ARCH:
-                is_host = self.is_device_code(token.start) is False
-                self._replace(token.start, token.end, _ARCH_OF_HOST if is_host else _ARCH_OF_DEVICE)
+            if token.text in self.view:
+                self._replace(token.start, token.end, self.view[token.text])
             elif token.text in _WORDS:
                 # In '__attribute__((__noinline__))' the word is g++'s own.
                 if not (i and self.visible[i - 1].text in ("(", ",") and token.text == "__noinline__"):
                     self._replace(token.start, token.end, _WORDS[token.text])
 
     def _rewrite_directives(self, resolve_include):
-        groups = []  # of '#if's that are open: whether they hold device code
-        directives = [t for t in self.tokens if t.kind == "directive"]
-        for i, token in enumerate(directives):
-            match = re.match(r"[ \t]*#[ \t]*(\w*)", token.text)
-            kind = match[1] if match else ""
-            text = token.text
+        for token in self.tokens:
+            if token.kind != "directive":
+                continue
+            kind, text = _kind(token), token.text
             if kind == "define":
-                text = rewrite_macro(text)
+                text = rewrite_macro(text, self.view)
             elif kind in ("include", "include_next"):
                 text = self._rewrite_include(text, resolve_include)
-            elif kind in ("if", "ifdef", "ifndef", "elif", "elifdef", "elifndef", "undef", "error", "pragma"):
-                text = replace_words(text)
-            if kind in ("if", "ifdef", "ifndef"):
-                groups.append(self._sees_device(directives, i))
-            if groups and kind in ("if", "ifdef", "ifndef", "elif"):
-                text = text.replace(_ARCH, _ARCH_OF_DEVICE if groups[-1] else _ARCH_OF_HOST)
-            if kind == "endif" and groups:
-                groups.pop()
+            else:
+                text = replace_words(text, self.view)
             self._replace(token.start, token.end, text)
-
-    def _sees_device(self, directives, i):
-        """What __CUDA_ARCH__ is in the '#if' number `i`: in functions, as the function says; around whole declarations, defined where
-        they are device code, for nvcc's host pass ignores those."""
-        inside = self.is_device_code(directives[i].start)
-        if inside is not None:
-            return inside
-        depth = 0
-        for other in directives[i:]:
-            kind = re.match(r"[ \t]*#[ \t]*(\w*)", other.text)[1]
-            depth += (kind in ("if", "ifdef", "ifndef")) - (kind == "endif")
-            if depth == 0:
-                return bool(_DEVICE_CODE.search(self._code(directives[i].end, other.start)))
-        return False
-
-    def _code(self, begin, end):
-        """The text between two offsets without comments."""
-        return "".join(t.text for t in self.tokens if begin <= t.start < end and t.kind != "comment")
 
     @staticmethod
     def _rewrite_include(text, resolve_include):
@@ -336,7 +376,7 @@ class File:
 
     def _rewrite_launch(self, launch):
         v = self.visible
-        kernel = _text(self.text, v, launch.kernel, launch.opening - 1)
+        kernel = _text(self.text, v, launch.kernel, launch.opening - 1, self.view)
         before, between, behind = _pieces(kernel)
         keep = not self._is_in_parentheses(launch.kernel)
         self._replace_and_keep_columns(v[launch.kernel].start, v[launch.kernel].start, before, keep)
@@ -465,15 +505,22 @@ class File:
                     begin, end = v[j].start, v[self.partner[j]].end
                     self._replace(begin, end, " " * (end - begin))
 
-    def _rewrite_asm(self):
+    def _rewrite_asm(self, refuse):
         """Inline PTX of device code becomes C++ on one line. As many lines follow as it had."""
         for i, token in enumerate(self.visible):
             end = inline_ptx.find(self.visible, self.partner, i)
-            if end is None or self.is_device_code(token.start) is False:
+            is_name = self.function_at(token.start) is None and i and self.visible[i - 1].text == ")"  # 'int f() asm("g");'
+            if end is None or is_name or self.is_device_code(token.start) is False:
                 continue
-            new = _asm(self.text, self.visible, self.partner, i)
+            begin, end = token.start, self.visible[end].end
+            try:
+                new = _asm(self.text, self.visible, self.partner, i, self.view)
+            except inline_ptx.OfMacro:
+                self._replace(begin, token.end, inline_ptx.LATER)
+                continue
+            except inline_ptx.NotHere as instruction:
+                new = refuse(self.lines.line(begin), f"inline PTX {instruction}")
             if new:
-                begin, end = token.start, self.visible[end].end
                 self._edits = [e for e in self._edits if not begin <= e[0] < end]
                 self._replace(begin, end, new + "\n" * self.text.count("\n", begin, end))
 

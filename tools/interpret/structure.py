@@ -6,7 +6,7 @@ _PAIRS = {")": "(", "]": "[", "}": "{"}
 # Words with parentheses in front of a function's name.
 _NOT_FUNCTIONS = ("__launch_bounds__", "__cluster_dims__", "__maxnreg__", "__align__", "alignas", "__attribute__", "decltype", "requires")
 _TYPES = ("class", "struct", "union", "enum")
-DEVICE_WORDS = ("__global__", "__device__", "__shared__", "__constant__", "__managed__")
+_MARKS = {"__global__", "__device__", "__host__"}
 
 
 @dataclass
@@ -60,14 +60,29 @@ def skip_template(visible, i):
     return i
 
 
-def functions(visible, partner):
-    """All functions with a body that are no function's own, in order."""
+def marking_macros(definitions):
+    """Macros that stand for words such as __device__: name -> words. `definitions` are pairs of a name and the tokens of its body. A macro
+    may be defined several times, for other compilers; what is for nvcc counts."""
+    bodies = {}
+    for name, body in definitions:
+        if not any(t.text in ("{", "}", ";") for t in body):
+            bodies.setdefault(name, set()).update(t.text for t in body if t.kind == "word")
+    marks = {name: words & _MARKS for name, words in bodies.items()}
+    while True:
+        more = {name: marks[name].union(*(marks[w] for w in words if w in marks)) for name, words in bodies.items()}
+        if more == marks:
+            return {name: words for name, words in marks.items() if words}
+        marks = more
+
+
+def functions(visible, partner, marks=None):
+    """All functions with a body that are no function's own, in order. `marks` are what marking_macros() gives."""
     found = []
-    _scan(visible, partner, 0, len(visible), (), found)
+    _scan(visible, partner, 0, len(visible), (), found, marks or {})
     return found
 
 
-def _scan(visible, partner, i, end, scope, found):
+def _scan(visible, partner, i, end, scope, found, marks):
     head = i
     while i < end:
         text = visible[i].text
@@ -78,9 +93,9 @@ def _scan(visible, partner, i, end, scope, found):
         elif text == "{" and i in partner:
             kind, detail = _what_opens(visible, partner, head, i)
             if kind == "scope":
-                _scan(visible, partner, i + 1, partner[i], scope + detail, found)
+                _scan(visible, partner, i + 1, partner[i], scope + detail, found, marks)
             elif kind == "function":
-                found.append(_function(visible, head, i, partner[i], scope, detail))
+                found.append(_function(visible, head, i, partner[i], scope, detail, marks))
             i = partner[i]
             if kind != "value":  # 'int x{1};' and 'struct {} x;' go on to their semicolon
                 head = i + 1
@@ -121,8 +136,9 @@ def _what_opens(visible, partner, head, brace):
     return ("function", name) if name else ("value", None)
 
 
-def _function(visible, head, body, end, scope, name):
+def _function(visible, head, body, end, scope, name, marks):
     words = {visible[j].text for j in range(head, body)}
+    words = words.union(*(marks[w] for w in words & marks.keys()))
     is_kernel = "__global__" in words
     is_device = is_kernel or "__device__" in words
     is_host = "__host__" in words or not is_device

@@ -38,6 +38,10 @@ class Translation(unittest.TestCase):
         self.assertIn("constexpr auto ptx_0 = N - 1;", result)
         self.assertRegex(result, r"::interpreter::cp_async_wait_group\(.*ptx_0.*\);")
 
+    def test_a_special_register_is_a_value(self):
+        result = translated('asm("mov.u32 %0, %%nclusterid.y;" : "=r"(n));')
+        self.assertIn("(gridDim.y / ::__clusterDim().y)", result)
+
     def test_lines_stay_where_they_are(self):
         text = 'asm volatile(\n  "{ .reg .pred p;\\n"  // why\n  "}\\n"\n  ::: "memory");\nint after;'
         self.assertEqual(translated(text).split("\n").index("int after;"), ("\n\n" + text).split("\n").index("int after;"))
@@ -47,10 +51,10 @@ class Translation(unittest.TestCase):
     def test_what_g_plus_plus_has_itself_stays(self):
         for text in ('asm volatile("" ::: "memory");', 'asm("" : "+r"(x));'):
             self.assertIn(text, translated(text))
-        host = 'void host() { asm volatile("pause"); }\n'
-        file = File(host)
-        file.rewrite()
-        self.assertIn(host, file.result("x.cu"))
+        for host in ('void host() { asm volatile("pause"); }\n', 'int say(const char*) asm("puts");\n'):
+            file = File(host)
+            file.rewrite(refuse=lambda line, feature: "refused")
+            self.assertIn(host, file.result("x.cu"))
 
     def test_accumulators_of_wgmma_are_not_touched(self):
         sums = ", ".join(f"%{i}" for i in range(4))

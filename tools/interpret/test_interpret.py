@@ -23,22 +23,21 @@ from testing import BUILD, HERE, Folder  # noqa: E402
 class Refusals(Folder):
     def refusal(self, text):
         found = Program(self.write("x.cu", text), [], interpret.ROOT).refusals()
-        return f"{found[0].line}: {found[0].feature}" if found else None
+        return str(found[0]).replace(os.path.join(self.folder, "x.cu:"), "") if found else None
 
     def test_what_stays_out_is_named_with_its_line(self):
         for text, line, feature in (
-            ("\n#include <mma.h>\n", 2, "wmma"),
-            ("#include <thrust/device_vector.h>\n", 1, "thrust/device_vector.h"),
-            ("#include <cublas_v2.h>\n", 1, "cublas_v2.h"),
-            ("#include <curand_kernel.h>\n", 1, "curand_kernel.h"),
-            ("\n#include <cuda_awbarrier_primitives.h>\n", 2, "cuda_awbarrier_primitives.h"),
-            ("#include <cuda_awbarrier.h>\n", 1, "cuda_awbarrier.h"),
+            ("#include <mma.h>\nusing namespace nvcuda;\n", 2, "wmma (nvcuda)"),
+            ("#include <thrust/device_vector.h>\nint x; thrust::device_vector<int> v;\n", 2, "the library thrust: the interpreter does not have it. Put it between"),
+            ("#include <cub/cub.cuh>\nusing namespace cub;\n", 2, "the library CUB"),
+            ("#include <cublas_v2.h>\ncublasHandle_t h;\nint x = cublasSaxpy(h);\n", 3, "the library cuBLAS (cublasSaxpy)"),
+            ("#include <cufft.h>\n#define CHECK(x) if (x != CUFFT_SUCCESS) exit(1)\nint main() { CHECK(0); }\n", 3, "(CUFFT_SUCCESS)"),
+            ("#include <curand_kernel.h>\n__global__ void k(curandState* s) {}\n", 2, "the library cuRAND (curandState)"),
+            ("#include <cuda_awbarrier_primitives.h>\n__mbarrier_t b;\n", 2, "cuda::barrier"),
+            ("#include <cutlass/cutlass.h>\ncutlass::half_t x;\n", 2, "with -I"),
             ("#include <cuda.h>\nint main() { return cuInit(0); }\n", 2, "driver API"),
             ("\n\n__global__ void k(cudaTextureObject_t t) {}\n", 3, "textures"),
             ("__global__ void c();\n__global__ void k() {\n  c<<<1, 1>>>(); }\n", 3, "dynamic parallelism"),
-            ('__global__ void k() { int x;\n asm volatile("mov.u32 %0, %%pm0;" : "=r"(x)); }\n', 2, "inline PTX (%pm0)"),
-            ('__global__ void k() {\n asm("{\\n\\t"\n ".reg .pred p;\\n" "mbarrier.complete_tx.b64 p;}"); }\n', 2, "inline PTX (mbarrier.complete_tx.b64)"),
-            ('#define WAIT(n) \\\n asm volatile("barrier.red %0;" ::"n"(n))\n#define ALL WAIT(0)\n__global__ void k() { ALL; }\n', 4, "(barrier.red)"),
             ("__global__ void k() { float v = __shfl_down(1.0f, 2); }\n", 1, "without _sync"),
             ("int main() { cudaGraph_t g; cudaGraphCreate(&g, 0); }\n", 1, "CUDA graphs"),
             ("int main() { int n; cudaOccupancyMaxActiveClusters(&n, k, &c); }\n", 1, "clusters"),
@@ -63,8 +62,11 @@ class Refusals(Folder):
             "struct S { int wmma() { return 1; } }; int x = S().wmma();\n",
             "__global__ void k();\nint main() { k<<<1, 1>>>(); }\n",
             "#include <cuda_runtime.h>\n#include <cuda_fp16.h>\n#include <cooperative_groups.h>\n",
-            '#define KEEP asm volatile("" ::: "memory")\n__global__ void k() { KEEP; }\n',
-            '#define PAUSE asm volatile("pause")\nvoid host() { PAUSE; }\n__global__ void k() {}\n',
+            "#include <cublas_v2.h>\n#include <mma.h>\n#include <thrust/sort.h>\nint cub = 1, thrust = 2;\n",
+            "#include <cufft.h>\n#define CHECK(x) if (x != CUFFT_SUCCESS) exit(1)\nint main() {}\n",
+            "#include <cublas_v2.h>\nint f(cublasHandle_t h) { return cublasSgemm(h, CUBLAS_OP_N) == CUBLAS_STATUS_SUCCESS && cublasCreate(&h); }\n",
+            "namespace wmma { int x; } int cublasMine = wmma::x;\n",
+            "#define __shfl_down(x, d) __shfl_down_sync(~0u, x, d)\n__global__ void k() { float v = __shfl_down(1.0f, 2); }\n",
             "template <int n> __global__ void __launch_bounds__(n) k(int x, float* y) {}\n",
             "#define KERNEL(T) __global__ T\nKERNEL(void) k(int x) {}\n",
             "__global__ auto k(int x) -> void {}\n",
@@ -119,7 +121,7 @@ class Programs(Folder):
                 output = f"/usr/bin/ld: p.o: in function `k':\na b.cu:7: undefined reference to `{name}'\ncollect2: error"
                 found = interpret.unresolved(output, "x.cu")
                 self.assertEqual(found[0], code)
-                self.assertTrue(found[1].startswith(words), found[1])
+                self.assertTrue(found[1][0].startswith(words), found[1])
         self.assertIsNone(interpret.unresolved("ld: cannot find -lx", "x.cu"))
 
     def test_the_cache_forgets_what_was_not_used_for_longest(self):
@@ -276,25 +278,220 @@ int main() {
         self.assertIn("read before its cp.async was waited for", wrong.stderr)
         self.assertIn("x.cu:9\n", wrong.stderr)
 
-    def test_a_macro_with_ptx_counts_where_it_is_defined_so(self):
-        text = """#ifdef __CUDACC__
+    def test_host_and_device_each_see_their_own_architecture(self):
+        result = self.interpret("""#include <cstdio>
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define HAS_TMA 1
+#else
+#define HAS_TMA 0
+#endif
+#define BOTH __host__ __device__
+struct Noisy { Noisy() { printf("once\\n"); } } noisy;
+constexpr int kValue = HAS_TMA ? 900 : 1;
+BOTH int which() {
+#ifdef __CUDA_ARCH__
+  return 1;
+#else
+  return 0;
+#endif
+}
+static __device__ int counter = 3;
+namespace { __device__ float2 pair = make_float2(1, 2); }
+__managed__ int of_both = 5;
+__constant__ int constants[2];
+template <class T> __global__ void __launch_bounds__(64) fill(T* x) { x[threadIdx.x] = HAS_TMA + kValue + which() + constants[1] + int(pair.y); }
+template <class T, int n = 1> __global__ void deduced(T* x, int m = 4) { *x += n + m + HAS_TMA, ++counter, of_both += 10; }
+template <class F> __global__ void call(int* x, F f) { *x += f(1); }
+__global__ void by_address(int* x) { extern __shared__ int s[]; *s = which(), *x += *s; }
+int main() {
+  int *x, h[2] = {7, 8};
+  cudaMalloc(&x, 32 * sizeof *x);
+  cudaMemcpyToSymbol(constants, h, sizeof h);
+  fill<<<1, 32>>>(x);
+  deduced<<<1, 1>>>(x);
+  call<<<1, 1>>>(x, [] __device__(int i) { return i + 1000 * HAS_TMA; });
+  void* arguments[] = {&x};
+  cudaFuncSetAttribute(by_address, cudaFuncAttributeMaxDynamicSharedMemorySize, 100000);
+  cudaLaunchKernel((const void*)by_address, 1, 1, arguments, 100000, 0);
+  cudaMemcpyFromSymbol(h, counter, sizeof *h);
+  cudaMemcpy(h + 1, x, sizeof *x, cudaMemcpyDeviceToHost);
+  printf("%d %d %d host %d %d %d\\n", h[1], h[0], of_both, HAS_TMA, kValue, which());
+  fill<<<1, 128>>>(x);
+  if (cudaGetLastError() == cudaErrorInvalidConfiguration) fill<<<1, 33>>>(x);
+}
+""")
+        self.assertEqual((result.returncode, result.stdout), (1, f"once\n{1 + 900 + 1 + 8 + 2 + 6 + 1001 + 1} 4 15 host 0 1 0\n"), result.stderr)
+        self.assertIn("__launch_bounds__", result.stderr)
+        self.assertIn("x.cu:21", result.stderr)
+
+    def test_what_only_one_view_launches_is_told(self):
+        result = self.interpret("""#include <cstdio>
+template <int n> __global__ void k() {}
+int main() {
+#ifdef __CUDA_ARCH__
+  k<1><<<1, 1>>>();
+#else
+  k<2><<<1, 1>>>();
+#endif
+  printf("%s\\n", cudaGetErrorName(cudaGetLastError()));
+}
+""")
+        self.assertEqual((result.returncode, result.stdout), (0, "cudaErrorInvalidDeviceFunction\n"), result.stderr)
+        self.assertIn("only the host's view has the kernel", result.stderr)
+
+    def test_ptx_is_refused_where_the_program_comes_to_it(self):
+        text = """#include "mma.h"
+#include <cublas_v2.h>
+#include <cstdio>
+#ifdef __CUDACC__
 #define LOOK(x) asm("ld.mmio.relaxed.sys.u32 %0, [%1];" : "=r"(x) : "l"(&x))
 #else
 #define LOOK(x) x
 #endif
-__global__ void k(int* x) { LOOK(*x); }
+#define OUT(x) "=r"(x)
+#define SET(n, ...) asm volatile("{\\n" "mov.b32 %0, " #n ";\\n" "}" : __VA_ARGS__)
+#define ASM asm volatile
+#define PAUSE asm volatile("pause")
+template <class T> __device__ void of_many_gpus(T* x) {
+  unsigned r;
+  asm volatile("multimem.ld_reduce.relaxed.sys.global.add.u32 %0, [%1];" : "=r"(r) : "l"(x) : "memory");
+}
+struct Add {
+  BOTH static void go(unsigned& b) { asm volatile("add.u32 %0, %0, 100;" : "+r"(b)); }
+};
+__global__ void k(unsigned* x) {
+  unsigned v;
+  SET(5,
+      OUT(v));
+  ASM("add.u32 %0, %0, %1;" : "+r"(v) : "n"(7));
+  Add::go(v);
+  *x = v;
+#ifdef MORE
+  of_many_gpus(x);
+  LOOK(
+      *x);
+  asm("mov.u32 %0, %%pm0;" : "=r"(v));
+#endif
+  x[WHERE] = v;
+}
 int main() {
-  int* x;
-  cudaMallocManaged(&x, 4);
-  *x = 1;
+  PAUSE;
+  half h = 1;
+  unsigned* x;
+  cudaMalloc(&x, 4);
   k<<<1, 1>>>(x);
+  cudaMemcpy(&h, x, 1, cudaMemcpyDeviceToHost);
+  cudaMemcpy(&h, x, 2, cudaMemcpyDeviceToHost);
+  printf("%d\\n", (int)__half_as_ushort(h));
 }
 """
-        refused = self.interpret(text)
+        self.write("mma.h", "#define BOTH __forceinline__ __host__ __device__\n")
+        result = self.interpret(text, options=["-D", "WHERE=0"])
+        self.assertEqual((result.returncode, result.stdout), (0, "112\n"), result.stderr)
+        self.assertIn("x.cu:33\n", self.interpret(text, options=["-D", "WHERE=1"]).stderr)
+        refused = self.interpret(text, options=["-D", "WHERE=0", "-D", "MORE"])
         self.assertEqual(refused.returncode, 2)
-        self.assertIn("x.cu:6: inline PTX (ld.mmio.relaxed.sys.u32)", refused.stderr)
-        other = self.interpret(text.replace("#ifdef __CUDACC__", "#ifdef WITH_PTX"))
+        for line in ("15: inline PTX (multimem.ld_reduce.relaxed.sys.global.add.u32)", "29: inline PTX (ld.mmio.relaxed.sys.u32)", "31: inline PTX (%pm0)"):
+            self.assertIn(f"x.cu:{line}: the interpreter does not have it. docs/interpret.md lists", refused.stderr)
+        other = self.interpret(text.replace("#ifdef __CUDACC__", "#ifdef WITH_PTX"), options=["-D", "WHERE=0"])
         self.assertEqual(other.returncode, 0, other.stderr)
+
+    def test_a_program_compares_with_cublas(self):
+        result = self.interpret("""#include <cublas_v2.h>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+#define CHECK(call) \\
+  if (cublasStatus_t s = call; s != CUBLAS_STATUS_SUCCESS) printf("%s\\n", cublasGetStatusString(s)), exit(9)
+template <class T> T* device(const std::vector<T>& v) {
+  T* p;
+  cudaMalloc(&p, v.size() * sizeof(T));
+  cudaMemcpy(p, v.data(), v.size() * sizeof(T), cudaMemcpyHostToDevice);
+  return p;
+}
+int main() {
+  const int m = 5, n = 7, k = 3, lda = 8, ldb = 9, ldc = 6, count = 2;
+  std::vector<float> a(lda * 5 * count), b(ldb * 7 * count), c(ldc * n * count, 2);
+  for (auto& x : a) x = rand() % 9 - 4;
+  for (auto& x : b) x = rand() % 9 - 4;
+  float *A = device(a), *B = device(b), *C;
+  cublasHandle_t h;
+  CHECK(cublasCreate(&h));
+  CHECK(cublasSetStream(h, 0));
+  int wrong = 0;
+  for (int ta = 0; ta < 2; ++ta)
+    for (int tb = 0; tb < 2; ++tb) {
+      const float alpha = 2, beta = 3;
+      C = device(c);
+      std::vector<float> got(c.size());
+      CHECK(cublasSgemmStridedBatched(h, ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb ? CUBLAS_OP_T : CUBLAS_OP_N, m, n, k, &alpha, A, lda, lda * 5, B, ldb,
+                                      ldb * 7, &beta, C, ldc, ldc * n, count));
+      cudaMemcpy(got.data(), C, got.size() * 4, cudaMemcpyDeviceToHost);
+      for (int z = 0; z < count; ++z)
+        for (int j = 0; j < n; ++j)
+          for (int i = 0; i < ldc; ++i) {
+            float sum = 0;
+            for (int l = 0; l < k; ++l)
+              sum += a[z * lda * 5 + (ta ? l + i * lda : i + l * lda)] * b[z * ldb * 7 + (tb ? j + l * ldb : l + j * ldb)];
+            wrong += got[z * ldc * n + j * ldc + i] != (i < m ? 2 * sum + 6 : 2);
+          }
+    }
+  std::vector<half> ones(64, half(1));
+  std::vector<float> sums(64, NAN);
+  half* H = device(ones);
+  float* S = device(sums);
+  const float one = 1, zero = 0;
+  CHECK(cublasGemmEx(h, CUBLAS_OP_N, CUBLAS_OP_T, 8, 8, 8, &one, H, CUDA_R_16F, 8, H, CUDA_R_16F, 8, &zero, S, CUDA_R_32F, 8, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT_TENSOR_OP));
+  CHECK(cublasGemmEx(h, CUBLAS_OP_N, CUBLAS_OP_T, 8, 8, 8, &one, H, CUDA_R_16F, 8, H, CUDA_R_16F, 8, &one, S, CUDA_R_32F, 8, CUDA_R_32F, CUBLAS_GEMM_ALGO3));
+  cudaMemcpy(sums.data(), S, 256, cudaMemcpyDeviceToHost);
+  for (float x : sums) wrong += x != 16;
+  printf("%d wrong\\n", wrong);
+  printf("%d\\n", cublasSgemm(h, CUBLAS_OP_N, CUBLAS_OP_N, 8, 8, 8, &one, A, 4, B, 8, &zero, C, 8));
+  CHECK(cublasSgemm(h, CUBLAS_OP_N, CUBLAS_OP_N, 800, 8, 8, &one, A, 800, B, 8, &zero, C, 800));
+}
+""")
+        self.assertEqual((result.returncode, result.stdout), (9, "0 wrong\n7\nthe function failed on the GPU\n"), result.stderr)
+        self.assertIn("lda is 4, but a column has 8 elements", result.stderr)
+        self.assertIn("cudaErrorInvalidValue", result.stderr)
+
+    def test_words_that_lead_to_the_mistake(self):
+        text = """__global__ void same(int* x) { x[threadIdx.x / 2] = threadIdx.x; }
+__global__ void far(unsigned char* c, int row, int ld) { c[row * ld] = 7; }
+int main(int argc, char**) {
+  unsigned char* c;
+  cudaMalloc(&c, 2200000000);
+  if (argc == 1) same<<<1, 32>>>((int*)c);
+  if (argc == 2) far<<<1, 1>>>(c, 2199, 1000000);
+  cudaFree(c);
+  cudaFree(c);
+}
+"""
+        self.assertIn("a place of its own for each thread: this store gives both the same one", self.interpret(text).stderr)
+        far = self.interpret(text, "far")
+        self.assertIn("in front of c. An index overflowed 32 bits: 2^32 more lies inside", far.stderr)
+        self.assertIn("variable c\n", far.stderr)
+        freed_twice = self.interpret(text, "free", "twice")
+        self.assertEqual(freed_twice.returncode, 0)
+        self.assertRegex(freed_twice.stderr, r"cudaFree gives .*, at .*x.cu:9\n")
+
+    def test_all_refusals_come_at_once(self):
+        refused = self.interpret("""#include <cufft.h>
+#define CHECK(x) x
+int main() {
+  cufftHandle h;
+  CHECK(
+      cufftCreate(&h));
+#if defined(NOBODY_HAS_THIS)
+  cudaArray_t a;
+#endif
+  cudaGraph_t g;
+}
+""")
+        self.assertEqual(refused.returncode, 2)
+        lines = refused.stderr.strip().split("\n")
+        self.assertEqual(len(lines), 2, lines)
+        self.assertTrue(lines[0].endswith("x.cu:4: the library cuFFT (cufftHandle): the interpreter does not have it. Put it between #ifndef WITHOUT_IT and #endif, and give -D WITHOUT_IT. Also line 6."), lines[0])
+        self.assertIn("x.cu:10: CUDA graphs (cudaGraph_t)", lines[1])
 
     def test_what_cooperative_groups_are_made_of(self):
         text = """#include <cstdio>
@@ -760,14 +957,8 @@ int main(int argc, char**) {
             self.assertEqual((result.returncode, result.stderr), (2, f"course: cannot write to {cache}: File too large.\n"))
             self.assertEqual(os.listdir(cache), [])
 
-    def test_a_refusal_is_one_line(self):
-        result = self.interpret("#include <mma.h>\nint main() {}\n")
-        self.assertEqual(result.returncode, 2)
-        self.assertEqual(len(result.stderr.strip().split("\n")), 1)
-        self.assertIn("x.cu:1: wmma", result.stderr)
-
     def test_what_the_preprocessor_leaves_out_is_not_refused(self):
-        result = self.interpret("#if 0\n#include <thrust/device_vector.h>\nint x = tex2D(1);\n#endif\nint main() { return 5; }\n")
+        result = self.interpret("#if 0\n#include <thrust/device_vector.h>\nthrust::device_vector<int> v;\nint x = tex2D(1);\n#endif\nint main() { return 5; }\n")
         self.assertEqual((result.returncode, result.stderr), (5, ""))
 
     def test_an_assert_is_an_error_code_too(self):

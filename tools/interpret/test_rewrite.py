@@ -7,13 +7,13 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from own_names import rename_own, restore  # noqa: E402
-from rewrite import File, launches, rewrite_macro  # noqa: E402
-from structure import functions, matching  # noqa: E402
+from rewrite import DEVICE, HOST, File, launches, rewrite_macro  # noqa: E402
+from structure import functions, marking_macros, matching  # noqa: E402
 from tokens import tokens  # noqa: E402
 
 
-def rewritten(text, name="x.cu"):
-    file = File(text)
+def rewritten(text, name="x.cu", view=DEVICE):
+    file = File(text, view)
     file.rewrite()
     return file.result(name)
 
@@ -124,26 +124,50 @@ class Words(unittest.TestCase):
         self.assertIn("__attribute__((__noinline__))", rewritten("__attribute__((__noinline__)) int f();\n"))
         self.assertIn("my__CUDACC__x", rewritten("int my__CUDACC__x;\n"))
 
-    def test_the_architecture_is_seen_by_device_code_alone(self):
-        for head, expected in (
-            ("__global__ void k()", "COURSE_ARCH_D"),
-            ("__host__ __device__ int f()", "COURSE_ARCH_D"),
-            ("template <class T> __device__ T f(T x)", "COURSE_ARCH_D"),
-            ("int main()", "COURSE_ARCH_H"),
-            ("struct S { int f()", "COURSE_ARCH_H"),
+    def test_each_view_has_the_architecture_or_has_none(self):
+        text = "#if __CUDA_ARCH__ >= 800 && defined(__CUDA_ARCH_FEAT_SM90_ALL)\n#define A __CUDA_ARCH__\n#endif\n"
+        self.assertIn("#if COURSE_ARCH_D >= 800 && defined(COURSE_ARCH_FEAT_SM90_ALL)\n#define A COURSE_ARCH_D\n", rewritten(text))
+        self.assertNotRegex(rewritten(text, view=HOST), "CUDA_ARCH|COURSE_ARCH")
+        self.assertEqual({len(word) for word in DEVICE}, {len(word) for word in HOST.values()})
+
+    def test_one_view_is_enough_where_only_device_code_asks(self):
+        for text in (
+            "__global__ void k() {\n#if __CUDA_ARCH__ >= 800\n  f();\n#else\n#define X 1\n#endif\n}\nint main() { f(); }\n",
+            "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 600\n// as everybody has it\n__device__ double atomicAdd(double* p, double v) { return 0; }\n#endif\n",
+            "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700\n#error not for this one\n#endif\nint main() {}\n",
+            "#define ONLY __device__\nONLY int f() { return __CUDA_ARCH__; }\nint main() {}\n",
+            "#ifdef X\n#define Y 1\n#endif\nint main() {}\n",
+            "// __CUDA_ARCH__\nint main() {}\n",
         ):
-            with self.subTest(head):
-                end = "} };" if head.startswith("struct") else "}"
-                result = rewritten(f"{head} {{\n#if __CUDA_ARCH__ >= 800\n#endif\n{end}\n")
-                self.assertIn(f"#if {expected} >= 800", result)
+            with self.subTest(text):
+                self.assertFalse(self.differs(text))
 
-    def test_around_declarations_device_code_decides(self):
-        self.assertIn("#if COURSE_ARCH_D < 600", rewritten("#if __CUDA_ARCH__ < 600\n__device__ int f();\n#endif\n"))
-        self.assertIn("#ifndef COURSE_ARCH_H", rewritten("#ifndef __CUDA_ARCH__\nint host(); // no __device__\n#endif\n"))
+    def test_two_are_needed_where_it_decides_more(self):
+        for text in (
+            "#ifdef __CUDA_ARCH__\n#define A 1\n#endif\n",
+            "#ifdef X\n#elif defined(__CUDA_ARCH__)\n#include <a.h>\n#endif\n",
+            "#ifndef __CUDA_ARCH__\nconst int n = 1;\n#endif\n",
+            "#ifdef __CUDA_ARCH__\n#else\nint host() { return 1; }\n#endif\n",
+            "#define A (__CUDA_ARCH__ >= 900)\n",
+            "__host__ __device__ int f() {\n#ifdef __CUDA_ARCH__\n  return 1;\n#endif\n  return 2;\n}\n",
+            "#define BOTH __host__ __device__\nBOTH int f() { return __CUDA_ARCH__; }\n",
+            "int main() { auto f = [=] __device__(int i) { int x = __CUDA_ARCH__; }; }\n",
+            "#if defined(__CUDA_ARCH_FEAT_SM90_ALL)\nusing T = int;\n#endif\n",
+        ):
+            with self.subTest(text):
+                self.assertTrue(self.differs(text))
 
-    def test_a_lambda_for_the_device_sees_it(self):
-        self.assertIn("x = COURSE_ARCH_D", rewritten("int main() { auto f = [=] __device__(int i) { int x = __CUDA_ARCH__; }; }\n"))
-        self.assertIn("x = COURSE_ARCH_H", rewritten("int main() { auto f = [=](int i) { int x = __CUDA_ARCH__; }; }\n"))
+    @staticmethod
+    def differs(text):
+        file = File(text)
+        file.mark(marking_macros((name, body) for name, body, _ in file.definitions()))
+        return file.differs_between_views()
+
+    def test_the_hosts_view_has_no_kernels_bodies(self):
+        text = "__global__ void k() {\n#if A\n  f();\n#endif\n}\n__device__ int f() { return 1; }\n"
+        self.assertEqual(File(text).without_kernels(), "__global__ void k() {\n     \n      \n      \n}\n__device__ int f() { return 1; }\n")
+        torn = "__global__ void k() {\n#if A\n  f(); }\n#else\n  g(); }\n#endif\n"
+        self.assertEqual(File(torn).without_kernels(), torn)
 
 
 class OwnNames(unittest.TestCase):

@@ -73,3 +73,7 @@ class Lines:
         """What, written on a line of its own, brings the next character to the column of `offset`."""
         begin = self.begins[self.line(offset) - 1]
         return re.sub(r"[^\t]", " ", self.text[begin:offset])
+
+    def first_token(self, line):
+        """Where what the line has begins."""
+        return re.compile(r"[ \t]*").match(self.text, self.begins[line - 1]).end()

@@ -90,6 +90,19 @@ bool Bounds::launched_with(const char* begin, std::size_t bytes) const {
   return false;
 }
 
+// The argument that would be reached if an index had not overflowed an int; empty if there is none.
+std::string Bounds::reached_without_overflow(const void* p) const {
+  for (std::size_t element = 1; element <= 16; element *= 2) {
+    const char* const there = static_cast<const char*>(p) + (element << 32);
+    if (!GlobalMemory::instance().contains(reinterpret_cast<std::uintptr_t>(there))) continue;
+    const GlobalMemory::Allocation a = GlobalMemory::instance().nearest(there);
+    const auto offset = static_cast<std::size_t>(there - a.begin);
+    if (a.begin && !a.released && offset >= element << 31 && offset < a.bytes && launched_with(a.begin, a.bytes))
+      return a.label.empty() ? "its buffer" : a.label;
+  }
+  return "";
+}
+
 void Bounds::bad_access(Fiber& fiber, const void* p, unsigned size, Op op, const void* return_address) {
   const GlobalMemory& global = GlobalMemory::instance();
   const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p);
@@ -126,7 +139,13 @@ void Bounds::bad_access(Fiber& fiber, const void* p, unsigned size, Op op, const
     what = access + (address < 4096 ? "through a null pointer" : "at an address that is not device memory (a host pointer?)");
     expected = "kernels use device memory only";
   }
-  reporter_.fail(Check::kMemcheck, what, expected, &fiber, user_location(to_pc(return_address)), reporter_.variable_at(p));
+  std::string name = reporter_.variable_at(p);
+  if (const std::string meant = reached_without_overflow(p); !meant.empty()) {
+    name = meant;
+    what = access + "out of bounds: in front of " + meant + ". An index overflowed 32 bits: 2^32 more lies inside";
+    expected = "an index that passes 2^31 has 64 bits before it is multiplied: size_t(row) * stride";
+  }
+  reporter_.fail(Check::kMemcheck, what, expected, &fiber, user_location(to_pc(return_address)), name);
 }
 
 void Bounds::misaligned(Fiber& fiber, const void* p, unsigned size, Op op, const void* return_address) {

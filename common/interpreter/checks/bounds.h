@@ -52,6 +52,7 @@ class Bounds {
   void begin_variable(Fiber& fiber, unsigned variable, const void* return_address);
   bool in_a_variable(const void* p, unsigned size);
   bool launched_with(const char* begin, std::size_t bytes) const;
+  std::string reached_without_overflow(const void* p) const;
 
   const Assignment& work_;
   SharedMemory& shared_;

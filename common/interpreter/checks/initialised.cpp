@@ -52,11 +52,25 @@ bool InitCheck::was_written(std::uintptr_t address, unsigned size, Pc pc, bool s
          lacks_only_padding(pc, size, [&](unsigned byte) { return part.initialised.all(offset + byte, 1); });
 }
 
+bool InitCheck::is_tried(std::uintptr_t address, unsigned size) const {
+  if (shared_.contains(address)) return true;
+  if (!is_global(address)) return false;
+  unsigned written = 0;
+  for (unsigned byte = 0; byte < size; byte += 4)
+    written += global_.initialised(address - global_begin_ + byte, std::min(size, 4u));
+  return written > 0 && written < size / 4;
+}
+
+char InitCheck::poison_of(std::uintptr_t address) const {
+  return is_global(address) ? global_.poison(address - global_begin_) : '\xff';
+}
+
 std::uint32_t InitCheck::unwritten(std::uintptr_t address, unsigned size, Pc pc) const {
-  const SharedMemory::Part& part = shared_.part_of(address);
+  const SharedMemory::Part* const part = is_global(address) ? nullptr : &shared_.part_of(address);
   std::uint32_t bytes = 0;
   for (unsigned byte = 0; byte < size; ++byte)
-    if (!part.initialised.all(address + byte - part.begin, 1)) bytes |= 1u << byte;
+    if (!(part ? part->initialised.all(address + byte - part->begin, 1) : global_.initialised(address + byte - global_begin_, 1)))
+      bytes |= 1u << byte;
   if (bytes) bytes &= ~log_.stored_bytes(address, size);
   return lacks_only_padding(pc, size, [&](unsigned byte) { return !(bytes >> byte & 1); }) ? 0 : bytes;
 }
@@ -84,7 +98,7 @@ void InitCheck::check(unsigned w, const Request& request) {
     if (!request.shared && !is_global(address)) return;
     if (!overwrites) {
       const Fiber& fiber = scheduler_.fiber(w, static_cast<unsigned>(std::countr_zero(rest)));
-      const bool excused = is_excused(fiber) && request.op == Op::kLoad && !request.strong && shared_.contains(address);
+      const bool excused = is_excused(fiber) && request.op == Op::kLoad && !request.strong && is_tried(address, request.size);
       if (!excused && !was_written(address, request.size, request.pc, request.shared))
         reporter_.suspect([&] { return diagnose(fiber, address, request.size, request.pc); });
     } else if (request.shared) {

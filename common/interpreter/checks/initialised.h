@@ -30,8 +30,12 @@ class InitCheck {
   /// A read of bytes that no hook has told of a write to.
   void find_unseen_writes(std::uintptr_t address, unsigned size);
 
-  /// @name Plain reads of the block's shared memory: TwoWorlds finds out whether they matter
+  /// @name Plain reads of the block's shared memory, and of global vectors with both written words and others, as the end of a
+  /// padded row has them: TwoWorlds finds out whether what they lack matters
   /// @{
+  bool is_tried(std::uintptr_t address, unsigned size) const;
+  /// What unwritten bytes hold.
+  char poison_of(std::uintptr_t address) const;
   /// Which of the bytes (a bit each) nothing has written; 0 if only padding lacks.
   std::uint32_t unwritten(std::uintptr_t address, unsigned size, Pc pc) const;
   /// What to report if they do.

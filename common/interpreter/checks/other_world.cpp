@@ -42,13 +42,12 @@ bool OtherWorld::is_lost() { return ++blocks_ > kPatience; }
 
 // The first world has NaN there, or -1. A maximum ignores a NaN and a minimum too, so the other value is now far above, now far
 // below what a kernel computes with; of a byte, which may be a bool, it is 0.
-void OtherWorld::put_garbage(void* p, unsigned size, std::uint32_t unwritten, unsigned number) {
-  constexpr unsigned char kPoison = 0xff;
+void OtherWorld::put_garbage(void* p, unsigned size, std::uint32_t unwritten, char poison, unsigned number) {
   if (has_stored_lately(p, size)) return;
   auto* const bytes = static_cast<unsigned char*>(p);
   const bool negative = (reinterpret_cast<std::uintptr_t>(p) / 4 + number) % 2 != 0;
   for (unsigned i = 0; i < size; ++i) {
-    if (!(unwritten >> i & 1) || bytes[i] != kPoison) continue;
+    if (!(unwritten >> i & 1) || bytes[i] != static_cast<unsigned char>(poison)) continue;
     const bool is_last = (i + 1) % std::min(size, 4u) == 0;
     const unsigned char other = size == 1 ? 0 : is_last && negative ? 0xfb : 0x7b;
     garbage_.push_back({bytes + i, bytes[i], other});

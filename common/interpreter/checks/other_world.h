@@ -66,8 +66,8 @@ class OtherWorld {
   bool is_lost();
 
   /// It is about to read `size` bytes, of which those of `unwritten` (a bit each) have another value in this world: with another
-  /// `number` another one.
-  void put_garbage(void* p, unsigned size, std::uint32_t unwritten, unsigned number);
+  /// `number` another one. @param poison what unwritten bytes hold
+  void put_garbage(void* p, unsigned size, std::uint32_t unwritten, char poison, unsigned number);
   /// It is about to look at memory.
   void note_look(const void* p, unsigned size);
   /// Whether other threads have changed memory that it has looked at since the last event.

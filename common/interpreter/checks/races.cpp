@@ -176,6 +176,10 @@ void RaceCheck::report(const Race& race, unsigned w, const WarpAccess& access) {
                 " reached by all threads of the block: " + reporter_.name_of(race.earlier, clock_) +
                 " waits there, this thread has gone past it";
   }
+  const bool same_store = both_write && !one_is_atomic && same_block && (race.earlier.pc & ~kPcFlags) == access.pc;
+  if (same_store)
+    between =
+        "a place of its own for each thread: this store gives both the same one; if they are in two passes of a loop, " + between;
   reporter_.fail(
       Check::kRacecheck, what,
       both_atomic ? "an atomic for the whole GPU: one whose name ends in _block is atomic for the threads of its block alone"

@@ -1,5 +1,5 @@
 // Values that nobody gave: a shuffle from a lane that has exited, does not exist or is not in the mask gives something undefined,
-// and so does shared memory that nothing has written.
+// and so does memory that nothing has written: shared memory, and words of a global vector beside written ones.
 //
 // That is no error as long as nobody uses it: reductions of half a warp read beyond their lanes, threads of a tile's rows beyond
 // the matrix compute with rows that nobody has loaded, and guards skip what has come. What a kernel computes from such a value is
@@ -195,10 +195,11 @@ bool TwoWorlds::try_unwritten(Fiber& fiber, std::uintptr_t address, unsigned siz
 // In the second world: if it is about to read what nothing has written, it reads another value than the first one does.
 bool TwoWorlds::put_garbage(Fiber& fiber, std::uintptr_t address, unsigned size, Pc pc) {
   OtherWorld& other = *of(fiber);
-  if (!other.origin.is_read() || !block_.shared.contains(address)) return false;
+  if (!other.origin.is_read() || !block_.initialised.is_tried(address, size)) return false;
   const std::uint32_t bytes = block_.initialised.unwritten(address, size, pc);
   if (!bytes) return false;
-  other.put_garbage(reinterpret_cast<void*>(address), size, bytes, static_cast<unsigned>(block_.work().number) + fiber.linear);
+  other.put_garbage(reinterpret_cast<void*>(address), size, bytes, block_.initialised.poison_of(address),
+                    static_cast<unsigned>(block_.work().number) + fiber.linear);
   return true;
 }
 

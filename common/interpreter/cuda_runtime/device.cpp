@@ -32,7 +32,7 @@ Limits& limits() {
 }
 
 int most_threads(const void* kernel) {
-  const unsigned bound = kernel_bound(kernel).value_or(0);
+  const unsigned bound = kernel_bound(in_devices_view(kernel)).value_or(0);
   return bound ? static_cast<int>(bound) : 1024;
 }
 
@@ -117,7 +117,7 @@ cudaDeviceProp properties() {
 
 std::size_t dynamic_shared_limit(const void* kernel) {
   std::lock_guard lock(limits().mutex);
-  const auto found = limits().dynamic_shared.find(kernel);
+  const auto found = limits().dynamic_shared.find(in_devices_view(kernel));
   return found == limits().dynamic_shared.end() ? kUsualDynamicShared : found->second;
 }
 
@@ -219,7 +219,7 @@ cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute
         "cudaFuncSetAttribute", cudaErrorInvalidValue,
         std::to_string(value) + " bytes of dynamic shared memory, of at most " + std::to_string(runtime::gpu().shared_per_block));
   std::lock_guard lock(runtime::limits().mutex);
-  runtime::limits().dynamic_shared[kernel] = static_cast<std::size_t>(value);
+  runtime::limits().dynamic_shared[interpreter::in_devices_view(kernel)] = static_cast<std::size_t>(value);
   return cudaSuccess;
 }
 cudaError_t cudaFuncSetCacheConfig(const void*, cudaFuncCache) { return cudaSuccess; }

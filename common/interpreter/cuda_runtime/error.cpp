@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "common/interpreter/cuda_runtime/state.h"
+#include "common/interpreter/report/diagnosis.h"
 
 namespace interpreter::cuda_runtime {
 namespace {
@@ -60,8 +61,9 @@ std::atomic<bool> sticky_was_seen = false;
 cudaError_t failed(const char* call, cudaError_t error, const std::string& why) {
   last_error = error;
   std::fflush(stdout);
-  std::fprintf(stderr, "interpreter: %s gives %s (%s)%s%s\n", call, cudaGetErrorName(error), cudaGetErrorString(error),
-               why.empty() ? "" : ": ", why.c_str());
+  const Location where = host_line();
+  std::fprintf(stderr, "interpreter: %s gives %s (%s)%s%s%s%s\n", call, cudaGetErrorName(error), cudaGetErrorString(error),
+               why.empty() ? "" : ": ", why.c_str(), where.line ? ", at " : "", where.line ? at(where).c_str() : "");
   return error;
 }
 

@@ -72,6 +72,9 @@ void in_clusters_of(dim3 cluster) {
 
 cudaError_t start(const Launch& given, bool cooperative) {
   if (sticky() != cudaSuccess) return sticky();
+  if (!given.kernel || !given.invoke)
+    return failed("a launch", cudaErrorInvalidDeviceFunction,
+                  "only the host's view has the kernel: where a program launches or makes it, __CUDA_ARCH__ decides whether");
   Launch launch = given;
   const bool may_choose = are_equal(given.cluster, {1, 1, 1});
   if (may_choose) launch.cluster = clusters_of(given.kernel, given.cluster);

@@ -13,6 +13,7 @@
 #include "common/interpreter/cuda_runtime/labels.h"
 #include "common/interpreter/cuda_runtime/state.h"
 #include "common/interpreter/memory/global_memory.h"
+#include "common/interpreter/report/source_map.h"
 
 extern "C" char __executable_start, _end;  // of the program's own image, from the linker
 
@@ -196,6 +197,12 @@ std::string label_of(const std::string& arguments) {
   return text;
 }
 
+// The variable itself: of two views the device's, or the only one.
+char* variable(const void* symbol) {
+  const void* const of_device = in_devices_view(symbol);
+  return static_cast<char*>(const_cast<void*>(of_device ? of_device : symbol));
+}
+
 bool lie_in_symbol(const char* call, std::size_t bytes, std::size_t offset, std::size_t size) {
   if (offset <= size && bytes <= size - offset) return true;
   failed(
@@ -285,21 +292,21 @@ cudaError_t cudaMemset2DAsync(void* to, std::size_t pitch, int byte, std::size_t
 
 // A variable of the device is one of the program's, so its address is the symbol. The typed functions of program.h know its size.
 cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, std::size_t bytes, std::size_t offset, cudaMemcpyKind kind) {
-  return runtime::copy("cudaMemcpyToSymbol", static_cast<char*>(const_cast<void*>(symbol)) + offset, from, bytes, kind);
+  return runtime::copy("cudaMemcpyToSymbol", runtime::variable(symbol) + offset, from, bytes, kind);
 }
 cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* from, std::size_t bytes, std::size_t offset,
                                     cudaMemcpyKind kind, cudaStream_t) {
-  return runtime::copy("cudaMemcpyToSymbolAsync", static_cast<char*>(const_cast<void*>(symbol)) + offset, from, bytes, kind);
+  return runtime::copy("cudaMemcpyToSymbolAsync", runtime::variable(symbol) + offset, from, bytes, kind);
 }
 cudaError_t cudaMemcpyFromSymbol(void* to, const void* symbol, std::size_t bytes, std::size_t offset, cudaMemcpyKind kind) {
-  return runtime::copy("cudaMemcpyFromSymbol", to, static_cast<const char*>(symbol) + offset, bytes, kind);
+  return runtime::copy("cudaMemcpyFromSymbol", to, runtime::variable(symbol) + offset, bytes, kind);
 }
 cudaError_t cudaMemcpyFromSymbolAsync(void* to, const void* symbol, std::size_t bytes, std::size_t offset, cudaMemcpyKind kind,
                                       cudaStream_t) {
-  return runtime::copy("cudaMemcpyFromSymbolAsync", to, static_cast<const char*>(symbol) + offset, bytes, kind);
+  return runtime::copy("cudaMemcpyFromSymbolAsync", to, runtime::variable(symbol) + offset, bytes, kind);
 }
 cudaError_t cudaGetSymbolAddress(void** address, const void* symbol) {
-  *address = const_cast<void*>(symbol);
+  *address = runtime::variable(symbol);
   return cudaSuccess;
 }
 

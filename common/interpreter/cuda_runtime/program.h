@@ -20,6 +20,20 @@
 #include "common/interpreter/interpreter.h"
 #include "common/interpreter/language/language.h"
 
+// In the device's view of a program, g++ keeps kernels and what calls them even where the host's code is dead that launches them:
+// for the host's view launches them, too.
+#ifdef COURSE_DEVICE_VIEW
+#undef __global__  // language.h's with one word more
+#define __global__ __attribute__((used, flatten, noipa, patchable_function_entry(5, 0)))
+#define INTERPRETER_KEPT __attribute__((used))
+#else
+#define INTERPRETER_KEPT
+#endif
+
+namespace interpreter {
+const void* in_devices_view(const void* p);  // report/source_map.h
+}
+
 namespace interpreter::cuda_runtime {
 
 /// What stands between `<<<` and `>>>`.
@@ -50,14 +64,20 @@ void register_kernel(const void* kernel, cudaError_t (*starter)(const Configurat
 bool load_settings();
 inline const bool settings_are_loaded = load_settings();
 
+/// The kernel, or what calls it, of the device's view where tools/interpret has compiled a program for host and device apart.
+template <class F>
+F* in_devices_view(F* f) {
+  return reinterpret_cast<F*>(const_cast<void*>(interpreter::in_devices_view(reinterpret_cast<const void*>(f))));
+}
+
 /// A kernel that is one function: its parameters take the arguments as in a call.
 template <class... Parameters>
 cudaError_t start_function(const Configuration& c, void (*kernel)(Parameters...), std::tuple<Parameters...>&& arguments) {
   struct Closure {
     void (*kernel)(Parameters...);
     std::tuple<Parameters...> arguments;
-  } closure{kernel, std::move(arguments)};
-  Launch launch{reinterpret_cast<const void*>(kernel),
+  } closure{in_devices_view(kernel), std::move(arguments)};
+  Launch launch{reinterpret_cast<const void*>(closure.kernel),
                 c.grid,
                 c.block,
                 c.shared_bytes,
@@ -80,8 +100,8 @@ cudaError_t start_function(const Configuration& c, void (*kernel)(Parameters...)
 /// @param call calls it with the arguments that it is given
 /// @param name for reports, where the kernel's address is not known  @param kernel its address, or null
 template <class Call, class... Arguments>
-cudaError_t start_call(const Configuration& c, const char* name, const void* kernel, const Call& call,
-                       std::tuple<Arguments...>&& arguments) {
+INTERPRETER_KEPT cudaError_t start_call(const Configuration& c, const char* name, const void* kernel, const Call& call,
+                                        std::tuple<Arguments...>&& arguments) {
   struct Closure {
     const Call& call;
     std::tuple<Arguments...> arguments;
@@ -96,9 +116,10 @@ cudaError_t start_call(const Configuration& c, const char* name, const void* ker
                 },
                 &closure,
                 sizeof closure};
+  launch.invoke = in_devices_view(launch.invoke);
   launch.cluster = c.cluster, launch.dependent = c.dependent, launch.stream = c.stream;
   if (kernel)
-    launch.kernel = kernel;
+    launch.kernel = interpreter::in_devices_view(kernel);
   else
     launch.name = name, launch.kernel_is_known = false;
   return start(launch, c.cooperative);
@@ -365,4 +386,5 @@ cudaError_t cudaMallocPitch(T** p, std::size_t* pitch, std::size_t width, std::s
 #define COURSE_CUDA 1                           // __CUDACC__, in the user's own files
 #define COURSE__ 1                              // __NVCC__
 #define COURSE_ARCH_D 900                       // __CUDA_ARCH__ in device code; in host code it has no value
+#define COURSE_ARCH_FEAT_SM90_ALL 1             // __CUDA_ARCH_FEAT_SM90_ALL, the same
 #define CUDANOINLINE __attribute__((noinline))  // __noinline__: libstdc++ has an attribute of this name

@@ -42,6 +42,14 @@ struct Box {
     for (unsigned row = 0; row < bytes / row_bytes; ++row)
       for (unsigned i = 0; i < row_bytes; i += 16) visit(swizzled(shared + row * pitch + i, swizzle_bytes), 16u);
   }
+  // The same for what a store reads: what lies outside of the tensor, it leaves out.
+  template <class Visit>
+  void for_each_stored_part(Visit&& visit) const {
+    unsigned existing = 0;
+    for (const Run& run : runs) existing += run.bytes;
+    if (existing == bytes) return for_each_part(visit);
+    for_each_piece([&](const char*, const char* from, unsigned size) { visit(reinterpret_cast<std::uintptr_t>(from), size); });
+  }
   // Calls `visit(global, shared, bytes)` for pieces that lie side by side on both sides.
   template <class Visit>
   void for_each_piece(Visit&& visit) const {
@@ -234,7 +242,7 @@ void BulkCopies::multicast(const AsyncProxy::Instruction& by, const Box& box, st
 void BulkCopies::store(const AsyncProxy::Instruction& by, Box box) {
   count(by, box, true, 1);
   std::vector<std::uint64_t> versions;
-  box.for_each_part(
+  box.for_each_stored_part(
       [&](std::uintptr_t address, unsigned size) { versions.push_back(block_.async_proxy.begin_read(by, address, size)); });
   for (const Run& run : box.runs) block_.async_proxy.begin_global_write(by, run.global, run.bytes);
   Thread& thread = threads_[by.fiber.linear];
@@ -245,7 +253,7 @@ void BulkCopies::read(Fiber& fiber, Store& store) {
   if (store.was_read) return;
   store.was_read = true;
   std::size_t part = 0;
-  store.box.for_each_part([&](std::uintptr_t address, unsigned size) {
+  store.box.for_each_stored_part([&](std::uintptr_t address, unsigned size) {
     block_.async_proxy.end_read({fiber, store.name, store.pc}, address, size, store.versions[part++]);
   });
   store.box.for_each_piece(

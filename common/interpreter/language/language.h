@@ -49,7 +49,11 @@
 #undef __device__
 #define __device__ __attribute__((aligned(INTERPRETER_DEVICE_ALIGNMENT)))
 #undef __managed__
+#ifndef COURSE_DEVICE_VIEW
 #define __managed__ __attribute__((aligned(2 * INTERPRETER_DEVICE_ALIGNMENT)))  // the host's too
+#else  // of a program that tools/interpret compiles for host and device apart: the host's view has the variable
+#define __managed__ __attribute__((aligned(2 * INTERPRETER_DEVICE_ALIGNMENT), weak, section("gpu_managed")))
+#endif
 #else
 #undef __managed__
 #define __managed__

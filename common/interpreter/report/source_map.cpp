@@ -34,6 +34,8 @@ extern char __executable_start, _end;
 // front.
 [[gnu::weak]] extern const void* const __start___patchable_function_entries[];
 [[gnu::weak]] extern const void* const __stop___patchable_function_entries[];
+// In the host's view of a program that tools/interpret has compiled for both.
+[[gnu::weak]] extern const bool course_has_two_views;
 }
 
 namespace interpreter {
@@ -169,7 +171,16 @@ struct Symbols {
   std::vector<Symbol> functions;  // by value
   std::vector<SharedVariable> shared, guards;
   std::vector<Variable> variables;  // by address
+  struct InBothViews {
+    const char *host, *device;
+    std::size_t bytes;
+    bool is_variable;
+  };
+  std::vector<InBothViews> in_both_views;  // by the host's address
 };
+
+// tools/interpret puts this in front of the names of what the device's view of a program defines.
+constexpr std::string_view kOfDevice = "course_device_";
 
 std::string demangle(const std::string& mangled) {
   if (!mangled.starts_with("_Z")) return mangled;  // a plain name may be a type's code: "c" is that of char
@@ -194,6 +205,11 @@ Symbols read_symbols() {
   const auto* sections = reinterpret_cast<const Elf64_Shdr*>(bytes.data() + header->e_shoff);
   const auto* segments = reinterpret_cast<const Elf64_Phdr*>(bytes.data() + header->e_phoff);
   std::uint64_t initialised_tls = 0;
+  struct OfBoth {
+    std::vector<Symbols::InBothViews> host;
+    const char* device = nullptr;
+  };
+  std::map<std::string, OfBoth> of_both;
   for (int s = 0; s < header->e_phnum; ++s)
     if (segments[s].p_type == PT_TLS) initialised_tls = segments[s].p_filesz;
   for (int s = 0; s < header->e_shnum; ++s) {
@@ -202,11 +218,19 @@ Symbols read_symbols() {
     const char* names = bytes.data() + sections[sections[s].sh_link].sh_offset;
     for (std::size_t i = 0; i < sections[s].sh_size / sizeof *table; ++i) {
       const char* name = names + table[i].st_name;
-      if (ELF64_ST_TYPE(table[i].st_info) == STT_FUNC && table[i].st_value)
-        symbols.functions.push_back({table[i].st_value, table[i].st_size, name});
-      if (ELF64_ST_TYPE(table[i].st_info) == STT_OBJECT && table[i].st_size)
-        symbols.variables.push_back({reinterpret_cast<const char*>(table[i].st_value + image_bias), table[i].st_size, name});
-      if (ELF64_ST_TYPE(table[i].st_info) != STT_TLS) continue;
+      const int type = ELF64_ST_TYPE(table[i].st_info);
+      const char* const address = reinterpret_cast<const char*>(table[i].st_value + image_bias);
+      const bool of_device = std::string_view(name).starts_with(kOfDevice);
+      if (of_device) name += kOfDevice.size();
+      if (&course_has_two_views && table[i].st_size && (type == STT_FUNC || type == STT_OBJECT)) {
+        if (of_device)
+          of_both[name].device = address;
+        else
+          of_both[name].host.push_back({address, nullptr, table[i].st_size, type == STT_OBJECT});
+      }
+      if (type == STT_FUNC && table[i].st_value) symbols.functions.push_back({table[i].st_value, table[i].st_size, name});
+      if (type == STT_OBJECT && table[i].st_size) symbols.variables.push_back({address, table[i].st_size, name});
+      if (type != STT_TLS) continue;
       const std::string_view mangled = name;
       if (mangled.starts_with("_ZGV") || mangled == "__tls_guard")
         symbols.guards.push_back({table[i].st_value, table[i].st_size, "a construction guard"});
@@ -215,6 +239,10 @@ Symbols read_symbols() {
         symbols.shared.push_back({table[i].st_value, table[i].st_size, last_part(demangle(name))});
     }
   }
+  for (auto& [name, of] : of_both)
+    for (Symbols::InBothViews& each : of.host)
+      if ((each.device = of.device)) symbols.in_both_views.push_back(each);
+  std::sort(symbols.in_both_views.begin(), symbols.in_both_views.end(), [](auto& a, auto& b) { return a.host < b.host; });
   std::sort(symbols.functions.begin(), symbols.functions.end(), [](auto& a, auto& b) { return a.value < b.value; });
   std::sort(symbols.variables.begin(), symbols.variables.end(), [](auto& a, auto& b) { return a.begin < b.begin; });
   std::sort(symbols.shared.begin(), symbols.shared.end(), [](auto& a, auto& b) { return a.offset < b.offset; });
@@ -315,6 +343,26 @@ std::string function_name(const void* address) {
 const void* function_begin(const void* address) {
   const Symbol* const f = function_at(address);
   return f ? reinterpret_cast<const void*>(f->value + image_bias) : nullptr;
+}
+
+const void* in_devices_view(const void* p) {
+  if (!&course_has_two_views) return p;
+  static const std::vector<Symbols::InBothViews>& all = *[] {
+    const auto is_zero = [](const char* bytes, std::size_t count) {
+      return std::all_of(bytes, bytes + count, [](char c) { return !c; });
+    };
+    // The host's view has run what initialises variables by code.
+    for (const Symbols::InBothViews& each : symbols().in_both_views)
+      if (each.is_variable && inside(each.device, variables()) && is_zero(each.device, each.bytes) &&
+          !is_zero(each.host, each.bytes) && reinterpret_cast<std::uintptr_t>(each.host) % INTERPRETER_DEVICE_ALIGNMENT == 0)
+        std::memcpy(const_cast<char*>(each.device), each.host, each.bytes);
+    return &symbols().in_both_views;
+  }();
+  const char* const at = static_cast<const char*>(p);
+  const auto after = std::upper_bound(all.begin(), all.end(), at, [](const char* at, auto& each) { return at < each.host; });
+  if (after != all.begin() && at < (after - 1)->host + (after - 1)->bytes) return (after - 1)->device + (at - (after - 1)->host);
+  const auto is_devices = [&](auto& each) { return at >= each.device && at < each.device + each.bytes; };
+  return std::any_of(all.begin(), all.end(), is_devices) ? p : nullptr;
 }
 
 // Empty where there is no such line.

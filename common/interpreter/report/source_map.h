@@ -80,6 +80,11 @@ std::vector<Parameter> parameters(const void* function);
 /// locations if they do not differ, as far as debug information tells. Only inlined calls are known.
 std::pair<Location, Location> where_calls_differ(Pc a, Pc b);
 
+/// What a program of two views has for the device in place of `p`, a function or a variable of the host's: tools/interpret compiles
+/// a file twice where __CUDA_ARCH__ makes the views differ. `p` itself in other programs, and if it is the device's already; null
+/// if the device's view does not have it.
+const void* in_devices_view(const void* p);
+
 /// Demangled name of the function at `address`, without its parameters.
 std::string function_name(const void* address);
 

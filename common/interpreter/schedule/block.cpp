@@ -211,7 +211,8 @@ bool Block::observe_special(Fiber& fiber, const void* p, unsigned size, Op op, b
 // A load of memory that no hook has told of a write to. @return whether it is none of the first world
 bool Block::observe_unwritten(Fiber& fiber, std::uintptr_t address, unsigned size, bool plain, Pc pc) {
   initialised.find_unseen_writes(address, size);
-  return plain && work_.options().initcheck && shared.contains(address) && worlds.try_unwritten(fiber, address, size, pc);
+  return plain && work_.options().initcheck && initialised.is_tried(address, size) &&
+         worlds.try_unwritten(fiber, address, size, pc);
 }
 
 void Block::check_what_was_left(Fiber& fiber) { indices.check(fiber, nullptr); }

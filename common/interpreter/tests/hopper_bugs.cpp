@@ -257,6 +257,30 @@ TEST_CASE("a tensor map that is not where the copy engine may read it") {
     return true;
   });
 }
+__global__ void store_narrow_rows(const __grid_constant__ TensorMap map, int written) {
+  __shared__ __align__(128) int box[8 * 8];
+  if (static_cast<int>(threadIdx.x) % 8 < written) box[threadIdx.x] = static_cast<int>(threadIdx.x);
+  device::fence_proxy_async();
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  device::cp_async_bulk_tensor_2d_store(&map, 0, 0, box);  // <- store
+  device::cp_async_bulk_commit_group();
+  device::cp_async_bulk_wait_group_read<0>();
+}
+TEST_CASE("a box that is wider than the tensor, of which only what the tensor has was written, or less") {
+  const auto is_stored = [](int written) {
+    const Buffer<int> tensor(6 * 4, "tensor");
+    const TensorMap map = device::make_tensor_map<int>(
+        {.data = tensor.data(), .rows = 6, .columns = 4, .row_stride = 4, .box_rows = 8, .box_columns = 8});
+    launch(store_narrow_rows, 1, 64, 0, map, written);
+    int wrong = 0;
+    for (int i = 0; i < 24; ++i) wrong += tensor.download()[static_cast<std::size_t>(i)] != i / 4 * 8 + i % 4;
+    return wrong == 0;
+  };
+  must_be_right([&] { return is_stored(4); });
+  must_be_caught({"store_narrow_rows", Check::kInitcheck, "box", {"of which not all 16 bytes have been written"}, {"store"}},
+                 [&] { return is_stored(3); });
+}
 TEST_CASE("wait for the other parity") {
   Bug bug = in_ring(Check::kRacecheck, "tile", {}, {"copy", "read"}, {"copy", "read"});
   bug.or_check = Check::kInitcheck, bug.or_at = {"read"};

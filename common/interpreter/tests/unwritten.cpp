@@ -1,5 +1,5 @@
 /// @file
-/// Shared memory that nothing has written and somebody reads: whether what comes of it can be seen (checks/two_worlds.cpp).
+/// Memory that nothing has written and somebody reads: whether what comes of it can be seen (checks/two_worlds.cpp).
 #include <doctest/doctest.h>
 
 #include <functional>
@@ -94,6 +94,36 @@ TEST_CASE("elements beyond the end that nobody uses") {
     launch(looked_at_for_nothing, 1, kThreads, 0, in.data(), out.data(), kWritten - 1);
     CHECK(out.download()[kWritten - 2] == 2);
   });
+}
+
+// Rows of 32 lie in global memory with 29 written: the last vector of a row has three more, which only a bug adds.
+template <bool kAll>
+__global__ void vectors_of_rows(const float4* values, float* out) {
+  const int column = static_cast<int>(threadIdx.x) % 8 * 4;
+  const float4 v = values[threadIdx.x];  // BUG of kAll
+  const bool ragged = !kAll && column + 4 > 29;
+  out[threadIdx.x] = ragged ? v.x : v.x + v.y + v.z + v.w;
+}
+Buffer<float> padded_rows() {
+  Buffer<float> rows(4 * 32, "values");
+  const std::vector<float> row(29, 1.0f);
+  for (std::size_t i = 0; i < 4; ++i) rows.upload(row.data(), row.size(), i * 32);
+  return rows;
+}
+TEST_CASE("vectors of rows in global memory whose padding nobody has written") {
+  in_all_orders([] {
+    const Buffer<float> rows = padded_rows(), out(32, "out");
+    launch(vectors_of_rows<false>, 1, 32, 0, reinterpret_cast<const float4*>(rows.data()), out.data());
+    const std::vector<float> got = out.download();
+    for (std::size_t i = 0; i < 32; ++i) CHECK(got[i] == (i % 8 == 7 ? 1 : 4));
+  });
+  planted::must_be_caught(
+      {.kernel = "vectors_of_rows", .check = Check::kInitcheck, .variable = "values", .says = {"uninitialised"}},
+      [] {
+        const Buffer<float> rows = padded_rows(), out(32, "out");
+        launch(vectors_of_rows<true>, 1, 32, 0, reinterpret_cast<const float4*>(rows.data()), out.data());
+      },
+      __FILE__);
 }
 
 // ----------------------------------------------------------------------------------------------------------------- bugs
