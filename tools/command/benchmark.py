@@ -495,7 +495,7 @@ def forget_all(folder):
 
 def lock(folder):
     """Two benchmarks at the same time would measure each other. Released when this process ends."""
-    file = open(os.path.join(folder, "lock"), "w", encoding="utf-8")  # pylint: disable=consider-using-with
+    file = open(os.path.join(folder, "lock"), "w", encoding="utf-8")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -710,7 +710,7 @@ def draw_tuning(document, everything):
     if len(cells) < len(tiles) * len(columns):
         handles.append(Patch(fc="none", ec="none", label="blank: not in the file"))
     canvas.figure.legend(
-        **{"handles": handles, "loc": "upper left", "ncol": 2, "borderaxespad": 0, "fontsize": 8},
+        handles=handles, loc="upper left", ncol=2, borderaxespad=0, fontsize=8,
         bbox_to_anchor=(3.4 / WIDTH, 1 - 0.46 / canvas.total),
     )
     return canvas

@@ -138,7 +138,7 @@ def load_gates(path):
         with open(path, encoding="utf-8") as file:
             parser.read_file(file)
     except FileNotFoundError:
-        raise BadFile(f"{path} is missing: each step says there what its machine code must be; take another step's as an example.")
+        raise BadFile(f"{path} is missing: each step says there what its machine code must be; take another step's as an example.") from None
     except (OSError, UnicodeDecodeError, configparser.Error) as error:
         raise BadFile(f"cannot use {path}: {error}") from None
     gates = []

@@ -57,7 +57,7 @@ def with_tables(text, whole):
 def validator():
     """None where there is none: results are read without it."""
     try:
-        import jsonschema  # pylint: disable=import-outside-toplevel
+        import jsonschema
     except ImportError:
         return None
     return jsonschema.Draft7Validator(schema())

@@ -16,8 +16,8 @@ import xml.etree.ElementTree as ElementTree
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
-import figures  # noqa: E402
-from results import BadFile  # noqa: E402
+import figures
+from results import BadFile
 
 SVG = "{http://www.w3.org/2000/svg}"
 PAGES = ("#ffffff", "#0d1117")

@@ -18,8 +18,8 @@ import unittest.mock
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
-import plots  # noqa: E402
-import results  # noqa: E402
+import plots
+import results
 
 try:
     import matplotlib  # noqa: F401
@@ -510,7 +510,7 @@ class Drawing(Case):
         for places in ([1, 1, 1], [0, 0, 0], [0.5, 0.52, 0.51], [0.5] * 40):
             moved = plots.spread(places, 0.1)
             order = sorted(moved)
-            self.assertTrue(-1e-9 <= order[0] and order[-1] <= 1 + 1e-9)
+            self.assertTrue(order[0] >= -1e-9 and order[-1] <= 1 + 1e-9)
             self.assertGreater(min(b - a for a, b in zip(order, order[1:])), min(0.1, 1 / 39) - 1e-9)
 
     def test_labels_of_sizes_keep_apart(self):

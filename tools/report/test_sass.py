@@ -13,10 +13,10 @@ import unittest.mock
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
-import disassembly  # noqa: E402
-import sass  # noqa: E402
-from disassembly import Instruction, Kernel  # noqa: E402
-from results import BadFile  # noqa: E402
+import disassembly
+import sass
+from disassembly import Instruction, Kernel
+from results import BadFile
 
 # --- what cuobjdump prints, shortened ---
 

@@ -14,8 +14,8 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import results  # noqa: E402
-import schema  # noqa: E402
+import results
+import schema
 
 PROGRAMS = []
 while __name__ == "__main__" and "--program" in sys.argv:

@@ -110,7 +110,7 @@ class OfParts(unittest.TestCase):
         self.assertEqual(str(parts[-1]), "01_naive transformer 2048x2048x128 nt f16 hot")
         self.assertEqual(
             parts[-1].arguments(),
-            "--shape 2048x2048x128 --dtype f16 --layout nt --mode hot --first --seconds 0.2".split(),
+            ["--shape", "2048x2048x128", "--dtype", "f16", "--layout", "nt", "--mode", "hot", "--first", "--seconds", "0.2"],
         )
 
     def test_peers(self):
