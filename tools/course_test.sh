@@ -305,7 +305,6 @@ test_refusals() {
   refused 'needs a value' build gpu --with=
   COURSE_GPU_ARCHITECTURES=nope refused "COURSE_GPU_ARCHITECTURES=nope: 'nope' is no architecture" build gpu course_gemm
   COURSE_GPU_ARCHITECTURES='80-real;' refused "'' is no architecture. Name some, for example 80-real;90a-real." build gpu
-  refused 'come after --' test matmul
   refused 'Or run with --on interpreter' run --on gpu
   refused 'Or run with --on interpreter' test --on gpu
   refused "bench measures on a GPU: this machine has no NVIDIA GPU that can be used. Here, 'tools/course bench --plan'" bench
