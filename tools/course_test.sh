@@ -90,7 +90,7 @@ END
   # The command itself runs, and nobody writes that down. The report's scripts do nothing here, except where a test makes the file
   # reports.
   stand_in python3 <<END
-[[ \$* != */tools/report/* || ! -f \$SCRATCH/reports ]] || exec '$python' "\$@"
+[[ \$* != */tools/report\ * || ! -f \$SCRATCH/reports ]] || exec '$python' "\$@"
 END
   cat >"$scratch/bin/python3.new" <<END
 #!/bin/bash

@@ -13,8 +13,8 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tools/report"))
-import results
+sys.path.insert(0, str(ROOT / "tools"))
+from report import results
 
 VERIFIED, WRONG, BAD_INPUT = 0, 1, 2
 BYTES = 2  # of an element: f16 and bf16

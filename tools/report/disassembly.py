@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 
-from results import BadFile
+from .results import BadFile
 
 # --- one instruction ---
 

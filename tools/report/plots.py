@@ -13,10 +13,9 @@ import statistics
 import sys
 import textwrap
 
-import results
-import shapes
-from ladder import ROOT, by_step, machine, projected
-from terminal import NOTHING, Arguments, rounded, run_command, tera
+from . import results, shapes
+from .ladder import ROOT, by_step, machine, projected
+from .terminal import NOTHING, Arguments, rounded, run_command, tera
 
 NEEDS_MATPLOTLIB = 69  # the exit code that tells tools/plot to install it
 

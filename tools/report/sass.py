@@ -7,10 +7,10 @@ import os
 import re
 import sys
 
-import disassembly
-from ladder import ROOT
-from results import BadFile
-from terminal import NOTHING, Arguments, Style, align, wants_colours
+from . import disassembly
+from .ladder import ROOT
+from .results import BadFile
+from .terminal import NOTHING, Arguments, Style, align, wants_colours
 
 CHECKED = ("sm_80", "sm_89", "sm_90a")
 

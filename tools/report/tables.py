@@ -50,10 +50,8 @@ import statistics
 import sys
 from typing import Callable, Optional
 
-import ladder
-import results
-import shapes
-from terminal import NOTHING, Arguments, count, percent, plus_minus, rounded, run_command, size, tera, times
+from . import ladder, results, shapes
+from .terminal import NOTHING, Arguments, count, percent, plus_minus, rounded, run_command, size, tera, times
 
 END = "<!-- end of table -->"
 BEGIN = re.compile(r"<!-- table (\S+) (\S+)((?: \S+=\S+)*) -->")
@@ -807,7 +805,7 @@ def run(root, check):
     if check:
         for _, tables in drifted.values():
             for table in tables:
-                print(f"{table}: is not what its file says: run 'python3 tools/report/tables.py'", file=sys.stderr)
+                print(f"{table}: is not what its file says: run 'python3 tools/report tables'", file=sys.stderr)
         return int(bool(errors or drifted))
     if errors:
         return 2
@@ -819,7 +817,7 @@ def run(root, check):
 
 def main():
     arguments = Arguments(
-        prog="tools/report/tables.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="tools/report tables", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     arguments.add_argument("--check", action="store_true", help="change nothing; exit with 1 if a table has drifted")
     return run(ladder.ROOT, arguments.parse_args().check)

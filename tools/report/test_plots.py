@@ -16,10 +16,9 @@ import unittest
 import unittest.mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
+sys.path.insert(0, os.path.dirname(HERE))
 
-import plots
-import results
+from report import plots, results
 
 try:
     import matplotlib  # noqa: F401
@@ -137,7 +136,7 @@ class Case(unittest.TestCase):
 
     def run_plots(self, *arguments, **more):
         """In a process of its own, as tools/plot runs it."""
-        command = [sys.executable, "-B", os.path.join(HERE, "plots.py"), *arguments]
+        command = [sys.executable, "-B", HERE, "plots", *arguments]
         environment = {**os.environ, "MPLCONFIGDIR": self.path("cache"), **more.pop("env", {})}
         return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, **more)
 

@@ -11,12 +11,11 @@ import unittest
 import unittest.mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
+sys.path.insert(0, os.path.dirname(HERE))
 
-import disassembly
-import sass
-from disassembly import Instruction, Kernel
-from results import BadFile
+from report import disassembly, sass
+from report.disassembly import Instruction, Kernel
+from report.results import BadFile
 
 # --- what cuobjdump prints, shortened ---
 

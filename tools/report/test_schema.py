@@ -13,9 +13,8 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import results
-import schema
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from report import results, schema
 
 PROGRAMS = []
 while __name__ == "__main__" and "--program" in sys.argv:
@@ -50,7 +49,7 @@ class Readme(unittest.TestCase):
     def test_the_tables_are_current(self):
         with open(schema.README, encoding="utf-8") as file:
             text = file.read()
-        self.assertEqual(schema.with_tables(text, schema.schema()), text, "run 'python3 tools/report/schema.py'")
+        self.assertEqual(schema.with_tables(text, schema.schema()), text, "run 'python3 tools/report schema'")
         self.assertEqual([match[2] for match in schema.MARKED.finditer(text)], ["document", "ceilings", "result", "baselines"])
 
     def test_another_schema_gives_another_table(self):

@@ -47,7 +47,7 @@ def draw(words):
     environment = dict(os.environ, PYTHONPYCACHEPREFIX=PYCACHE, MPLCONFIGDIR=os.path.join(BUILD, "matplotlib"))
     for python in (PYTHON, DEBIAN_PYTHON, os.path.join(VENV, "bin/python")):
         if os.access(python, os.X_OK):
-            code = processes.run([python, f"{ROOT}/tools/report/plots.py", *words], env=environment, preexec_fn=processes.hold_ctrl_c)
+            code = processes.run([python, f"{ROOT}/tools/report", "plots", *words], env=environment, preexec_fn=processes.hold_ctrl_c)
             if code != NEEDS_MATPLOTLIB:
                 return code
     return None

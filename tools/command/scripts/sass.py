@@ -12,9 +12,8 @@ from ..machine import packages, processes, toolchain
 from ..messages import Failed, Refused
 from ..places import BUILD
 
-# Of tools/report.
-import sass
-from terminal import run_command
+from report import sass
+from report.terminal import run_command
 
 WHEELS_VERSION = (13, 2)  # it reads what older compilers made
 

@@ -14,10 +14,9 @@ from command.cli import steps
 from command.messages import Refused
 from command.places import ROOT
 
-import results
-import tables
-from terminal import Style
-from test_report import InFolder, make_document
+from report import results, tables
+from report.terminal import Style
+from report.test_report import InFolder, make_document
 
 MINIMAL = {"flops": 2, "bytes": {"no_reuse": 1, "tile_reuse": 1, "compulsory": 1}, "intensity": {}, "bound": {}}
 
