@@ -8,6 +8,7 @@ import glob
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -43,6 +44,23 @@ def structure(value):
 
 def one_of_each_structure(found):
     return list({structure(each): each for each in found}.values())
+
+
+class Uses(unittest.TestCase):
+    def test_each_is_used(self):
+        """By a page, a test or a plot: what nobody reads is weight."""
+        read = ""
+        for pattern in ("README.md", "docs/**/*.md", "steps/*/*", "tools/**/test_*.py", "common/**/*.cpp", "common/**/*.h", ".ci/run"):
+            for path in glob.glob(os.path.join(schema.ROOT, pattern), recursive=True):
+                if os.path.isfile(path):
+                    with open(path, encoding="utf-8") as file:
+                        read += file.read()
+        plotted = re.findall(r"docs/results/(\S+)-\*\.json", read)  # h200/{ladder,bench}
+        families = {place + name for each in plotted for place, names in [each.rsplit("/", 1)] for name in names.strip("{}").split(",")}
+        for path, _ in committed():
+            place, name = os.path.split(os.path.relpath(path, FOLDER)[: -len(".json")])
+            known = place + name.split("-")[0] in families
+            self.assertTrue(known or re.search(rf"{'repeat/' * place.endswith('repeat')}\b{name}\b(?!-)", read), f"{place}/{name}: no page, test or plot uses it")
 
 
 class Readme(unittest.TestCase):
