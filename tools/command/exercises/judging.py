@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Sequence
 
-from ..build import errors, folder
+from ..building import errors, folder
 from ..machine import processes
 from ..machine.causes import ran_out_of_memory
 from ..messages import Failed, Refused

@@ -3,7 +3,7 @@
 import os
 
 from .. import files
-from ..build import folder
+from ..building import folder
 from ..machine import packages, toolchain
 from ..machine.processes import become
 from ..messages import Refused

@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 
-from ..build import folder
+from ..building import folder
 from ..cli.arguments import wants_help
 from ..machine import packages, processes, toolchain
 from ..messages import Failed, Refused, Stop, say

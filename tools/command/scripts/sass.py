@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 
-from ..build import folder
+from ..building import folder
 from ..cli.arguments import wants_help
 from ..machine import packages, processes, toolchain
 from ..messages import Failed, Refused

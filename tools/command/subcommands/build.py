@@ -1,6 +1,6 @@
 """course build: targets of one of CMake's presets."""
 
-from ..build import folder
+from ..building import folder
 from ..cli import options
 from ..cli.arguments import Command
 from ..messages import Refused

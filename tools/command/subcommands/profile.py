@@ -5,7 +5,7 @@ import os
 import sys
 
 from .. import files
-from ..build import folder
+from ..building import folder
 from ..cli import options
 from ..cli.arguments import Command
 from ..machine import gpu, needs

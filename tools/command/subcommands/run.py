@@ -7,7 +7,7 @@ import signal
 import sys
 
 from .. import files
-from ..build import folder
+from ..building import folder
 from ..cli import options, steps
 from ..cli.arguments import Command
 from ..cli.values import ELEMENT_BYTES, Shapes

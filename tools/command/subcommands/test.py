@@ -6,7 +6,7 @@ import re
 import sys
 
 from .. import files, near
-from ..build import folder
+from ..building import folder
 from ..cli import options, steps
 from ..cli.arguments import Command
 from ..machine import needs, processes
