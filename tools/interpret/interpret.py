@@ -227,7 +227,6 @@ def is_kept(refusal, kept, program):
 
 def _is_skipped(file, line, kept, path):
     """An include leaves no line of its own; it is skipped if it stands in an '#if' of whose branch no line is kept."""
-    depth, begin = 0, None
     directives = [(file.lines.line(t.start), re.match(r"[ \t]*#[ \t]*(\w*)", t.text)[1]) for t in file.tokens if t.kind == "directive"]
     opened = []
     for at, kind in directives:
@@ -247,7 +246,6 @@ def _is_skipped(file, line, kept, path):
     code = [n for n in range(begin + 1, end) if text[n - 1].strip() and not text[n - 1].lstrip().startswith(("#", "//", "/*", "*"))]
     if code:
         return not any((path, n) in kept for n in code)
-    del depth
     return text[begin - 1].split("//")[0].split() in (["#if", "0"], ["#", "if", "0"])
 
 
