@@ -29,7 +29,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
-from command.patches import BadPatch, applied, parse  # noqa: E402
+from command.patches import BadPatch, applied, parse
 
 FIELDS = ("tile", "compile", "lesson", "arguments", "exit", "says")
 TYPES = {"f32": "float", "f16": "__half", "bf16": "__nv_bfloat16"}

@@ -90,7 +90,7 @@ END
   # The command itself runs, and nobody writes that down. The report's scripts do nothing here, except where a test makes the file
   # reports.
   stand_in python3 <<END
-[[ \$* != */tools/report/* || ! -f \$SCRATCH/reports ]] || exec '$python' "\$@"
+[[ \$* != */tools/report\ * || ! -f \$SCRATCH/reports ]] || exec '$python' "\$@"
 END
   cat >"$scratch/bin/python3.new" <<END
 #!/bin/bash
@@ -305,7 +305,6 @@ test_refusals() {
   refused 'needs a value' build gpu --with=
   COURSE_GPU_ARCHITECTURES=nope refused "COURSE_GPU_ARCHITECTURES=nope: 'nope' is no architecture" build gpu course_gemm
   COURSE_GPU_ARCHITECTURES='80-real;' refused "'' is no architecture. Name some, for example 80-real;90a-real." build gpu
-  refused 'come after --' test matmul
   refused 'Or run with --on interpreter' run --on gpu
   refused 'Or run with --on interpreter' test --on gpu
   refused "bench measures on a GPU: this machine has no NVIDIA GPU that can be used. Here, 'tools/course bench --plan'" bench
@@ -1603,6 +1602,33 @@ test_running_ctest() {
   : >"$scratch/ctest-fails"
   course test --on interpreter
   check 'a failed test' equal "$code" 1
+}
+
+# Some of the tests: what they need is built, and nothing else.
+test_some_tests() {
+  local build=$scratch/course/build/dev
+  refused 'there is no such file' test --near nosuch.cpp
+  touch "$scratch/course/LICENSE"
+  refused 'no test is about it' test --near "$scratch/course/LICENSE"
+  mkdir -p "$build"
+  printf 'add_test(%s "python3" "%s")\n' table x.py first_01_naive_nn "$build/bin/01_naive_first_f16" >"$build/CTestTestfile.cmake"
+  course test naive
+  check 'test NAME' equal "$code" 0
+  check 'test NAME: where an edit compiles little' called 'cmake --fresh --preset dev '
+  check 'test NAME: what it needs is built' called 'cmake --build --preset dev --target bin/01_naive_first_f16$'
+  check 'test NAME: it runs' called 'ctest --test-dir .*/build/dev .* -R ^(first_01_naive_nn)\$$'
+  course test table
+  check 'nothing has to be built' not_called 'cmake .*--target bin'
+  check 'nothing has to be built' called 'ctest .* -R ^(table)\$$'
+  course test nosuch
+  check 'no such test' equal "$code" 2
+  check 'no such test' contains "$errors" "no test is called 'nosuch', or has it in its name. There are: first_01_naive_nn table."
+  sed -i 's/table/learnt/' "$build/CTestTestfile.cmake"
+  touch "$scratch/course/steps/01_naive/gemm.cuh"
+  course test --near "$scratch/course/steps/01_naive/gemm.cuh"
+  check 'near a file' called 'ctest .* -R ^(first_01_naive_nn|learnt)\$$'
+  check 'near a file: which tests' contains "$errors" 'running first_01_naive_nn learnt'
+  check 'near a file: what else' contains "$errors" 'tools/course test test_01_naive lessons_edits'
 }
 
 for test in ${1:-$(compgen -A function test_)}; do

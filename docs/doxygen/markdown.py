@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from typing import Dict, Iterator, List, Tuple
+from collections.abc import Iterator
 
 FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
 # A run of backticks, anything but a blank line, the same run.
@@ -50,9 +50,9 @@ def slug(title: str) -> str:
     return re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-")
 
 
-def headings(text: str) -> Iterator[Tuple[int, int, str]]:
+def headings(text: str) -> Iterator[tuple[int, int, str]]:
     """Line (from 1), level and anchor of each heading; the second of two equal ones ends in -1."""
-    seen: Dict[str, int] = {}
+    seen: dict[str, int] = {}
     originals = text.split("\n")
     for number, line in enumerate(hide_blocks(text).split("\n"), 1):
         match = HEADING.match(line)
@@ -70,7 +70,7 @@ class Link:
     target: str
 
 
-def links(text: str) -> List[Link]:
+def links(text: str) -> list[Link]:
     """Every link and image, in the order of the lines."""
     prose = hide_code(text)
     found = []

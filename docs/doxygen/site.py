@@ -17,11 +17,11 @@ import shutil
 import sys
 import urllib.parse
 import xml.etree.ElementTree
-from typing import Dict, List, Optional, Set, Tuple
+from typing import Optional
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-import markdown  # noqa: E402
+import markdown
 
 IMAGES = {".svg", ".png", ".jpg", ".jpeg", ".gif", ".webp"}
 SCHEME = "repo:"
@@ -84,7 +84,7 @@ def convert_prose(page: str, text: str) -> str:
     """Links, formulas in a line, comments. `text` has headings already labelled."""
     prose = markdown.hide_code(text)
     blocks = markdown.hide_blocks(text)
-    edits: List[Tuple[int, int, str]] = []  # from, to, what instead
+    edits: list[tuple[int, int, str]] = []  # from, to, what instead
     for match in markdown.LINK.finditer(prose):
         target = html.escape(repository_link(page, match[3]))
         if match[1]:
@@ -134,13 +134,13 @@ class Page(html.parser.HTMLParser):
 
     def __init__(self, text: str):
         super().__init__()
-        self.loads: List[str] = []
-        self.links: List[str] = []
-        self.anchors: Set[str] = set()
+        self.loads: list[str] = []
+        self.links: list[str] = []
+        self.anchors: set[str] = set()
         self.in_style = False
         self.feed(text)
 
-    def handle_starttag(self, tag: str, attributes: List[Tuple[str, Optional[str]]]) -> None:
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, Optional[str]]]) -> None:
         self.in_style = tag == "style"
         for name, value in attributes:
             if value is None:
@@ -162,11 +162,11 @@ class Page(html.parser.HTMLParser):
         self.in_style = False
 
 
-def style_references(text: str) -> List[str]:
+def style_references(text: str) -> list[str]:
     return [a or b for a, b in re.findall(r"url\(\s*[\"']?([^\"')]+)|@import\s+[\"']([^\"']+)", text)]
 
 
-def site_pages(tagfile: pathlib.Path) -> Dict[str, str]:
+def site_pages(tagfile: pathlib.Path) -> dict[str, str]:
     """The site's page of each file that has one: of a Markdown file and a header its page, of a step's code its listing."""
     root = pathlib.Path.cwd()
     found = {}
@@ -193,8 +193,8 @@ class Site:
     def __init__(self, folder: pathlib.Path, tagfile: pathlib.Path):
         self.folder = folder
         self.pages = site_pages(tagfile)
-        self.waiting: List[str] = []  # linked files and folders that need a page of their own
-        self.errors: List[str] = []
+        self.waiting: list[str] = []  # linked files and folders that need a page of their own
+        self.errors: list[str] = []
 
     def resolve(self, link: str, source: pathlib.Path) -> str:
         """The address that stands for repo:`link` in the page `source`."""
@@ -226,7 +226,7 @@ class Site:
         page.write_text(changed, encoding="utf-8")
 
     def add_file_pages(self) -> None:
-        done: Set[str] = set()
+        done: set[str] = set()
         while self.waiting:
             path = os.path.normpath(self.waiting.pop())
             if path in done:
@@ -287,7 +287,7 @@ class Site:
                 if not markdown.is_remote(target):
                     self.check_link(pages, path, target)
 
-    def check_link(self, pages: Dict[pathlib.Path, Page], source: pathlib.Path, target: str) -> None:
+    def check_link(self, pages: dict[pathlib.Path, Page], source: pathlib.Path, target: str) -> None:
         address, _, anchor = target.partition("#")
         address = urllib.parse.unquote(address.partition("?")[0])
         file = pathlib.Path(os.path.normpath(source.parent / address)) if address else source

@@ -35,7 +35,7 @@ class Matrix(ctypes.Structure):
     ]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def library():
     """The shared library, loaded once. Raises OSError with what to do when it is not there."""
     path = os.environ.get("COURSE_GEMM_LIBRARY", str(BUILT))

@@ -9,7 +9,7 @@ import unittest
 FOLDER = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(FOLDER.parent))
 
-from command.machine.needs import Needs  # pylint: disable=wrong-import-position
+from command.machine.needs import Needs
 
 ALL = "75-real;80-real;86;89-virtual;90-real;90a-real;90a;100f-real;100a-real;120-real"
 EXPECTED = {

@@ -330,6 +330,12 @@ function(course_step name)
   add_test(NAME test_${name} COMMAND test_${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   # Minutes where others take seconds: ctest begins with them, so that at the end no core waits.
   set_tests_properties(test_${name} PROPERTIES COST 100 SKIP_RETURN_CODE 77)
+  if(COURSE_DEV)  # what answers soon after an edit of the kernel: its first tile, with ragged edges and whole tiles
+    foreach(layout nn tt)
+      add_test(NAME first_${name}_${layout}
+               COMMAND ${name}_first_f16 --shape 128x256x64,67x129x35 --layout ${layout} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    endforeach()
+  endif()
 endfunction()
 
 # A peer takes long to compile and is no part of the course: only who asks for its target gets it. Its headers are somebody else's,

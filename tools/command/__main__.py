@@ -8,6 +8,6 @@ import sys
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 # The package is found as 'command', and its folder's own modules by no other name.
 sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-from command.main import main  # noqa: E402
+from command.main import main
 
 os._exit(main(sys.argv[1:]))  # all is written; what Python does at its end could be interrupted once more

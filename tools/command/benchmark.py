@@ -23,10 +23,9 @@ from .messages import Refused, Stop, say
 from .places import BUILD, ROOT
 
 # places.py says where these are.
-import results
-import shapes
-from ladder import of_baseline
-from terminal import NOTHING, Style, align, percent, wants_colours, width
+from report import results, shapes
+from report.ladder import of_baseline
+from report.terminal import NOTHING, Style, align, percent, wants_colours, width
 
 KEPT_OF_LOG = 8  # lines, shown of a part that failed
 # How long the rounds of one measurement last: some 50 of them, in place of 101. What is slow, or has many sets, takes longer.
@@ -495,7 +494,7 @@ def forget_all(folder):
 
 def lock(folder):
     """Two benchmarks at the same time would measure each other. Released when this process ends."""
-    file = open(os.path.join(folder, "lock"), "w", encoding="utf-8")  # pylint: disable=consider-using-with
+    file = open(os.path.join(folder, "lock"), "w", encoding="utf-8")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -31,8 +31,8 @@ COMMANDS = {
     "interpret": "compile and run a CUDA program without a GPU, checks on",
     "docs": "build the lessons and the pages of the API as HTML",
 }
-# What tools/plot, tools/sass, tools/registers, tools/figures, tools/gpu-checks and .ci/run call: scripts/ has these.
-SCRIPTS = ("plot", "sass", "registers", "figures", "record", "walk", "wheels", "install", "where")
+# What tools/plot, tools/sass, tools/registers, tools/figures, tools/check-format, tools/gpu-checks and .ci/run call: scripts/ has these.
+SCRIPTS = ("plot", "sass", "registers", "figures", "record", "walk", "wheels", "install", "lint", "where")
 
 HELP = """\
 Usage: tools/course COMMAND [ARGUMENT...]
@@ -55,7 +55,7 @@ def module_of(name):
 
 
 def run_subcommand(name, words):
-    from .cli.arguments import HelpWanted, help_of  # pylint: disable=import-outside-toplevel
+    from .cli.arguments import HelpWanted, help_of
 
     command = importlib.import_module(module_of(name), __package__).COMMAND
     processes.take_signals()
@@ -80,7 +80,7 @@ def dispatch(words):
         sys.stdout.write(help_text())
         return 0
     if name == "--version":
-        from .subcommands.commit import export_commit  # pylint: disable=import-outside-toplevel
+        from .subcommands.commit import export_commit
 
         export_commit()
         print(f"course, commit {os.environ['COURSE_COMMIT'] or 'unknown: this is no git checkout'}")
@@ -119,9 +119,9 @@ def check_streams():
             null = os.open(os.devnull, os.O_RDWR)
             os.dup2(null, number)
             if number == 2:
-                sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # pylint: disable=consider-using-with
+                sys.stderr = open(2, "w", encoding="utf-8", closefd=False)
     if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # pylint: disable=consider-using-with
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")
         raise Refused("stdout is closed, and results go there: leave it open, or send it to /dev/null.")
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # a terminal without UTF-8

@@ -8,9 +8,6 @@ BUILD = os.path.join(ROOT, "build")  # everything that the course writes
 LOGS = os.path.join(BUILD, "logs")
 PYCACHE = os.path.join(BUILD, "pycache")
 
-# tools/report is no package: other Pythons run its modules as scripts. It comes before what is installed, a 'tables' perhaps.
-sys.path.insert(1, os.path.join(ROOT, "tools", "report"))
-
 # Where the machine's own folders begin: tests give one that they have made.
 MACHINE = os.environ.get("COURSE_TEST_MACHINE", "")
 
@@ -19,7 +16,7 @@ PYTHON = os.environ.get("COURSE_PYTHON") or sys.executable
 
 
 def script(*path):
-    """The command that runs a Python script of tools/. Its compiled modules do not lie beside the sources."""
+    """The command that runs a Python script of tools/, or a folder of them. Its compiled modules do not lie beside the sources."""
     return [PYTHON, "-X", f"pycache_prefix={PYCACHE}", os.path.join(ROOT, "tools", *path)]
 
 

@@ -13,8 +13,8 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tools/report"))
-import results  # noqa: E402
+sys.path.insert(0, str(ROOT / "tools"))
+from report import results
 
 VERIFIED, WRONG, BAD_INPUT = 0, 1, 2
 BYTES = 2  # of an element: f16 and bf16
@@ -201,7 +201,7 @@ def result(step, spec, mode, tile, tile_m, tile_n, ceilings, timings, baseline, 
     ours, other = timings
     time = sample(*ours)
     rate = spec.flops / time["median"] if time["median"] >= 1e-9 else None
-    missing = {name: None for name in results.BASELINES}
+    missing = dict.fromkeys(results.BASELINES)
     return {
         "step": step,
         "tile": tile,

@@ -441,7 +441,7 @@ if triton_kernel:
 
     @triton.jit
     def count(out, n):
-        for i in range(0, n):
+        for i in range(n):
             tl.store(out + i, i)
 
 

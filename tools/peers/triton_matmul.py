@@ -12,9 +12,9 @@ import re
 import sys
 
 sys.dont_write_bytecode = True
-import peer  # noqa: E402
-import rounds  # noqa: E402
-from peer import BadInput  # noqa: E402
+import peer
+import rounds
+from peer import BadInput
 
 NAME = "peer_triton"
 DEVICE = "cuda"

@@ -11,8 +11,8 @@ from __future__ import annotations
 import dataclasses
 import sys
 
-import results
-from terminal import NOTHING, Arguments, Style, align, count, plus_minus, rounded, run_command, wants_colours, width
+from . import results
+from .terminal import NOTHING, Arguments, Style, align, count, plus_minus, rounded, run_command, wants_colours, width
 
 LEAST_NOISE = 0.01  # below that, nobody should trust a difference between two runs
 MOST_NAMED = 8  # of a step, one by one, that only one of the files has; of more, the number

@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 
-from results import BadFile
+from .results import BadFile
 
 # --- one instruction ---
 
@@ -29,7 +29,7 @@ class Instruction:
         return f"{self.guard:>6} {self.opcode:<28} {self.operands}".rstrip()
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def matches(opcode, pattern):
     """Whether OPCODE is the instruction that PATTERN names and has its modifiers, in their order, among others.
 

@@ -11,10 +11,10 @@ import subprocess
 import sys
 from xml.sax.saxutils import escape
 
-from ladder import ROOT
-from plots import COLOURS, TEXT
-from results import BadFile, write_all
-from terminal import Arguments, run_command
+from .ladder import ROOT
+from .plots import COLOURS, TEXT
+from .results import BadFile, write_all
+from .terminal import Arguments, run_command
 
 HELP = """\
 Usage: tools/figures [--check] [--program PROGRAM]

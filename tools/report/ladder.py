@@ -5,9 +5,9 @@ import re
 import sys
 import textwrap
 
-import results
-from terminal import NOTHING, Arguments, Style, align, breadth, percent, plus_minus, rounded, run_command, size, tera, times
-from terminal import wants_colours, width
+from . import results
+from .terminal import NOTHING, Arguments, Style, align, breadth, percent, plus_minus, rounded, run_command, size, tera, times
+from .terminal import wants_colours, width
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -233,7 +233,7 @@ def report(document, style, root=ROOT, all_tiles=True, unavailable=None):
 
 
 def main():
-    arguments = Arguments(prog="tools/report/ladder.py", description=__doc__)
+    arguments = Arguments(prog="tools/report ladder", description=__doc__)
     arguments.add_argument("files", metavar="FILE", nargs="+", help="result files of one run")
     arguments.add_argument("--out", metavar="FILE", help="also write all results into this one file")
     arguments.add_argument("--json", action="store_true", help="print the merged document instead of the table")

@@ -1,6 +1,6 @@
 """From ncu's raw CSV to what the interpreter's tests compare: launches and their counters.
 
-Usage: ncu_csv.py METRIC,METRIC... <RAW_CSV
+Usage: tools/report ncu_csv METRIC,METRIC... <RAW_CSV
 """
 
 import csv

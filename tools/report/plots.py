@@ -13,10 +13,9 @@ import statistics
 import sys
 import textwrap
 
-import results
-import shapes
-from ladder import ROOT, by_step, machine, projected
-from terminal import NOTHING, Arguments, rounded, run_command, tera
+from . import results, shapes
+from .ladder import ROOT, by_step, machine, projected
+from .terminal import NOTHING, Arguments, rounded, run_command, tera
 
 NEEDS_MATPLOTLIB = 69  # the exit code that tells tools/plot to install it
 
@@ -710,7 +709,7 @@ def draw_tuning(document, everything):
     if len(cells) < len(tiles) * len(columns):
         handles.append(Patch(fc="none", ec="none", label="blank: not in the file"))
     canvas.figure.legend(
-        **{"handles": handles, "loc": "upper left", "ncol": 2, "borderaxespad": 0, "fontsize": 8},
+        handles=handles, loc="upper left", ncol=2, borderaxespad=0, fontsize=8,
         bbox_to_anchor=(3.4 / WIDTH, 1 - 0.46 / canvas.total),
     )
     return canvas

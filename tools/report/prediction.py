@@ -6,7 +6,7 @@ The interpreter and ncu count what a kernel does; this is what its lesson says t
 import dataclasses
 import math
 import re
-from typing import Optional, Tuple
+from typing import Optional
 
 ELEMENT_BYTES = {"f32": 4, "f16": 2, "bf16": 2}
 SECTOR, WAVEFRONT, LANES = 32, 128, 32  # bytes, bytes, threads of a warp
@@ -53,9 +53,9 @@ class Tile:
     """
 
     mapping: str = ""
-    block: Tuple[int, int, int] = (1, 1, 1)
-    thread: Optional[Tuple[int, int]] = None  # what a thread, or a warp, has of it
-    warp: Optional[Tuple[int, int]] = None
+    block: tuple[int, int, int] = (1, 1, 1)
+    thread: Optional[tuple[int, int]] = None  # what a thread, or a warp, has of it
+    warp: Optional[tuple[int, int]] = None
     group_m: int = 1  # rows of tiles that blocks go through together: lesson 05
 
     @property

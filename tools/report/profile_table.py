@@ -9,10 +9,9 @@ import re
 import textwrap
 from typing import Callable
 
-import results
-import tables
-from prediction import ELEMENT_BYTES, Problem, predict, tile_named
-from terminal import NOTHING, align, count, rounded, size, width
+from . import results, tables
+from .prediction import ELEMENT_BYTES, Problem, predict, tile_named
+from .terminal import NOTHING, align, count, rounded, size, width
 
 COLUMNS = ("predicted", "interpreted", "measured")
 

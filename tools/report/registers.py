@@ -19,9 +19,9 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
-from ladder import ROOT
-from results import BadFile, write_all
-from terminal import Arguments
+from .ladder import ROOT
+from .results import BadFile, write_all
+from .terminal import Arguments
 
 STEP = "04_pipelined_num_stages"
 KERNEL, RESULT = f"steps/{STEP}/gemm.cuh", f"docs/results/registers/{STEP}.json"

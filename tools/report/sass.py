@@ -7,10 +7,10 @@ import os
 import re
 import sys
 
-import disassembly
-from ladder import ROOT
-from results import BadFile
-from terminal import NOTHING, Arguments, Style, align, wants_colours
+from . import disassembly
+from .ladder import ROOT
+from .results import BadFile
+from .terminal import NOTHING, Arguments, Style, align, wants_colours
 
 CHECKED = ("sm_80", "sm_89", "sm_90a")
 
@@ -138,7 +138,7 @@ def load_gates(path):
         with open(path, encoding="utf-8") as file:
             parser.read_file(file)
     except FileNotFoundError:
-        raise BadFile(f"{path} is missing: each step says there what its machine code must be; take another step's as an example.")
+        raise BadFile(f"{path} is missing: each step says there what its machine code must be; take another step's as an example.") from None
     except (OSError, UnicodeDecodeError, configparser.Error) as error:
         raise BadFile(f"cannot use {path}: {error}") from None
     gates = []

@@ -1,4 +1,4 @@
-"""Usage: schema.py [--check] [FILE...]
+"""Usage: tools/report schema [--check] [FILE...]
 
 docs/results/schema.json says what a result file is. Writes the tables of fields in docs/results/README.md from it; with FILEs, says
 whether they are as it says, and writes nothing. That needs Python's jsonschema (Debian: python3-jsonschema).
@@ -13,9 +13,9 @@ import os
 import re
 import sys
 
-import results
-from ladder import ROOT
-from terminal import Arguments, run_command
+from . import results
+from .ladder import ROOT
+from .terminal import Arguments, run_command
 
 SCHEMA = os.path.join(ROOT, "docs", "results", "schema.json")
 README = os.path.join(ROOT, "docs", "results", "README.md")
@@ -57,7 +57,7 @@ def with_tables(text, whole):
 def validator():
     """None where there is none: results are read without it."""
     try:
-        import jsonschema  # pylint: disable=import-outside-toplevel
+        import jsonschema
     except ImportError:
         return None
     return jsonschema.Draft7Validator(schema())
@@ -83,7 +83,7 @@ def check_files(files):
 
 
 def main():
-    arguments = Arguments(prog="tools/report/schema.py", description=__doc__)
+    arguments = Arguments(prog="tools/report schema", description=__doc__)
     arguments.add_argument("--check", action="store_true")
     arguments.add_argument("files", nargs="*")
     given = arguments.parse_args()
@@ -93,7 +93,7 @@ def main():
         old = file.read()
     new = with_tables(old, schema())
     if given.check and new != old:
-        print(f"course: {README} is not what schema.json says: run 'python3 tools/report/schema.py'.", file=sys.stderr)
+        print(f"course: {README} is not what schema.json says: run 'python3 tools/report schema'.", file=sys.stderr)
         return 1
     if new != old:
         results.write_text(README, new)

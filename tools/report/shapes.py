@@ -2,7 +2,7 @@
 
 import math
 
-import results
+from . import results
 
 # Multiplications in transformers, in the order in which they are shown: (m, n, k, layout), and what they do there.
 NAMED = {

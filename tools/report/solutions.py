@@ -1,6 +1,6 @@
 """Runs every exercise's solution on this machine's GPU, and records which pass, and their times beside those of cuBLAS.
 
-Usage: solutions.py --programs FOLDER --out FILE [NAME...]
+Usage: tools/report solutions --programs FOLDER --out FILE [NAME...]
 
 FOLDER has the programs solution_NN_name of the GPU's build. FILE is written anew after each of them, so that what ran is not lost; of
 solutions that are not named it keeps what it has. It is described in docs/results/README.md.
@@ -15,9 +15,9 @@ import subprocess
 import sys
 import tempfile
 
-import results
-from ladder import ROOT
-from terminal import Arguments, run_command
+from . import results
+from .ladder import ROOT
+from .terminal import Arguments, run_command
 
 SCHEMA = "gemm-course-solutions"
 VERSION = 1
@@ -85,7 +85,7 @@ def line_of(record):
 
 
 def main():
-    arguments = Arguments(prog="tools/report/solutions.py", description=__doc__)
+    arguments = Arguments(prog="tools/report solutions", description=__doc__)
     arguments.add_argument("--programs", required=True)
     arguments.add_argument("--out", required=True)
     arguments.add_argument("names", nargs="*")

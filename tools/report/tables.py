@@ -48,12 +48,10 @@ import os
 import re
 import statistics
 import sys
-from typing import Callable, Optional, Tuple
+from typing import Callable, Optional
 
-import ladder
-import results
-import shapes
-from terminal import NOTHING, Arguments, count, percent, plus_minus, rounded, run_command, size, tera, times
+from . import ladder, results, shapes
+from .terminal import NOTHING, Arguments, count, percent, plus_minus, rounded, run_command, size, tera, times
 
 END = "<!-- end of table -->"
 BEGIN = re.compile(r"<!-- table (\S+) (\S+)((?: \S+=\S+)*) -->")
@@ -146,9 +144,9 @@ class Kind:
     make: Callable  # from a Context to the header and the rows
     is_of_one_step: bool = True
     backend: Optional[str] = "gpu"  # that its file must be of; None: any
-    across: Tuple[str, ...] = ()  # what of a setting may differ between its results
+    across: tuple[str, ...] = ()  # what of a setting may differ between its results
     part: Callable = bool  # whether it is about a result
-    lists: Tuple[str, ...] = ()  # options that choose rows or columns
+    lists: tuple[str, ...] = ()  # options that choose rows or columns
 
 
 KINDS = {}
@@ -576,9 +574,9 @@ def rates(context, what, groups):
 def tile_squares_table(context):
     tiles = list(dict.fromkeys(each["tile"] for each in context.results))
     rows = []
-    for size, group in shapes.squares(results.latest(context.results)).items():
+    for extent, group in shapes.squares(results.latest(context.results)).items():
         ratios = {each["tile"]: of_cublas(each) for each in group}
-        rows.append([f"{size}³", *(ratios.get(tile, NOTHING) for tile in tiles)])
+        rows.append([f"{extent}³", *(ratios.get(tile, NOTHING) for tile in tiles)])
     return ["% of cuBLAS", *tiles], rows
 
 
@@ -590,14 +588,14 @@ def energy_table(context):
         return context.step(each["step"]) if each["tile"] == "chosen" else f"{each['step'][:2]}: {each['tile']}"
 
     columns, rows = {}, []
-    for size, group in shapes.squares(results.latest(context.results)).items():
+    for extent, group in shapes.squares(results.latest(context.results)).items():
         measured = [each for each in group if each.get("energy")]
         if not measured:
-            raise BadTable(f"{context.file} has no energy for {size}³: measure with --energy")
+            raise BadTable(f"{context.file} has no energy for {extent}³: measure with --energy")
         row = {name_of(each): each["energy"] for each in measured}
         row.update({name: (measured[0]["baselines"].get(name) or {}).get("energy") for name in results.BASELINES})
         columns.update(dict.fromkeys(row))
-        rows.append((size, row, measured[0]["flops"]))
+        rows.append((extent, row, measured[0]["flops"]))
 
     def cell(energy, flops):
         return f"{rounded(1e12 * energy['joules'] / flops)}, {energy['joules'] / energy['seconds']:.0f} W" if energy else NOTHING
@@ -610,12 +608,12 @@ def energy_table(context):
 @kind("peers", is_of_one_step=False, across=SHAPE, part=shapes.is_square, lists=("sizes",))
 def peers_table(context):
     of_sizes, ours, peers = shapes.squares(results.latest(context.results)), {}, {}
-    for size, group in of_sizes.items():
+    for extent, group in of_sizes.items():
         first = {step: tiles[0] for step, tiles in ladder.by_step(group).items()}
         # An activation is another problem than the peers'.
         steps = [each for step, each in first.items() if step not in results.PEERS and not results.epilogue(each)]
-        ours[size] = max(steps, key=lambda each: ladder.of_baseline(each, "cublasGemmEx") or 0, default={})
-        peers[size] = {peer: first.get(peer, {}) for peer in results.PEERS}
+        ours[extent] = max(steps, key=lambda each: ladder.of_baseline(each, "cublasGemmEx") or 0, default={})
+        peers[extent] = {peer: first.get(peer, {}) for peer in results.PEERS}
     names = [peer for peer in results.PEERS if any(of_size[peer] for of_size in peers.values())]
     if not names:
         raise BadTable(f"{context.file} has no peers: none of its steps is {' or '.join(results.PEERS)}")
@@ -807,7 +805,7 @@ def run(root, check):
     if check:
         for _, tables in drifted.values():
             for table in tables:
-                print(f"{table}: is not what its file says: run 'python3 tools/report/tables.py'", file=sys.stderr)
+                print(f"{table}: is not what its file says: run 'python3 tools/report tables'", file=sys.stderr)
         return int(bool(errors or drifted))
     if errors:
         return 2
@@ -819,7 +817,7 @@ def run(root, check):
 
 def main():
     arguments = Arguments(
-        prog="tools/report/tables.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="tools/report tables", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     arguments.add_argument("--check", action="store_true", help="change nothing; exit with 1 if a table has drifted")
     return run(ladder.ROOT, arguments.parse_args().check)

@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 
-from results import BadFile
+from .results import BadFile
 
 NOTHING = "–"  # in place of a value that could not be had
 

@@ -14,10 +14,10 @@ import unittest.mock
 import xml.etree.ElementTree as ElementTree
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
+sys.path.insert(0, os.path.dirname(HERE))
 
-import figures  # noqa: E402
-from results import BadFile  # noqa: E402
+from report import figures
+from report.results import BadFile
 
 SVG = "{http://www.w3.org/2000/svg}"
 PAGES = ("#ffffff", "#0d1117")

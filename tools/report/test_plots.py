@@ -16,10 +16,9 @@ import unittest
 import unittest.mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
+sys.path.insert(0, os.path.dirname(HERE))
 
-import plots  # noqa: E402
-import results  # noqa: E402
+from report import plots, results
 
 try:
     import matplotlib  # noqa: F401
@@ -137,7 +136,7 @@ class Case(unittest.TestCase):
 
     def run_plots(self, *arguments, **more):
         """In a process of its own, as tools/plot runs it."""
-        command = [sys.executable, "-B", os.path.join(HERE, "plots.py"), *arguments]
+        command = [sys.executable, "-B", HERE, "plots", *arguments]
         environment = {**os.environ, "MPLCONFIGDIR": self.path("cache"), **more.pop("env", {})}
         return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, **more)
 
@@ -510,7 +509,7 @@ class Drawing(Case):
         for places in ([1, 1, 1], [0, 0, 0], [0.5, 0.52, 0.51], [0.5] * 40):
             moved = plots.spread(places, 0.1)
             order = sorted(moved)
-            self.assertTrue(-1e-9 <= order[0] and order[-1] <= 1 + 1e-9)
+            self.assertTrue(order[0] >= -1e-9 and order[-1] <= 1 + 1e-9)
             self.assertGreater(min(b - a for a, b in zip(order, order[1:])), min(0.1, 1 / 39) - 1e-9)
 
     def test_labels_of_sizes_keep_apart(self):

@@ -3,15 +3,16 @@
 import csv
 import json
 import os
+import sys
 import unittest
 from unittest import mock
 
-import profile_table
-import results
-from ladder import ROOT
-from prediction import ELEMENT_BYTES, Problem, predict, tile_named
-from profile_table import Profile
-from terminal import Style
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from report import profile_table, results
+from report.ladder import ROOT
+from report.prediction import ELEMENT_BYTES, Problem, predict, tile_named
+from report.profile_table import Profile
+from report.terminal import Style
 
 H200 = {"name": "NVIDIA H200 141 GB", "multiprocessors": 132, "l2_bytes": 62914560}
 CEILINGS = {"copy_bytes_per_second": 4.8e12, "fma_f32_flops": 67e12, "mma_f16_flops": 989.4e12, "mma_bf16_flops": 989.4e12}

@@ -15,13 +15,8 @@ import unittest
 from contextlib import redirect_stderr, redirect_stdout
 from unittest import mock
 
-import compare
-import ladder
-import registers
-import results
-import shapes
-import tables
-import terminal
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from report import compare, ladder, registers, results, shapes, tables, terminal
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -184,7 +179,7 @@ class InFolder(unittest.TestCase):
         # Without a terminal, as in a pipe.
         environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **options.pop("env", {})}
         return subprocess.run(
-            [sys.executable, str(HERE / f"{script}.py"), *arguments],
+            [sys.executable, str(HERE), script, *arguments],
             **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
             env=environment,
             text=True,

@@ -11,12 +11,11 @@ import unittest
 import unittest.mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
+sys.path.insert(0, os.path.dirname(HERE))
 
-import disassembly  # noqa: E402
-import sass  # noqa: E402
-from disassembly import Instruction, Kernel  # noqa: E402
-from results import BadFile  # noqa: E402
+from report import disassembly, sass
+from report.disassembly import Instruction, Kernel
+from report.results import BadFile
 
 # --- what cuobjdump prints, shortened ---
 

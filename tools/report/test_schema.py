@@ -8,14 +8,14 @@ import glob
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import results  # noqa: E402
-import schema  # noqa: E402
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from report import results, schema
 
 PROGRAMS = []
 while __name__ == "__main__" and "--program" in sys.argv:
@@ -46,11 +46,28 @@ def one_of_each_structure(found):
     return list({structure(each): each for each in found}.values())
 
 
+class Uses(unittest.TestCase):
+    def test_each_is_used(self):
+        """By a page, a test or a plot: what nobody reads is weight."""
+        read = ""
+        for pattern in ("README.md", "docs/**/*.md", "steps/*/*", "tools/**/test_*.py", "common/**/*.cpp", "common/**/*.h", ".ci/run"):
+            for path in glob.glob(os.path.join(schema.ROOT, pattern), recursive=True):
+                if os.path.isfile(path):
+                    with open(path, encoding="utf-8") as file:
+                        read += file.read()
+        plotted = re.findall(r"docs/results/(\S+)-\*\.json", read)  # h200/{ladder,bench}
+        families = {place + name for each in plotted for place, names in [each.rsplit("/", 1)] for name in names.strip("{}").split(",")}
+        for path, _ in committed():
+            place, name = os.path.split(os.path.relpath(path, FOLDER)[: -len(".json")])
+            known = place + name.split("-")[0] in families
+            self.assertTrue(known or re.search(rf"{'repeat/' * place.endswith('repeat')}\b{name}\b(?!-)", read), f"{place}/{name}: no page, test or plot uses it")
+
+
 class Readme(unittest.TestCase):
     def test_the_tables_are_current(self):
         with open(schema.README, encoding="utf-8") as file:
             text = file.read()
-        self.assertEqual(schema.with_tables(text, schema.schema()), text, "run 'python3 tools/report/schema.py'")
+        self.assertEqual(schema.with_tables(text, schema.schema()), text, "run 'python3 tools/report schema'")
         self.assertEqual([match[2] for match in schema.MARKED.finditer(text)], ["document", "ceilings", "result", "baselines"])
 
     def test_another_schema_gives_another_table(self):

@@ -11,7 +11,8 @@ import tempfile
 import unittest
 from unittest import mock
 
-import solutions
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from report import solutions
 
 RECORDED = os.path.join(solutions.ROOT, "docs", "results", "*", "solutions.json")
 TIMED_AGAINST_CUBLAS = range(15, 22)  # the shapes of transformers

@@ -11,7 +11,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
-#include <nlohmann/json.hpp>
+#include <iomanip>
+#include <locale>
 #include <optional>
 #include <regex>
 #include <sstream>
@@ -25,12 +26,11 @@ namespace harness {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::ordered_json;
 
-constexpr int kVersion = 2;
+constexpr int kVersion = 3;
 constexpr std::size_t kLargestFile = 1 << 18;  // bytes
 constexpr std::chrono::minutes kAbandoned{10};
-constexpr const char* kUnfinished = ".new";
+constexpr const char *kFinished = ".tuning", *kUnfinished = ".new";
 
 std::string fnv1a(const std::string& text) {  // Fowler, Noll, Vo; against accidents, not against malice
   std::uint64_t hash = 14695981039346656037u;
@@ -38,50 +38,42 @@ std::string fnv1a(const std::string& text) {  // Fowler, Noll, Vo; against accid
   return formatted("%016llx", static_cast<unsigned long long>(hash));
 }
 
-// What a driver or a user names may be no UTF-8.
-std::string dump(const ordered_json& j) { return j.dump(-1, ' ', false, ordered_json::error_handler_t::replace); }
-
-ordered_json json(const TuningKey& key) {
-  return {{"step", key.step},
-          {"kernel_version", key.kernel_version},
-          {"m", key.spec.m},
-          {"n", key.spec.n},
-          {"k", key.spec.k},
-          {"in", name(key.spec.in)},
-          {"out", name(key.spec.out)},
-          {"layout", key.spec.layout()},
-          {"epilogue", name(key.spec.epilogue)},
-          {"gpu", key.gpu},
-          {"multiprocessors", key.multiprocessors},
-          {"driver", key.driver}};
+// Names are quoted, whatever is in them; numbers are as in C, whatever the user's locale.
+std::string line_of(const TuningKey& key) {
+  std::ostringstream out;
+  out.imbue(std::locale::classic());
+  out << std::quoted(key.step) << ' ' << std::quoted(key.kernel_version) << ' ' << key.spec.m << ' ' << key.spec.n << ' '
+      << key.spec.k << ' ' << name(key.spec.in) << ' ' << name(key.spec.out) << ' ' << key.spec.layout() << ' '
+      << std::quoted(name(key.spec.epilogue)) << ' ' << std::quoted(key.gpu) << ' ' << key.multiprocessors << ' '
+      << std::quoted(key.driver) << '\n';
+  return out.str();
 }
 
+// A line for the version, one for the problem, one for each tile, and their hash.
 std::string text_of(const TunedProblem& problem) {
-  ordered_json tiles = ordered_json::object();
+  std::ostringstream out;
+  out.imbue(std::locale::classic());
+  out << "gemm-course-tuning " << kVersion << '\n' << line_of(problem.key) << std::setprecision(17);
   for (const auto& [tile, entry] : problem.tiles)
-    tiles[tile] = entry.pruned.empty() ? ordered_json{{"seconds", entry.seconds}} : ordered_json{{"pruned", entry.pruned}};
-  ordered_json j = {{"schema", "gemm-course-tuning"}, {"version", kVersion}, {"problem", json(problem.key)}, {"tiles", tiles}};
-  j["fnv1a"] = fnv1a(dump(j));
-  return dump(j) + "\n";
+    out << std::quoted(tile) << ' ' << entry.seconds << ' ' << std::quoted(entry.pruned) << '\n';
+  return out.str() + fnv1a(out.str()) + "\n";
 }
 
 // Nothing for what text_of() has not written: it was damaged, or changed by hand, or another version has written it.
-std::optional<TunedProblem> problem_of(const std::string& text) try {
-  const ordered_json j = ordered_json::parse(text), &k = j.at("problem");
-  const std::string layout = k.at("layout"), in = k.at("in"), out = k.at("out"), epilogue = k.at("epilogue");
+std::optional<TunedProblem> problem_of(const std::string& text) {
+  std::istringstream in(text);
+  in.imbue(std::locale::classic());
+  std::string schema, version, type, type_of_c, layout, epilogue, tile;
   TunedProblem problem;
-  problem.key = {k.at("step"),
-                 k.at("kernel_version"),
-                 {k.at("m"), k.at("n"), k.at("k"), dtype_named(in).value(), dtype_named(out).value(), layout.at(0) == 't',
-                  layout.at(1) == 't', epilogue_named(epilogue).value()},
-                 k.at("gpu"),
-                 k.at("multiprocessors"),
-                 k.at("driver")};
-  for (const auto& [tile, entry] : j.at("tiles").items())
-    problem.tiles[tile] = entry.contains("pruned") ? TuningEntry{0, entry.at("pruned")} : TuningEntry{entry.at("seconds"), ""};
+  TuningKey& key = problem.key;
+  in >> schema >> version >> std::quoted(key.step) >> std::quoted(key.kernel_version) >> key.spec.m >> key.spec.n >> key.spec.k;
+  in >> type >> type_of_c >> layout >> std::quoted(epilogue) >> std::quoted(key.gpu) >> key.multiprocessors >>
+      std::quoted(key.driver);
+  if (!dtype_named(type) || !dtype_named(type_of_c) || !epilogue_named(epilogue)) return std::nullopt;
+  key.spec.in = *dtype_named(type), key.spec.out = *dtype_named(type_of_c), key.spec.epilogue = *epilogue_named(epilogue);
+  key.spec.transpose_a = layout.starts_with('t'), key.spec.transpose_b = layout.ends_with('t');
+  for (TuningEntry entry; in >> std::quoted(tile) >> entry.seconds >> std::quoted(entry.pruned);) problem.tiles[tile] = entry;
   return text == text_of(problem) ? std::optional(problem) : std::nullopt;
-} catch (const std::exception&) {
-  return std::nullopt;
 }
 
 // Nothing when there is no such file. @throws std::exception when it is there but cannot be read
@@ -117,9 +109,9 @@ void write(const fs::path& path, const std::string& text) {
 // The step for who looks into the folder, and what tells problems apart.
 fs::path path_of(const std::string& folder, const TuningKey& key) {
   const std::string step = std::regex_replace(key.step.substr(0, 60), std::regex("[^A-Za-z0-9]"), "-");
-  return fs::path(folder) / (step + "-" + fnv1a(dump(json(key))) + ".json");
+  return fs::path(folder) / (step + "-" + fnv1a(line_of(key)) + kFinished);
 }
-bool is_unfinished(const fs::path& path) { return path.extension() == kUnfinished; }
+bool is_finished(const fs::path& path) { return path.extension() == kFinished; }
 
 }  // namespace
 
@@ -166,7 +158,7 @@ std::map<std::string, TuningEntry> TuningCache::find(const TuningKey& key) {
   const fs::path path = path_of(folder_, key);
   const std::optional<TunedProblem> problem = load(path);
   if (!problem) return {};
-  if (json(problem->key) == json(key)) return problem->tiles;
+  if (line_of(problem->key) == line_of(key)) return problem->tiles;
   warn_of(path, "of another problem");  // somebody may have moved files about
   return {};
 }
@@ -184,11 +176,11 @@ void TuningCache::store(const TuningKey& key, const std::map<std::string, Tuning
     fs::create_directories(folder_);
     if (fs::is_directory(path)) fs::remove(path);
     write(path, text_of(problem));
-    // What killed processes left behind.
+    // What killed processes left behind, and earlier versions.
     for_each_file([](const fs::path& file) {
       std::error_code gone;
       const auto time = fs::last_write_time(file, gone);
-      if (!gone && is_unfinished(file) && fs::file_time_type::clock::now() - time > kAbandoned) fs::remove(file, gone);
+      if (!gone && !is_finished(file) && fs::file_time_type::clock::now() - time > kAbandoned) fs::remove(file, gone);
     });
   } catch (const std::exception& e) {
     warn("unwritable", "tuning results cannot be kept in " + folder_ + " (" + e.what() +
@@ -220,9 +212,9 @@ TuningCache::Lock TuningCache::lock(std::chrono::milliseconds patience) {
   return lock;
 }
 
-// Finished or not. Whatever else is there is not ours.
+// Finished or not, and those of earlier versions. Whatever else is there is not ours.
 void TuningCache::for_each_file(const std::function<void(const fs::path&)>& body) {
-  static const std::regex ours(R"([A-Za-z0-9-]*-[0-9a-f]{16}\.json(\.[0-9]+\.new)?)");  // see path_of() and write()
+  static const std::regex ours(R"([A-Za-z0-9-]*-[0-9a-f]{16}\.(tuning|json)(\.[0-9]+\.new)?)");  // see path_of() and write()
   if (folder_.empty()) return;
   std::vector<fs::path> paths;
   std::error_code error;
@@ -237,7 +229,7 @@ void TuningCache::for_each_file(const std::function<void(const fs::path&)>& body
 std::vector<TunedProblem> TuningCache::problems() {
   std::vector<TunedProblem> problems;
   for_each_file([&](const fs::path& path) {
-    if (is_unfinished(path)) return;
+    if (!is_finished(path)) return;
     if (std::optional<TunedProblem> problem = load(path)) problems.push_back(std::move(*problem));
   });
   return problems;
@@ -248,7 +240,7 @@ std::size_t TuningCache::clear() {
   for_each_file([&](const fs::path& path) {
     std::error_code error;
     if (fs::remove(path, error))
-      removed += !is_unfinished(path);
+      removed += is_finished(path);
     else if (error)
       warn("unwritable", "cannot remove " + path.string() + ": " + error.message());
   });

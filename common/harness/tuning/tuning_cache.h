@@ -1,5 +1,5 @@
 /// @file
-/// What tuning found out, kept on disk: one JSON file for each problem.
+/// What tuning found out, kept on disk: one text file for each problem.
 #pragma once
 
 #include <chrono>

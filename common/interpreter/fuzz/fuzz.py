@@ -20,7 +20,7 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
-import generate  # noqa: E402
+import generate
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 BATCH = 25  # kernels in a file: what a compiler takes some seconds for

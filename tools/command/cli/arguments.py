@@ -1,13 +1,12 @@
 """A subcommand's description, its help, and its arguments as a learner types them."""
 
-import argparse
 import dataclasses
 import errno
 import os
 import shutil
 import stat
 import textwrap
-from typing import Callable, Tuple
+from typing import Callable
 
 from ..messages import Refused
 
@@ -28,7 +27,7 @@ class Command:
     name: str
     usage: str
     intro: str  # paragraphs with empty lines between; those that begin with a space keep their lines
-    options: Tuple
+    options: tuple
     outro: str
     run: Callable  # of Arguments
     stops_at_first: bool = False  # what stands behind the first argument belongs to a program
@@ -39,22 +38,19 @@ class Command:
 
 
 class Arguments:
-    """What was typed, checked: a field for each option, by its name without dashes, None or False where it was not given."""
+    """What was typed, checked: a field for each option, by its name without dashes, None or False where it was not given. Not by argparse,
+    which takes a value such as -1x2x3 for an option, says nothing of what to type instead, and mixes up what stands before and after --."""
 
     def __init__(self, command, words):
-        self.command = command
-        joined, self.positional, self.after_dashes = self.sort(words)
-        parser = argparse.ArgumentParser(prog=f"tools/course {command.name}", add_help=False, allow_abbrev=False)
+        self.command, self.positional, self.after_dashes = command, [], []
         for option in command.options:
-            if not option.metavar:
-                parser.add_argument(option.name, dest=option.key, action="store_true")
-            else:
-                action = "append" if option.repeats else "store"
-                parser.add_argument(option.name, dest=option.key, action=action, type=checked(option))
-        self.given = parser.parse_args(joined)
-
-    def __getattr__(self, name):
-        return getattr(self.__dict__["given"], name)
+            setattr(self, option.key, None if option.metavar else False)
+        for option, value in self.sort(list(words)):  # all of which are known by now
+            if option.metavar:
+                value = option.check(option.name, value)
+            if option.repeats:
+                value = [*(getattr(self, option.key) or []), value]
+            setattr(self, option.key, value)
 
     @property
     def everything(self):
@@ -62,20 +58,21 @@ class Arguments:
         return self.positional + self.after_dashes
 
     def sort(self, words):
-        """(options, each with its value in one word; arguments; those after --). A value may begin with dashes, as -1x2x3 does."""
-        known = {option.name: option for option in self.command.options}
-        options, positional, words = [], [], list(words)
+        """[(option, its value as it was typed, or True)]; the rest goes where it belongs. A value may begin with dashes."""
+        known, given = {option.name: option for option in self.command.options}, []
         while words:
             word = words.pop(0)
             name, equals, value = word.partition("=")
             if word in ("-h", "--help"):
                 raise HelpWanted
             if word == "--":
-                return options, positional, words
+                self.after_dashes = words
+                break
             if not word.startswith("-"):
-                positional.append(word)
+                self.positional.append(word)
                 if self.command.stops_at_first:
-                    return options, positional, words
+                    self.after_dashes = words
+                    break
                 continue
             if not word.startswith("--") and word[:2] in known and word not in known:  # -DN=3
                 name, equals, value = word[:2], "=", word[2:]
@@ -83,15 +80,12 @@ class Arguments:
             if not option or (equals and not option.metavar):
                 more = f" {self.command.hint}" if self.command.hint else ""
                 raise Refused(f"unknown option '{word}'; 'tools/course {self.command.name} --help' lists them.{more}")
-            if not option.metavar:
-                options.append(name)
-                continue
-            if not equals:
+            if option.metavar and not equals:
                 if not words:
                     raise Refused(f"{name} needs a value; see 'tools/course {self.command.name} --help'.")
                 value = words.pop(0)
-            options.append(name + value if len(name) == 2 and value else f"{name}={value}")
-        return options, positional, []
+            given.append((option, value if option.metavar else True))
+        return given
 
     def to_pass(self, *options):
         """The given ones of OPTIONS, as words for another program."""
@@ -104,13 +98,6 @@ class Arguments:
                 for each in value if option.repeats else [value]:
                     words += [option.name, getattr(each, "text", each)]
         return words
-
-
-def checked(option):
-    def convert(value):
-        return option.check(option.name, value)
-
-    return convert
 
 
 # --- help ---

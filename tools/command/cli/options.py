@@ -147,6 +147,14 @@ COMPILER = Option(
     "gcc",
 )
 
+NEAR = Option(
+    "--near",
+    "the tests that answer soonest whether a change of FILE is right; repeat it for several",
+    "FILE",
+    values.text,
+    repeats=True,
+)
+
 WITH = Option(
     "--with",
     "commands that must be there, too, gdb,clangd for example",

@@ -13,7 +13,7 @@ from ..places import ROOT
 INPUTS = {"f32": "float", "f16": "__half", "bf16": "__nv_bfloat16"}
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def all_steps():
     folder = os.path.join(ROOT, "steps")
     names = os.listdir(folder) if os.path.isdir(folder) else []

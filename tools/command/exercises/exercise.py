@@ -92,7 +92,7 @@ def folders_with(place, file):
     return {name for name in names if re.match(r"\d\d_", name) and os.path.isfile(os.path.join(place, name, file))}
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def all_exercises():
     """Those that are complete. What a learner has copied, renamed or removed is said, once."""
     found, course = folders_with(EXERCISES, "test.cpp"), folders_with(SOLUTIONS, "stub.cuh")

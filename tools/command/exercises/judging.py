@@ -15,9 +15,9 @@ import subprocess
 import tempfile
 import threading
 import time
-from typing import Sequence
+from collections.abc import Sequence
 
-from ..build import errors, folder
+from ..building import errors, folder
 from ..machine import processes
 from ..machine.causes import ran_out_of_memory
 from ..messages import Failed, Refused
@@ -216,7 +216,7 @@ def limited(command, where, seconds):
             stderr=subprocess.STDOUT,
             is_alone=True,
             env=processes.plain(),
-            preexec_fn=limit_files,  # pylint: disable=subprocess-popen-preexec-fn
+            preexec_fn=limit_files,
         )
         try:
             reason = watch(child, seconds)

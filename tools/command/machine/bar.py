@@ -21,8 +21,8 @@ class Bar:
 def make(title):
     """None where there is no Rich, or one that is too old."""
     try:
-        from rich import progress  # pylint: disable=import-outside-toplevel
-        from rich.console import Console  # pylint: disable=import-outside-toplevel
+        from rich import progress
+        from rich.console import Console
 
         return Bar(progress, Console(file=sys.stderr, highlight=False), title)
     except (ImportError, AttributeError):

@@ -55,7 +55,7 @@ def name():
     return query("name").split("\n")[0] or "a GPU"
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def capabilities():
     """[(name, compute capability)] of the GPUs: 80 is 8.0. [] where nobody says."""
     found = re.findall(r"^(.+), (\d+)\.(\d)$", query("name,compute_cap"), re.MULTILINE)

@@ -38,7 +38,7 @@ class Needs:
         return f"needs compute capability {with_point(self.least)}{kind}" + (f": {self.what}" if self.what else "")
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def declared(folder):
     """{name: Needs} of steps/ or exercises/."""
     found = CALL.findall(files.text(os.path.join(ROOT, folder, "CMakeLists.txt")))

@@ -47,7 +47,7 @@ def hold_signals():
 
 
 def take(number, _):
-    global arrived  # pylint: disable=global-statement
+    global arrived
     arrived = number
     for each in SIGNALS if number != signal.SIGINT else [number]:
         signal.signal(each, signal.SIG_IGN)
@@ -76,7 +76,7 @@ def end_anyway(unraisable):
 @contextlib.contextmanager
 def uninterrupted():
     """Signals wait for the end of this; they are taken by the main thread alone."""
-    global held_back  # pylint: disable=global-statement
+    global held_back
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -177,7 +177,7 @@ def wait(child, between=None):
                 ending.go_on()
             else:
                 between()
-        except BaseException as error:  # pylint: disable=broad-exception-caught
+        except BaseException as error:
             interruption, ending = interruption or error, Ending(child, error)
     running.discard(child)
     if interruption:
@@ -203,7 +203,7 @@ def listen(command, hear, pause, **options):
             if not piece:
                 break
             hear(piece)
-        except BaseException as error:  # pylint: disable=broad-exception-caught
+        except BaseException as error:
             if not isinstance(error, (KeyboardInterrupt, Terminated)):
                 hear = len  # cannot be told any more
             interruption, ending = interruption or error, Ending(child, error)

@@ -61,7 +61,7 @@ class Progress:
     def __enter__(self):
         try:
             os.makedirs(os.path.dirname(self.log), exist_ok=True)
-            self.file = open(self.log, "wb", buffering=0)  # pylint: disable=consider-using-with
+            self.file = open(self.log, "wb", buffering=0)
         except OSError as error:
             raise no_room(self.log, error) from None
         if not self.may_be_idle:

@@ -15,7 +15,7 @@ from ..machine.toolchain import find_nvcc
 from ..messages import Failed, say
 from ..places import LOGS, ROOT
 
-import ncu_csv  # of tools/report
+from report import ncu_csv
 
 # What a learner looks at first; tools/report/profile_table.py makes rows of it. ldgsts is cp.async, hmma mma.
 METRICS = (

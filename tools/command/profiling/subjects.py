@@ -10,7 +10,7 @@ import re
 import sys
 import tempfile
 
-from ..build import folder
+from ..building import folder
 from ..cli import options, steps
 from ..cli.values import ELEMENT_BYTES
 from ..exercises import exercise as exercises

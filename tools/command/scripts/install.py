@@ -1,6 +1,6 @@
 """tools/course install PACKAGE...: Debian packages, as the course's own. For .ci/run."""
 
-from ..build import folder
+from ..building import folder
 from ..machine import packages
 from ..messages import Refused
 

@@ -4,13 +4,11 @@ import os
 import shutil
 import sys
 
-from ..build import folder
+from ..building import folder
 from ..cli.arguments import wants_help
 from ..machine import packages, processes, toolchain
-from ..machine.causes import cause_of
-from ..machine.progress import Progress, show_end, tail
 from ..messages import Failed, Refused, Stop, say
-from ..places import BUILD, LOGS, PYCACHE, PYTHON, ROOT
+from ..places import BUILD, PYCACHE, PYTHON, ROOT
 
 DEBIAN_PYTHON = "/usr/bin/python3"
 NEEDS_MATPLOTLIB = 69  # as in tools/report/plots.py
@@ -49,7 +47,7 @@ def draw(words):
     environment = dict(os.environ, PYTHONPYCACHEPREFIX=PYCACHE, MPLCONFIGDIR=os.path.join(BUILD, "matplotlib"))
     for python in (PYTHON, DEBIAN_PYTHON, os.path.join(VENV, "bin/python")):
         if os.access(python, os.X_OK):
-            code = processes.run([python, f"{ROOT}/tools/report/plots.py", *words], env=environment, preexec_fn=processes.hold_ctrl_c)
+            code = processes.run([python, f"{ROOT}/tools/report", "plots", *words], env=environment, preexec_fn=processes.hold_ctrl_c)
             if code != NEEDS_MATPLOTLIB:
                 return code
     return None
@@ -65,13 +63,7 @@ def install_matplotlib():
     line = packages.line_to_type(["python3-matplotlib"])
     if not toolchain.can_make_venv():
         raise Refused(f"missing: matplotlib. Install it with this line, then try again:\n  {line}")
-    log = os.path.join(LOGS, "plot-venv.log")
-    with Progress("downloading matplotlib into build/plot-venv", log) as progress:
-        code = toolchain.make_venv(progress, VENV, ["plots"])
-    if code:
-        shutil.rmtree(VENV, ignore_errors=True)
-        show_end(log)
-        raise Failed(f"could not download matplotlib. {cause_of(tail(log))} Without a network, install Debian's: {line}")
+    folder.install_wheels(VENV, "plots", "matplotlib", f"install Debian's: {line}")
 
 
 def main(words):

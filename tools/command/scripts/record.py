@@ -19,7 +19,7 @@ from ..places import BUILD, ROOT
 from ..profiling import ncu
 from ..profiling.subjects import LARGE, USUAL
 
-import ncu_csv  # of tools/report
+from report import ncu_csv
 
 SECONDS = 120  # for one subject
 PROFILED = re.compile(r"^profiled: (\S+)$", re.MULTILINE)

@@ -2,9 +2,8 @@
 
 from ..machine.toolchain import find_nvcc
 
-# Of tools/report.
-import registers
-from terminal import run_command
+from report import registers
+from report.terminal import run_command
 
 
 def main(words):

@@ -6,16 +6,14 @@ import re
 import shutil
 import sys
 
-from ..build import folder
+from ..building import folder
 from ..cli.arguments import wants_help
 from ..machine import packages, processes, toolchain
-from ..machine.progress import Progress, show_end
 from ..messages import Failed, Refused
-from ..places import BUILD, LOGS
+from ..places import BUILD
 
-# Of tools/report.
-import sass
-from terminal import run_command
+from report import sass
+from report.terminal import run_command
 
 WHEELS_VERSION = (13, 2)  # it reads what older compilers made
 
@@ -71,16 +69,10 @@ def find_disassembler(venv):
 
 
 def install_disassembler(venv):
-    log = os.path.join(LOGS, "disassembler.log")
     with folder.locked():
         if not toolchain.can_make_venv():
             packages.install(["python3-venv"])
-        with Progress("downloading cuobjdump and nvdisasm into build/", log) as progress:
-            code = toolchain.make_venv(progress, venv, ["disassembler"])
-        if code:
-            shutil.rmtree(venv, ignore_errors=True)
-            show_end(log)
-            raise Failed("could not download cuobjdump and nvdisasm. Without a network, install those of the CUDA toolkit.")
+        folder.install_wheels(venv, "disassembler", "cuobjdump and nvdisasm", "install those of the CUDA toolkit")
 
 
 def disassembler():

@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 from .. import files
-from ..build import folder
+from ..building import folder
 from ..exercises import answers
 from ..exercises.exercise import EXERCISES, all_exercises, read
 from ..messages import Failed, Refused, say
@@ -45,8 +45,7 @@ class Walk:
             cwd=ROOT,
             env=self.environment,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             encoding="utf-8",
             check=False,
         )

@@ -14,6 +14,7 @@ WANTED = {
     # CUDA's headers without its toolkit. cuda_runtime.h needs crt/, cuda_fp16.h needs cccl's nv/target.
     "headers": ["nvidia-cuda-runtime==13.0.*", "nvidia-cuda-crt==13.0.*", "nvidia-cuda-cccl==13.0.*"],
     "cmake": ["cmake==3.31.*"],
+    "linter": ["ruff==0.17.*"],
     "plots": ["matplotlib>=3.6,<4"],
     # The first version of which PyPI has them; it reads what older compilers made.
     "disassembler": ["nvidia-cuda-cuobjdump==13.2.*", "nvidia-cuda-nvdisasm==13.2.*"],

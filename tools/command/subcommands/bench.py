@@ -3,7 +3,7 @@
 import os
 
 from .. import benchmark
-from ..build import folder
+from ..building import folder
 from ..cli import options, steps
 from ..cli.arguments import Command
 from ..machine import gpu, needs, processes

@@ -14,7 +14,7 @@ def run(given):
     for file in files:
         require_file(file, "name a result file, such as build/results/ladder.json.")
     hold_ctrl_c()
-    become([*script("report", "compare.py"), *given.to_pass(options.FAIL_BEYOND), "--", *files])
+    become([*script("report"), "compare", *given.to_pass(options.FAIL_BEYOND), "--", *files])
 
 
 COMMAND = Command(

@@ -2,7 +2,7 @@
 
 import os
 
-from ..build import folder
+from ..building import folder
 from ..machine.processes import become
 from ..messages import Refused, say
 from ..places import BUILD

@@ -5,7 +5,7 @@ import re
 import shutil
 
 from .. import files
-from ..build import folder
+from ..building import folder
 from ..cli import options
 from ..cli.arguments import Command
 from ..machine import packages, processes, toolchain

@@ -4,7 +4,7 @@ import os
 import re
 import signal
 
-from ..build import folder
+from ..building import folder
 from ..cli import options
 from ..cli.arguments import Arguments, Command, require_file
 from ..machine.processes import become

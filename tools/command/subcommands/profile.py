@@ -5,7 +5,7 @@ import os
 import sys
 
 from .. import files
-from ..build import folder
+from ..building import folder
 from ..cli import options
 from ..cli.arguments import Command
 from ..machine import gpu, needs
@@ -14,9 +14,8 @@ from ..places import BUILD, ROOT
 from ..profiling import ncu, recorded, subjects
 from .run import lock_results, require_writable
 
-# Of tools/report.
-from profile_table import Profile, as_json, page
-from terminal import Style, wants_colours
+from report.profile_table import Profile, as_json, page
+from report.terminal import Style, wants_colours
 
 NO_NCU = (
     "there is a GPU but no ncu: it comes with the CUDA toolkit (Debian and Ubuntu: nsight-compute); put it into PATH, or set"

@@ -7,7 +7,7 @@ import signal
 import sys
 
 from .. import files
-from ..build import folder
+from ..building import folder
 from ..cli import options, steps
 from ..cli.arguments import Command
 from ..cli.values import ELEMENT_BYTES, Shapes
@@ -201,7 +201,7 @@ class Run:
         # A ladder in which steps are missing that can run does not replace a complete one.
         if not self.exit.worst:
             arguments += ["--out", ladder]
-        code = processes.run([*script("report", "ladder.py"), *arguments], preexec_fn=processes.hold_ctrl_c)
+        code = processes.run([*script("report"), "ladder", *arguments], preexec_fn=processes.hold_ctrl_c)
         end_if_over(code)
         self.exit.fold(code)
         if self.exit.worst:

@@ -2,7 +2,7 @@
 
 import os
 
-from ..build import folder
+from ..building import folder
 from ..cli import options, steps
 from ..cli.arguments import Command
 from ..cli.values import ELEMENT_BYTES, Shapes

@@ -14,10 +14,9 @@ from command.cli import steps
 from command.messages import Refused
 from command.places import ROOT
 
-import results
-import tables
-from terminal import Style
-from test_report import InFolder, make_document
+from report import results, tables
+from report.terminal import Style
+from report.test_report import InFolder, make_document
 
 MINIMAL = {"flops": 2, "bytes": {"no_reuse": 1, "tile_reuse": 1, "compulsory": 1}, "intensity": {}, "bound": {}}
 
@@ -110,7 +109,7 @@ class OfParts(unittest.TestCase):
         self.assertEqual(str(parts[-1]), "01_naive transformer 2048x2048x128 nt f16 hot")
         self.assertEqual(
             parts[-1].arguments(),
-            "--shape 2048x2048x128 --dtype f16 --layout nt --mode hot --first --seconds 0.2".split(),
+            ["--shape", "2048x2048x128", "--dtype", "f16", "--layout", "nt", "--mode", "hot", "--first", "--seconds", "0.2"],
         )
 
     def test_peers(self):

@@ -7,7 +7,7 @@ import tempfile
 import unittest
 from unittest import mock
 
-from command.build import errors
+from command.building import errors
 
 KERNEL = """\
 #include "helper.h"

@@ -13,7 +13,7 @@ import unittest
 from unittest import mock
 
 from command import files, main, messages
-from command.build import folder
+from command.building import folder
 from command.cli import steps, values
 from command.exercises import judging
 from command.machine import causes, memory, packages, processes, progress, toolchain
@@ -258,10 +258,10 @@ class BuildFolder(unittest.TestCase):
         self.addCleanup(scratch.cleanup)
         self.root, self.said = scratch.name, io.StringIO()
         for target, value in (
-            ("command.build.folder.ROOT", self.root),
-            ("command.build.folder.BUILD", os.path.join(self.root, "build")),
-            ("command.build.folder.LOCK", os.path.join(self.root, "build/lock")),
-            ("command.build.folder.LOGS", os.path.join(self.root, "build/logs")),
+            ("command.building.folder.ROOT", self.root),
+            ("command.building.folder.BUILD", os.path.join(self.root, "build")),
+            ("command.building.folder.LOCK", os.path.join(self.root, "build/lock")),
+            ("command.building.folder.LOGS", os.path.join(self.root, "build/logs")),
             ("command.machine.toolchain.BUILD", os.path.join(self.root, "build")),
         ):
             patch = mock.patch(target, value)

@@ -13,11 +13,11 @@ import unittest
 from unittest import mock
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-from command import benchmark, main  # noqa: E402
-from command.cli import arguments, options, steps, values  # noqa: E402
-from command.messages import Refused  # noqa: E402
-from command.places import ROOT  # noqa: E402
-from command.subcommands import bench  # noqa: E402
+from command import benchmark, main
+from command.cli import arguments, options, steps, values
+from command.messages import Refused
+from command.places import ROOT
+from command.subcommands import bench
 
 PROGRAM = None
 if __name__ == "__main__" and "--program" in sys.argv:

@@ -205,7 +205,7 @@ class Ncu(unittest.TestCase):
         path, said = self.profile()
         self.assertIn("9 passes", said)
         self.assertEqual(path, os.path.join(self.folder, "name.csv"))
-        self.assertEqual(ncu.rows(path), [("gemm_kernel(int, int)", {name: 1234.5 for name in ncu.METRICS})])
+        self.assertEqual(ncu.rows(path), [("gemm_kernel(int, int)", dict.fromkeys(ncu.METRICS, 1234.5))])
         with open(os.path.join(self.folder, "calls"), encoding="utf-8") as file:
             first, second = file.read().splitlines()
         self.assertIn(" --launch-count 1 ", first)

@@ -8,10 +8,10 @@ import unittest
 from unittest import mock
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-from command import files  # noqa: E402
-from command.machine import toolchain  # noqa: E402
-from command.places import ROOT  # noqa: E402
-from command.scripts import wheels  # noqa: E402
+from command import files
+from command.machine import toolchain
+from command.places import ROOT
+from command.scripts import wheels
 
 REQUIREMENT = re.compile(r"([a-z0-9-]+)==[0-9][0-9.]*(?: ; python_version [<>]= \"3\.\d+\"(?: and python_version <= \"3\.\d+\")?)?")
 HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")

@@ -8,6 +8,7 @@ import glob
 import os
 import re
 import shlex
+import shutil
 import sys
 import textwrap
 import time
@@ -22,7 +23,7 @@ from ..messages import Failed, Refused, Stop, say, show
 from ..places import BUILD, LOGS, ROOT
 from . import errors
 
-PRESETS = ("interpreter", "interpreter-clang", "interpreter-debug", "gpu")  # as in CMakePresets.json
+PRESETS = ("interpreter", "interpreter-clang", "interpreter-debug", "dev", "gpu")  # as in CMakePresets.json
 LOCK = os.path.join(BUILD, "lock")
 
 
@@ -239,15 +240,31 @@ def set_up(preset, commands=()):
 
 
 def prepare(preset, commands=(), targets=()):
-    """From whatever machine this is to built targets, and COMMANDS that can be run."""
+    """From whatever machine this is to built targets, and COMMANDS that can be run. TARGETS may be a function of the tools, for who has to
+    see what CMake has made of the course."""
     if preset == "gpu":
         check_architectures()
     with locked():
         mend_times(preset)
         tools = toolchain.setup(preset, commands)
         configure(preset, tools)
+        if callable(targets):
+            build(preset, tools, ["build.ninja"])  # a CMakeLists.txt has changed, perhaps
+            targets = targets(tools)
+            if not targets:
+                return tools
         build(preset, tools, targets)
     return tools
+
+
+def install_wheels(venv, pins, what, instead):
+    """Downloads WHAT, that is what the file of PINS says, into the folder VENV. INSTEAD: what to do without a network."""
+    log = os.path.join(LOGS, f"{pins}.log")
+    with Progress(f"downloading {what} into build/", log) as progress:
+        code = toolchain.make_venv(progress, venv, [pins])
+    if code:
+        shutil.rmtree(venv, ignore_errors=True)
+        raise failed(f"could not download {what}.", log, f"Without a network, {instead}.")
 
 
 def need_commands(commands):
