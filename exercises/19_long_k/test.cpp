@@ -11,6 +11,8 @@ void check(Coach& coach) {
                         Case{1, 70, 777, "nt", 7}, Case{37, 1, 515, "nt", 5}, Case{3, 5, 9, "nt", 7}})
     coach.multiply<__half, __half>(c, gemm);
 
+  for (const Case& c : coach.drawn({.layout = "nt", .aligned_a = 8, .aligned_b = 8})) coach.multiply<__half, __half>(c, gemm);
+
   // Each product occurs twice, the second time with the other sign, so C is 0. What parts lose is left.
   constexpr int64_t kK = 1024, kHalf = kK / 2;
   const auto number = [](int64_t k) { return k < kHalf ? k : (5 * k + 3) % kHalf; };
@@ -44,6 +46,15 @@ void check(Coach& coach) {
           "The kernel that multiplies has " + std::to_string(launch.grid.x * launch.grid.y * launch.grid.z) +
               " blocks for 32 x 64 x 1024. C is one tile, but k is long enough for four parts:\nfour blocks, on four SMs, "
               "at the same time.");
+
+  for (const Case& c : {zero, coach.draw().tiles(32, 64, 512, 3, "nt")}) {
+    const std::int64_t tiles = c.m / 32 * (c.n / 64), steps = c.k / 64, parts = c.k / 256;
+    coach.multiply<__half, __half>(c, gemm)
+        .at_most(mma(static_cast<double>(tiles * steps * 64)), 1, are_pieces(c) + "One mma.sync is enough.")
+        .at_most_mma_of("block", static_cast<std::uint64_t>((steps + parts - 1) / parts * 64),
+                        "k is cut into " + std::to_string(parts) + " parts. Which block multiplies more than one of them?");
+    coach.require_tensor_core<__half, __half>(c, gemm);
+  }
 
   const char* const slow =
       "Into how many parts is k cut, and what does it cost to add them? More parts than SMs can take help nobody.";
