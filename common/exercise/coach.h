@@ -59,7 +59,7 @@ class Draw {
   std::int64_t length(std::int64_t most);
   /// Elements behind the end of a row, so that all rows begin at multiples of `aligned` elements.
   std::int64_t padding(std::int64_t length, std::int64_t aligned = 1);
-  /// A shape of whole tiles: 1 to `most` of them along m, n and k each.
+  /// A shape of whole tiles: 1 to `most` of them along m and n each, and the more along k the fewer these are.
   Case tiles(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t most, const std::string& layout = "nn");
 
  private:
@@ -73,7 +73,7 @@ struct Space {
   std::int64_t aligned_a = 1;  ///< rows of A (columns, where it is column-major) begin at multiples of so many elements
   std::int64_t aligned_b = 1;  ///< the same of B
   std::int64_t k = 1;          ///< k is a multiple of it
-  bool empty_k = true;         ///< k may be 0
+  bool empty_k = false;        ///< k may be 0
   std::string hint = {};       ///< as in Case
   std::int64_t b_offsets = 0;  ///< B may begin so many elements behind an aligned address
 };
@@ -137,6 +137,7 @@ Figure mma(double count);         ///< mma instructions, as a multiple of `count
 Figure shared_loads(double of);   ///< requests of loads from shared memory, ldmatrix included, as a multiple of `of`
 Figure shared_stores(double of);  ///< requests of stores to shared memory, without cp.async, as a multiple of `of`
 Figure global_loads(double of);   ///< requests of global loads, cp.async and atomics, as a multiple of `of`
+Figure asked(double bytes);       ///< bytes that threads ask for by global loads, as a multiple of `bytes`
 Figure load_sectors(double of);   ///< 32-byte sectors of the same, as a multiple of `of`
 Figure barriers(double of);       ///< __syncthreads() of blocks, as a multiple of `of`
 Figure atomics(double of);        ///< atomics of warps, in global and shared memory, as a multiple of `of`

@@ -13,7 +13,7 @@ void check(Coach& coach) {
   for (const Case& c : coach.drawn({})) coach.multiply<float, float>(c, gemm);
   coach.multiply_far_rows<float, float>("nn", gemm);
 
-  for (const Case& c : {Case{64, 128, 64}, coach.draw().tiles(8, 32, 8, 4)}) {
+  for (const Case& c : {Case{64, 128, 64}, coach.draw().tiles(8, 32, 8, 4), coach.draw().tiles(8, 32, 8, 1)}) {
     const double warps = static_cast<double>(c.m * c.n) / 32;
     coach.multiply<float, float>(c, gemm)
         .at_most(sectors_per_load(), 2.5,

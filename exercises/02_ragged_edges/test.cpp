@@ -12,7 +12,7 @@ void check(Coach& coach) {
   coach.multiply<float, float>({.m = 35, .n = 65, .k = 17, .padding = 3}, gemm);
 
   coach.multiply<float, float>({34, 7, 0}, gemm);
-  for (const Case& c : coach.drawn({})) coach.multiply<float, float>(c, gemm);
+  for (const Case& c : coach.drawn({.empty_k = true})) coach.multiply<float, float>(c, gemm);
   coach.multiply_far_rows<float, float>("nn", gemm);
 
   // Of 5 rows and 104 columns 4 warps lie along a row of C, a row of 13 sectors. 2 threads share a column: four elements and one.
@@ -29,6 +29,8 @@ void check(Coach& coach) {
         .at_most(global_loads(static_cast<double>(warps * (c.m + threads) * c.k)), 1,
                  "C has " + rows + " rows here. For one k and 32 columns, " + rows + " loads of A and " + shared +
                      " of B are enough: so many threads share a column. What do the others load, which nobody needs?")
+        .at_most(asked(static_cast<double>(c.n * (c.m + threads) * c.k) * 4), 1,
+                 "Not all threads of the last warp have a column. What do the others load, which nobody needs?")
         .at_most(stored(static_cast<double>(c.m * c.n) * 4), 1,
                  "Each element of C is stored once. Which are stored more often, or by more than one thread?");
   }

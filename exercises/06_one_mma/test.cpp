@@ -30,7 +30,7 @@ void check(Coach& coach) {
   for (const Case& c : coach.drawn({})) coach.multiply<__half, float>(c, gemm);
   coach.multiply_far_rows<__half, float>("nn", gemm);
 
-  for (const Case& c : {Case{64, 64, 64}, coach.draw().tiles(16, 8, 16, 4)}) {
+  for (const Case& c : {Case{64, 64, 64}, coach.draw().tiles(16, 8, 16, 4), coach.draw().tiles(16, 8, 16, 1)}) {
     const double pieces = static_cast<double>(c.m / 16 * (c.n / 8) * (c.k / 16));
     const std::string are = are_pieces(c);
     coach.multiply<__half, float>(c, gemm)
@@ -42,6 +42,8 @@ void check(Coach& coach) {
                  "Each element of C is stored once: neighbours one after the other, so each sector twice.");
     coach.require_tensor_core<__half, float>(c, gemm);
   }
+  // What is left of k, and of m and n, comes from the tensor core as well.
+  coach.require_tensor_core<__half, float>(Case{37, 19, 23}, gemm);
 
   // Which lane holds what is all that this is about. Loads of single elements are slow by design, so there is no bar for the time.
 }

@@ -26,7 +26,8 @@ void check(Coach& coach) {
   for (const Case& c : coach.drawn({.layout = "nt", .aligned_a = 8, .aligned_b = 8})) coach.multiply<__half, float>(c, gemm);
   coach.multiply_far_rows<__half, float>("nt", gemm);
 
-  for (const Case& c : {Case{128, 64, 128, "nt"}, coach.draw().tiles(64, 32, 64, 3, "nt")}) {
+  for (const Case& c :
+       {Case{128, 64, 128, "nt"}, coach.draw().tiles(64, 32, 64, 3, "nt"), coach.draw().tiles(64, 32, 64, 1, "nt")}) {
     const double rounds = static_cast<double>(c.m / 64 * (c.n / 32) * (c.k / 64)), warps = 4, slices = 4;
     const double pieces = rounds * 4 * 4 * 4;
     const std::string are = are_pieces(c);
@@ -45,6 +46,7 @@ void check(Coach& coach) {
                  "Two barriers for each pair of tiles are enough. What do the others wait for?");
     coach.require_tensor_core<__half, float>(c, gemm);
   }
+  coach.require_tensor_core<__half, float>(Case{37, 41, 61, "nt", 11}, gemm);
 
   coach.multiply_on_gpu<__half, float>(
       {.m = 2048, .n = 2048, .k = 2048, .layout = "nt", .slow = "Which instruction fills a fragment, and do its rows conflict?"},

@@ -48,14 +48,20 @@ void check(Coach& coach) {
   for (const auto& [c, num_stages] : {std::pair{Case{32, 32, 96}, 2},
                                       {Case{32, 32, 96}, 4},
                                       {coach.draw().tiles(16, 16, 16, 3), 3},
-                                      {coach.draw().tiles(16, 16, 112, 2), 5}}) {
+                                      {coach.draw().tiles(16, 16, 16, 2), 5}}) {
     const double rounds = static_cast<double>(c.m / 16 * (c.n / 16) * (c.k / 16)), loads = rounds * 8 * 2;  // warps, A and B
-    multiply(coach, c, num_stages)
-        .at_least(copies(loads), 1, "A load waits, a cp.async goes on in the background. All tiles should be copied by cp.async.")
+    const Counts counts = multiply(coach, c, num_stages);
+    counts.at_least(copies(loads), 1, "A load waits, a cp.async goes on in the background. All tiles should be copied by cp.async.")
         .at_most(global_loads(loads), 1, "Each tile is copied once. Which tile has been copied before the loop, which in it?")
         .at_most(shared_stores(loads), 0, "cp.async writes to shared memory. What is stored there besides?")
         .at_most(barriers(2 * rounds + static_cast<double>(c.m * c.n) / 256), 1,
                  "One barrier for each tile says both, that it is complete and that the tile before has been read.");
+    for ([[maybe_unused]] const auto& launch : counts.launches())
+      coach.require(
+          launch.static_shared_bytes + launch.dynamic_shared_bytes >= static_cast<std::size_t>(num_stages) * 2 * 16 * 16 * 4,
+          "The result is right, but a block of the kernel for " + std::to_string(num_stages) + " stages has " +
+              std::to_string(launch.static_shared_bytes + launch.dynamic_shared_bytes) +
+              " bytes of shared memory.\nA stage has a tile of A and one of B, 2048 bytes. Which kernel is started?");
   }
 
   constexpr int kStages = 4;

@@ -106,7 +106,7 @@ void require_used([[maybe_unused]] const Coach& coach) {
     interpreter::options().on_store = {};
   });
   int64_t agree = 0, group_m = 2;
-  for (int64_t group = 2; group <= kM; ++group) {
+  for (int64_t group = 2; group < kM; ++group) {
     int64_t count = 0;
     for (int64_t block = 0; block < kM * kN; ++block) {
       const TileIndex t = tile_of_block(block, kM, kN, group);

@@ -92,9 +92,9 @@ void check(Coach& coach) {
   sums(coach, "column_sums", column_sums, draw.between(129, 400), draw.between(1, 150), false, draw.between(0, 9));
   const Counts last = sums(coach, "column_sums", column_sums, 128, 128, false);
   last.at_least(loaded(128 * 128 * 4), 1, "The sums are sums of A's elements: a kernel has to read them.")
-      .at_most(global_loads(128 * 128 / 32), 1.2, "Each element of A is loaded once, 32 neighbours of a row by a warp.")
       .at_most(atomics(4 * 128 / 32), 4,
-               "A strip has its sum in a register. How often must it add to sums[col]? Once; a loop of atomicCAS may try again.");
+               "A strip has its sum in a register. How often must it add to sums[col]? Once. A loop of atomicCAS may try again.")
+      .at_most(global_loads(128 * 128 / 32), 1.2, "Each element of A is loaded once, 32 neighbours of a row by a warp.");
 #ifdef COURSE_ON_INTERPRETER
   const dim3 grid = last.launches(1, "All strips are added up by one kernel.").front().grid;
   coach.require(grid.x * grid.y * grid.z >= 8,

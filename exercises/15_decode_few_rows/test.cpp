@@ -21,9 +21,9 @@ void check(Coach& coach) {
   for (const Case& c : coach.drawn({.aligned_a = 8, .aligned_b = 8, .hint = kParts})) coach.multiply<__half, float>(c, gemm);
 
   // The same as (8 x 4096) · (4096 x 4096) on 132 SMs: about 31 columns for each SM. k is a multiple of each kBlockK that is usual.
-  const Case few = coach.draw().tiles(8, 32, 3072, 1);
-  for (Case c : {Case{8, 64, 3072}, few}) {
-    if (c.drawn) c.m = coach.draw().between(1, 16), c.n *= coach.draw().between(1, 3);
+  Case few = {coach.draw().between(1, 16), 32 * coach.draw().between(1, 3), 3072};
+  few.drawn = coach.draw().seed();
+  for (const Case& c : {Case{8, 256, 3072}, few}) {
     const double n = static_cast<double>(c.n), k = static_cast<double>(c.k);
     const std::uint64_t steps = static_cast<std::uint64_t>(c.k) / 16;
     coach.multiply<__half, float>(c, gemm)

@@ -113,10 +113,11 @@ void check_drawn(const Coach& coach) {
   };
   const auto ratio_up = [](std::int64_t a, std::int64_t b) { return a / b + (a % b > 0); };
   for (int i = 0; i < 200; ++i) {
-    const std::int64_t most = i % 4 ? 5000 : 40'000'000;
-    const Shape c = {draw.between(1, most), draw.between(1, most)};
-    const TileSize t = tile(256);
-    const int sms = static_cast<int>(draw.between(1, 200)), blocks_per_sm = static_cast<int>(draw.between(1, 16));
+    const bool many = i % 50 == 0;  // more tiles than an int can count, and not more than a loop can
+    const Shape c = many ? Shape{draw.between(6'000'000, 8'000'000), draw.between(6'000'000, 8'000'000)}
+                         : Shape{draw.between(1, 5000), draw.between(1, 5000)};
+    const TileSize t = many ? TileSize{128, static_cast<int>(draw.between(100, 128))} : tile(256);
+    const int sms = static_cast<int>(draw.between(many ? 100 : 1, 200)), blocks_per_sm = static_cast<int>(draw.between(1, 16));
     const std::int64_t tiles = ratio_up(c.m, t[0]) * ratio_up(c.n, t[1]), places = std::int64_t{sms} * blocks_per_sm;
     const std::string shape = "(" + words(c.m) + ", " + words(c.n) + ", " + words(t), gpu = words(std::int64_t{sms}) + ")";
     expect("tile_count" + shape + ")", tile_count(c.m, c.n, t), tiles);

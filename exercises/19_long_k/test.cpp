@@ -31,9 +31,9 @@ void check(Coach& coach) {
       .same_bits = true};
   constexpr int kParts = 4, kTiles = 1;
   const Counts counts = coach.multiply<__half, __half>(zero, gemm);
-  const double operands = (32 + 64) * kK * 2, sums = kParts * 32 * 64 * 4;
+  const double operands = (32 + 64) * kK * 2, sums = kParts * 32 * 64 * 4, tickets = kParts * 32 * 2;  // who is the last to come
   counts
-      .at_most(loaded(operands + sums), 1,
+      .at_most(loaded(operands + sums + tickets), 1,
                "Together the blocks of a tile load its rows of A and its columns of B once, and each part of a sum is loaded once. "
                "Which\n"
                "part of k does each block need?")
@@ -47,7 +47,9 @@ void check(Coach& coach) {
               " blocks for 32 x 64 x 1024. C is one tile, but k is long enough for four parts:\nfour blocks, on four SMs, "
               "at the same time.");
 
-  for (const Case& c : {zero, coach.draw().tiles(32, 64, 512, 3, "nt")}) {
+  Case drawn = {32 * coach.draw().between(1, 2), 64 * coach.draw().between(1, 2), 256 * coach.draw().between(2, 7), "nt"};
+  drawn.drawn = coach.draw().seed();
+  for (const Case& c : {zero, drawn}) {
     const std::int64_t tiles = c.m / 32 * (c.n / 64), steps = c.k / 64, parts = c.k / 256;
     coach.multiply<__half, __half>(c, gemm)
         .at_most(mma(static_cast<double>(tiles * steps * 64)), 1, are_pieces(c) + "One mma.sync is enough.")

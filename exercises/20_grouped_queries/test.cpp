@@ -34,6 +34,7 @@ void five(const Coach& coach, int64_t tokens, int64_t width, int64_t k) {
   Case of_v = of_k;
   of_v.drawn = draw.seed() + 1;
   for (Case* const each : {&of_k, &of_v}) each->padding_b = draw.padding(k, 8), each->padding_c = draw.padding(width);
+  if (of_k.padding_c % 2 == 0) of_v.padding_c = of_k.padding_c + 8;  // the remainder is the same, and the stride is not
   const auto number = [](int64_t x) { return std::to_string(x); };
   coach.run(number(tokens) + " tokens of " + number(k) + ", K and V of " + number(width) +
                 " columns; rows of W_k, W_v, K and V are " + number(of_k.padding_b) + ", " + number(of_v.padding_b) + ", " +

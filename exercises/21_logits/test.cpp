@@ -16,11 +16,12 @@ void check(Coach& coach) {
   coach.multiply<__half, __half>({.m = 16, .n = 56, .k = 24, .b_offset = 4}, gemm);
 
   coach.multiply<__half, __half>({.m = 16, .n = 65, .k = 40, .again = true}, gemm);
-  std::vector<Case> drawn = coach.drawn({.aligned_a = 8, .empty_k = false, .b_offsets = 7});
-  for (int64_t i = 1; i < 8; ++i)  // all that B's rows, and B itself, can be away from a chunk
+  std::vector<Case> drawn = coach.drawn({.aligned_a = 8, .b_offsets = 7});
+  for (int64_t i = 0; i <= 8; ++i)  // all that B's rows, and B itself, can be away from a chunk
     for (const bool stride : {false, true}) {
-      Case c = coach.draw().tiles(5, 8, 8, 6);
-      c.padding_b = stride ? i : 0, c.b_offset = stride ? 0 : i;
+      Case c = {5, 8 * coach.draw().between(1, 12), 8 * coach.draw().between(1, 6)};
+      c.drawn = coach.draw().seed();
+      c.padding_b = stride ? i : 0, c.b_offset = stride ? 0 : i % 8;
       drawn.push_back(c);
     }
   for (const Case& c : drawn) {
