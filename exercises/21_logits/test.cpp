@@ -45,7 +45,7 @@ void check(Coach& coach) {
   odd.m += 64, odd.n += 1 + 2 * coach.draw().between(0, 31);
   for (const Case& c : {Case{192, 97, 64}, odd}) {
     constexpr int64_t kChunksOfTile = 64 * 64 / 8;
-    const int64_t tiles_m = c.m / 64, tiles = tiles_m * ((c.n + 63) / 64) * (c.k / 64), warps_of_row = (c.n + 31) / 32;
+    const int64_t tiles_m = c.m / 64, tiles = tiles_m * ((c.n + 63) / 64) * (c.k / 64), warps_of_row = (c.n + 63) / 64 * 2;
     const Counts counts = coach.multiply<__half, __half>(c, gemm);
     counts.at_most(global_loads(static_cast<double>(c.k * warps_of_row + tiles * 2 * kChunksOfTile / 32)), 1,
                    "C has " + std::to_string(tiles_m) +
