@@ -27,7 +27,7 @@ void check(Coach& coach) {
             "The elements of a column of sA or sB are 32 words apart: they lie in one bank. Along what does a warp write and read?")
         .at_most(shared_stores(rounds * 2 * 32), 2,  // zeros first, and then what exists
                  "A thread stores one element of each tile. What is stored again?")
-        .at_most(barriers(2 * rounds + static_cast<double>(c.m * c.n) / 1024), 1,
+        .at_most(barriers(2 * rounds + 2 * static_cast<double>(c.m * c.n) / 1024), 1,
                  "Two barriers for each pair of tiles are enough. What do the others wait for?");
   }
 

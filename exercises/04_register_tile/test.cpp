@@ -29,7 +29,7 @@ void check(Coach& coach) {
         .at_most(stored(4 * elements), 1, "Which elements of C does a warp store at the same time? Neighbours share a sector.")
         .at_most(shared_stores(products * (1. / 64 + 1. / 64) / 32), 1,
                  "A block stores each element of its tiles in shared memory once.")
-        .at_most(barriers(2 * products / (64 * 64 * 16) + elements / (64 * 64)), 1,
+        .at_most(barriers(2 * products / (64 * 64 * 16) + 2 * elements / (64 * 64)), 1,
                  "Two barriers for each pair of tiles are enough. What do the others wait for?");
   }
 

@@ -42,7 +42,7 @@ void check(Coach& coach) {
             "eight\nchunks lie?")
         .at_most(wavefronts_of_ideal(), 1.25,  // where chunks are rotated instead of exchanged, some copies take a little longer
                  "Eight lanes that copy a row of 128 bytes should write one row, in order, rotated or exchanged by XOR.")
-        .at_most(barriers(2 * rounds + static_cast<double>(c.m * c.n) / (64 * 32)), 1,
+        .at_most(barriers(2 * rounds + 2 * static_cast<double>(c.m * c.n) / (64 * 32)), 1,
                  "Two barriers for each pair of tiles are enough. What do the others wait for?");
     coach.require_tensor_core<__half, float>(c, gemm);
   }

@@ -49,7 +49,7 @@ void check(Coach& coach) {
                  "A tile can be copied as it lies, 16 bytes at a time: 96 x 8 chunks are 24 stores of a warp, and none with "
                  "cp.async. Who\n"
                  "transposes A then?")
-        .at_most(barriers(2 * rounds + static_cast<double>(c.m * c.n) / (64 * 32)), 1,
+        .at_most(barriers(2 * rounds + 2 * static_cast<double>(c.m * c.n) / (64 * 32)), 1,
                  "Two barriers for each pair of tiles are enough. What do the others wait for?");
     coach.require_tensor_core<__half, float>(c, gemm);
   }

@@ -54,7 +54,7 @@ void check(Coach& coach) {
     counts.at_least(copies(loads), 1, "A load waits, a cp.async goes on in the background. All tiles should be copied by cp.async.")
         .at_most(global_loads(loads), 1, "Each tile is copied once. Which tile has been copied before the loop, which in it?")
         .at_most(shared_stores(loads), 0, "cp.async writes to shared memory. What is stored there besides?")
-        .at_most(barriers(2 * rounds + static_cast<double>(c.m * c.n) / 256), 1,
+        .at_most(barriers(2 * rounds + 2 * static_cast<double>(c.m * c.n) / 256), 1,
                  "One barrier for each tile says both, that it is complete and that the tile before has been read.");
     for ([[maybe_unused]] const auto& launch : counts.launches())
       coach.require(

@@ -38,7 +38,7 @@ void check(Coach& coach) {
                  "Each block loads each element of its tiles once. What is loaded in the last round, when there is no next tile?")
         .at_most(sectors_per_load(), 4, "32 neighbours of a row are 4 sectors.")
         .at_most(shared_stores(rounds * 8 * 8), 1, "Each block stores its tiles in shared memory once.")
-        .at_most(barriers(2 * rounds + static_cast<double>(c.m * c.n) / 1024), 1,
+        .at_most(barriers(2 * rounds + 2 * static_cast<double>(c.m * c.n) / 1024), 1,
                  "Two barriers for each pair of tiles are enough. What do the others wait for?");
   }
 

@@ -81,7 +81,7 @@ void check(Coach& coach) {
         .at_least(copies(loads), 1, "The tiles are copied in the background, by cp.async. Mend it without giving that up.")
         .at_most(global_loads(loads), 1, "Each tile is copied once.")
         .at_most(atomics(1), 0, "No atomic is needed: each thread has an element of C of its own.")
-        .at_most(barriers(2 * rounds + static_cast<double>(c.m * c.n) / 256), 1,
+        .at_most(barriers(2 * rounds + 2 * static_cast<double>(c.m * c.n) / 256), 1,
                  "One or two barriers for each pair of tiles are enough. What do the others wait for?");
   }
 
