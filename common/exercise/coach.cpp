@@ -524,7 +524,7 @@ std::int64_t Draw::padding(std::int64_t length, std::int64_t aligned) {
 Case Draw::tiles(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t most, const std::string& layout) {
   constexpr std::int64_t kDeep = 8;
   const std::int64_t down = between(1, most), across = between(1, most);
-  Case c = {m * down, n * across, k * between(1, std::max<std::int64_t>(1, kDeep * most * most / (down * across))), layout};
+  Case c = {m * down, n * across, k * between(most == 1 ? kDeep - 2 : 1, kDeep * most * most / (down * across)), layout};
   c.drawn = seed_;
   return c;
 }

@@ -59,7 +59,8 @@ class Draw {
   std::int64_t length(std::int64_t most);
   /// Elements behind the end of a row, so that all rows begin at multiples of `aligned` elements.
   std::int64_t padding(std::int64_t length, std::int64_t aligned = 1);
-  /// A shape of whole tiles: 1 to `most` of them along m and n each, and the more along k the fewer these are.
+  /// A shape of whole tiles: 1 to `most` of them along m and n each, and the more along k the fewer these are; six at least
+  /// where `most` is 1.
   Case tiles(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t most, const std::string& layout = "nn");
 
  private:

@@ -15,7 +15,7 @@ void check(Coach& coach) {
   coach.multiply_far_rows<float, float>("nn", gemm);
 
   // A is loaded once for each 32 columns of C, B once for each 32 rows.
-  for (const Case& c : {Case{64, 96, 64}, coach.draw().tiles(32, 32, 32, 3), coach.draw().tiles(32, 32, 32, 1)}) {
+  for (const Case& c : {Case{64, 96, 64}, coach.draw().tiles(64, 32, 32, 2), coach.draw().tiles(64, 96, 32, 1)}) {
     const double products = static_cast<double>(c.m * c.n * c.k), rounds = products / (32 * 32 * 32);
     coach.multiply<float, float>(c, gemm)
         .at_most(

@@ -15,7 +15,7 @@ void check(Coach& coach) {
   coach.multiply_far_rows<float, float>("nn", gemm);
 
   // A warp does 32 x 16 products for each k, a thread 16 of them with 4 + 4 values.
-  for (const Case& c : {Case{64, 128, 32}, coach.draw().tiles(64, 64, 8, 2), coach.draw().tiles(64, 64, 8, 1)}) {
+  for (const Case& c : {Case{64, 128, 32}, coach.draw().tiles(128, 128, 8, 1), coach.draw().tiles(64, 128, 8, 1)}) {
     const double elements = static_cast<double>(c.m * c.n), products = elements * static_cast<double>(c.k);
     coach.multiply<float, float>(c, gemm)
         .at_most(loaded(4 * products * (1. / 64 + 1. / 64)), 1,

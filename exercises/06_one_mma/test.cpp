@@ -30,7 +30,7 @@ void check(Coach& coach) {
   for (const Case& c : coach.drawn({})) coach.multiply<__half, float>(c, gemm);
   coach.multiply_far_rows<__half, float>("nn", gemm);
 
-  for (const Case& c : {Case{64, 64, 64}, coach.draw().tiles(64, 32, 16, 2), coach.draw().tiles(64, 32, 16, 1)}) {
+  for (const Case& c : {Case{64, 64, 64}, coach.draw().tiles(64, 64, 16, 2), coach.draw().tiles(64, 64, 16, 1)}) {
     const double pieces = static_cast<double>(c.m / 16 * (c.n / 8) * (c.k / 16));
     const std::string are = are_pieces(c);
     coach.multiply<__half, float>(c, gemm)

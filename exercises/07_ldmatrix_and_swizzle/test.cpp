@@ -27,7 +27,7 @@ void check(Coach& coach) {
   coach.multiply_far_rows<__half, float>("nt", gemm);
 
   for (const Case& c :
-       {Case{128, 64, 128, "nt"}, coach.draw().tiles(64, 32, 64, 3, "nt"), coach.draw().tiles(64, 32, 64, 1, "nt")}) {
+       {Case{128, 64, 128, "nt"}, coach.draw().tiles(128, 128, 64, 1, "nt"), coach.draw().tiles(128, 64, 64, 1, "nt")}) {
     const double rounds = static_cast<double>(c.m / 64 * (c.n / 32) * (c.k / 64)), warps = 4, slices = 4;
     const double pieces = rounds * 4 * 4 * 4;
     const std::string are = are_pieces(c);

@@ -47,8 +47,8 @@ void check(Coach& coach) {
                           [](const Operands& o) { gemm(o.A<float>(), o.B<float>(), o.C<float>(), 3); });
   for (const auto& [c, num_stages] : {std::pair{Case{32, 32, 96}, 2},
                                       {Case{32, 32, 96}, 4},
-                                      {coach.draw().tiles(16, 16, 16, 3), 3},
-                                      {coach.draw().tiles(16, 16, 16, 2), 5}}) {
+                                      {coach.draw().tiles(32, 32, 16, 1), 3},
+                                      {coach.draw().tiles(32, 32, 16, 2), 5}}) {
     const double rounds = static_cast<double>(c.m / 16 * (c.n / 16) * (c.k / 16)), loads = rounds * 8 * 2;  // warps, A and B
     const Counts counts = multiply(coach, c, num_stages);
     counts.at_least(copies(loads), 1, "A load waits, a cp.async goes on in the background. All tiles should be copied by cp.async.")

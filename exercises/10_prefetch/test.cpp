@@ -31,7 +31,7 @@ void check(Coach& coach) {
 
   for (const Case& c : coach.drawn({.k = 32})) coach.multiply<float, float>(c, gemm);
 
-  for (const Case& c : {Case{64, 64, 128}, coach.draw().tiles(32, 32, 32, 3), coach.draw().tiles(32, 32, 32, 1)}) {
+  for (const Case& c : {Case{64, 64, 128}, coach.draw().tiles(128, 64, 32, 1), coach.draw().tiles(64, 64, 32, 1)}) {
     const double products = static_cast<double>(c.m * c.n * c.k), rounds = products / (32 * 32 * 32);
     coach.multiply<float, float>(c, gemm)
         .at_most(loaded(4 * products * (1. / 32 + 1. / 32)), 1,

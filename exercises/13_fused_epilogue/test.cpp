@@ -30,7 +30,7 @@ void check(Coach& coach) {
 
   for (const Case& c : coach.drawn({})) multiply(c);
 
-  for (const Case& c : {Case{64, 64, 64}, coach.draw().tiles(32, 32, 32, 3), coach.draw().tiles(32, 32, 32, 1)}) {
+  for (const Case& c : {Case{64, 64, 64}, coach.draw().tiles(64, 128, 32, 1), coach.draw().tiles(64, 64, 32, 1)}) {
     const Counts counts = multiply(c);
     counts.launches(1, "A second kernel reads all of C again. The sums are still in registers here: finish them in this kernel.");
     const double elements = static_cast<double>(c.m * c.n), tiles = 2 * elements * static_cast<double>(c.k) * (1. / 32 + 1. / 32);

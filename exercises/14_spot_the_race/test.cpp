@@ -75,7 +75,7 @@ void check(Coach& coach) {
     coach.multiply<float, float>(c, gemm);
   coach.multiply<float, float>({.m = 18, .n = 35, .k = 50, .padding = 3}, gemm);
   for (const Case& c : coach.drawn({})) coach.multiply<float, float>(c, gemm);
-  for (const Case& c : {Case{32, 32, 64}, draw.tiles(16, 16, 16, 3)}) {
+  for (const Case& c : {Case{32, 32, 64}, draw.tiles(32, 32, 16, 2)}) {
     const double rounds = static_cast<double>(c.m / 16 * (c.n / 16) * (c.k / 16)), loads = rounds * 8 * 2;  // warps, A and B
     coach.multiply<float, float>(c, gemm)
         .at_least(copies(loads), 1, "The tiles are copied in the background, by cp.async. Mend it without giving that up.")

@@ -60,7 +60,7 @@ void check(Coach& coach) {
     coach.multiply_heads<__half, __half>(h, scores);
   }
 
-  Heads other = heads(draw.between(1, 3), 64 * draw.between(1, 2), 64 * draw.between(1, 2), 0, hint);
+  Heads other = heads(draw.between(1, 3), 128 * draw.between(1, 2), 128, 0, hint);
   other.each.drawn = draw.seed();
   for (const Heads& h : {heads(2, 128, 64, 0, hint), other}) {
     const double count = static_cast<double>(h.count), m = static_cast<double>(h.each.m), n = static_cast<double>(h.each.n),
