@@ -1,9 +1,14 @@
 #include "common/exercise/coach.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include "common/device/device.cuh"
 #include "common/exercise/posed.h"
@@ -19,9 +24,15 @@ std::string folder;  // in which the file lies that is judged
 std::string shape(const Case& c, harness::DType in) {
   std::string text = std::to_string(c.m) + " x " + std::to_string(c.n) + " x " + std::to_string(c.k) + " (m, n, k) in " +
                      std::string(name(in)) + ", " + c.layout;
-  if (c.padding) text += ", rows " + std::to_string(c.padding) + " elements longer than what they hold";
+  const std::string padding = std::to_string(c.padding);
+  if (c.padding_b >= 0 || c.padding_c >= 0)
+    text += ", rows of the three " + padding + ", " + (c.padding_b < 0 ? padding : std::to_string(c.padding_b)) + " and " +
+            (c.padding_c < 0 ? padding : std::to_string(c.padding_c)) + " elements longer than what they hold";
+  else if (c.padding)
+    text += ", rows " + padding + " elements longer than what they hold";
   if (c.b_offset) text += ", B begins " + std::to_string(c.b_offset) + " elements behind an aligned address";
   if (!c.what.empty()) text += ", " + c.what;
+  if (c.drawn) text += ", drawn at random: --seed " + std::to_string(c.drawn) + " draws it again";
   return text;
 }
 
@@ -61,6 +72,20 @@ constexpr std::array<OrderOfThreads, 3> kOrders = {{{interpreter::Order::kForwar
 
 #endif
 
+// The first race that the interpreter only notes, for CUDA's programming guide allows it. It is told when there is nothing else.
+std::string noted_race;
+
+void look_for_races([[maybe_unused]] const std::vector<interpreter::KernelProfile>& launches,
+                    [[maybe_unused]] const std::string& problem) {
+#ifdef COURSE_ON_INTERPRETER
+  for (const auto& launch : launches)
+    for (const std::string& note : launch.notes)
+      if (noted_race.empty() && note.find("several threads store the same value") != std::string::npos)
+        noted_race = "The result is right, but there is a race: " + note +
+                     ".\nWhich single thread should store it, or does nobody need it?\n\nProblem: " + problem + ".";
+#endif
+}
+
 // Kernels have to be the learner's: their lines stand in the learner's folder, but for what the course's wrappers hide.
 void require_own_kernels([[maybe_unused]] const std::vector<interpreter::KernelProfile>& launches) {
 #ifdef COURSE_ON_INTERPRETER
@@ -85,18 +110,20 @@ std::vector<interpreter::KernelProfile> launches_of(const Subject& subject, cons
 #endif
 }
 
-// Calls `once` for each order; a failure says which order it was.
-Counts in_all_orders(const Subject& subject, const std::function<std::vector<interpreter::KernelProfile>()>& once) {
+// Calls `once` for each order; a failure says which order it was. What is `drawn` has one order.
+Counts in_all_orders(const Subject& subject, [[maybe_unused]] bool drawn,
+                     const std::function<std::vector<interpreter::KernelProfile>()>& once) {
   const std::string& what = subject.words;
 #ifdef COURSE_ON_INTERPRETER
   std::optional<Counts> first;
   interpreter::options().workers = 1;  // blocks that run side by side come in any order: a verdict would change with it
   for (const OrderOfThreads& each : kOrders) {
+    if (drawn && each.order != interpreter::Order::kRandom) continue;
     interpreter::options().order = each.order, interpreter::options().seed = each.seed;
     try {
       auto launches = once();
       if (first) continue;
-      add_to_profile(subject, launches);
+      if (!drawn) add_to_profile(subject, launches);
       first.emplace(what, std::move(launches));
     } catch (const NotYet& failure) {
       NotYet told = failure;
@@ -123,9 +150,17 @@ Counts in_all_orders(const Subject& subject, const std::function<std::vector<int
 #endif
 }
 
-double load_sectors(const Counters& c) { return static_cast<double>(c.global_load.sectors + c.copy_read.sectors); }
-double loaded_bytes(const Counters& c) { return 32 * (load_sectors(c) + static_cast<double>(c.bulk_read.sectors)); }
-double load_requests(const Counters& c) { return static_cast<double>(c.global_load.requests + c.copy_read.requests); }
+// An atomic loads and stores.
+double sectors_loaded(const Counters& c) {
+  return static_cast<double>(c.global_load.sectors + c.copy_read.sectors + c.global_atomic.sectors);
+}
+double loaded_bytes(const Counters& c) { return 32 * (sectors_loaded(c) + static_cast<double>(c.bulk_read.sectors)); }
+double load_requests(const Counters& c) {
+  return static_cast<double>(c.global_load.requests + c.copy_read.requests + c.global_atomic.requests);
+}
+double sectors_stored(const Counters& c) {
+  return static_cast<double>(c.global_store.sectors + c.global_atomic.sectors + c.bulk_write.sectors);
+}
 
 // C has to come from kernels, and they have to be the learner's.
 void require_kernels([[maybe_unused]] const std::vector<interpreter::KernelProfile>& launches) {
@@ -144,7 +179,7 @@ void require_work([[maybe_unused]] const std::vector<interpreter::KernelProfile>
   if (stored < output_bytes)
     throw NotYet{"C is right, but kernels have stored " + number(stored) + " of its " + number(output_bytes) +
                  " bytes: all of C has to be computed on the GPU."};
-  if (loaded_bytes(sum) + 32.0 * static_cast<double>(sum.global_atomic.sectors) < input_bytes)
+  if (loaded_bytes(sum) < input_bytes)
     throw NotYet{"C is right, but kernels have read " + number(loaded_bytes(sum)) + " of " + number(input_bytes) +
                  " bytes of A and B: C has to be computed from them."};
 #endif
@@ -154,22 +189,30 @@ void require_work([[maybe_unused]] const std::vector<interpreter::KernelProfile>
 
 // ------------------------------------------------------------------------------------------------------------ figures
 
-Figure sectors_per_load() { return {"sectors per request of global loads", load_sectors, load_requests, "load_sectors"}; }
+Figure sectors_per_load() { return {"sectors per request of global loads", sectors_loaded, load_requests, "load_sectors"}; }
 Figure sectors_per_store() {
-  return {"sectors per request of global stores", [](const Counters& c) { return static_cast<double>(c.global_store.sectors); },
-          [](const Counters& c) { return static_cast<double>(c.global_store.requests); }, "store_sectors"};
+  return {"sectors per request of global stores", sectors_stored,
+          [](const Counters& c) {
+            return static_cast<double>(c.global_store.requests + c.global_atomic.requests + c.bulk_write.requests);
+          },
+          "store_sectors"};
 }
 Figure wavefronts_of_ideal() {
   return {"wavefronts of shared memory, where 1 is the fewest possible",
           [](const Counters& c) {
-            return static_cast<double>(c.shared_load.wavefronts + c.shared_store.wavefronts + c.matrix_load.wavefronts +
-                                       c.matrix_store.wavefronts + c.copy_write.wavefronts);
+            return static_cast<double>(c.shared_load.wavefronts + c.shared_store.wavefronts + c.shared_atomic.wavefronts +
+                                       c.matrix_load.wavefronts + c.matrix_store.wavefronts + c.copy_write.wavefronts);
           },
           [](const Counters& c) {
             return static_cast<double>(c.shared_load.ideal_wavefronts + c.shared_store.ideal_wavefronts +
-                                       c.matrix_load.ideal_wavefronts + c.matrix_store.ideal_wavefronts +
-                                       c.copy_write.ideal_wavefronts);
+                                       c.shared_atomic.ideal_wavefronts + c.matrix_load.ideal_wavefronts +
+                                       c.matrix_store.ideal_wavefronts + c.copy_write.ideal_wavefronts);
           }};
+}
+Figure wavefronts_of_ldmatrix() {
+  return {"wavefronts of ldmatrix, where 1 is the fewest possible",
+          [](const Counters& c) { return static_cast<double>(c.matrix_load.wavefronts); },
+          [](const Counters& c) { return static_cast<double>(c.matrix_load.ideal_wavefronts); }};
 }
 namespace {
 std::function<double(const Counters&)> constant(double value) {
@@ -180,8 +223,8 @@ Figure loaded(double bytes) {
   return {"bytes that are loaded, as a multiple of what is needed", loaded_bytes, constant(bytes), "asked"};
 }
 Figure stored(double bytes) {
-  return {"bytes that are stored, as a multiple of what is needed",
-          [](const Counters& c) { return 32.0 * static_cast<double>(c.global_store.sectors); }, constant(bytes)};
+  return {"bytes that are stored, as a multiple of what is needed", [](const Counters& c) { return 32 * sectors_stored(c); },
+          constant(bytes)};
 }
 Figure mma(double count) {
   return {"mma instructions, as a multiple of what is needed", [](const Counters& c) { return static_cast<double>(c.mma); },
@@ -189,14 +232,36 @@ Figure mma(double count) {
 }
 Figure shared_loads(double of) {
   return {"loads from shared memory, as a multiple of what is needed",
-          [](const Counters& c) { return static_cast<double>(c.shared_load.requests + c.matrix_load.requests); }, constant(of)};
+          [](const Counters& c) {
+            return static_cast<double>(c.shared_load.requests + c.matrix_load.requests + c.shared_atomic.requests);
+          },
+          constant(of)};
 }
 Figure shared_stores(double of) {
   return {"stores to shared memory, as a multiple of what is enough",
-          [](const Counters& c) { return static_cast<double>(c.shared_store.requests + c.matrix_store.requests); }, constant(of)};
+          [](const Counters& c) {
+            return static_cast<double>(c.shared_store.requests + c.matrix_store.requests + c.shared_atomic.requests);
+          },
+          constant(of)};
 }
 Figure global_loads(double of) {
   return {"loads from global memory, as a multiple of what is needed", load_requests, constant(of)};
+}
+Figure asked(double bytes) {
+  return {"bytes that threads load from global memory, as a multiple of what is needed",
+          [](const Counters& c) { return static_cast<double>(c.global_load.bytes + c.copy_read.bytes + c.global_atomic.bytes); },
+          constant(bytes)};
+}
+Figure load_sectors(double of) {
+  return {"sectors that loads touch, as a multiple of what is needed", sectors_loaded, constant(of)};
+}
+Figure barriers(double of) {
+  return {"barriers of blocks, as a multiple of what is enough", [](const Counters& c) { return static_cast<double>(c.barriers); },
+          constant(of)};
+}
+Figure atomics(double of) {
+  return {"atomic additions of a warp, as a multiple of what is needed",
+          [](const Counters& c) { return static_cast<double>(c.global_atomic.requests + c.shared_atomic.requests); }, constant(of)};
 }
 
 // ------------------------------------------------------------------------------------------------------------ bounds
@@ -229,25 +294,49 @@ const Counts& Counts::bounded([[maybe_unused]] const Figure& figure, [[maybe_unu
   if (from_above ? value <= bound * (1 + 1e-9) : value >= bound * (1 - 1e-9)) return *this;
   std::string text = "The result is right, the way to it is not yet: " + figure.name + ": " + number(value) + ", where " +
                      (from_above ? "at most " : "at least ") + number(bound) + " is wanted.\n";
-  // The line that is farthest from the bound.
-  const interpreter::LineProfile* worst = nullptr;
-  double most = 0;
-  const bool is_ratio = fixed == 0;
-  for (const auto& launch : launches_)
-    for (const auto& line : launch.lines) {
-      const double excess = figure.amount(line.counters) - (is_ratio ? bound * figure.unit(line.counters) : 0);
-      if (from_above && excess > most) worst = &line, most = excess;
-    }
-  if (worst) {
-    const double of_line =
-        is_ratio ? figure.amount(worst->counters) / figure.unit(worst->counters) : figure.amount(worst->counters) / unit;
-    text += "Most of it is " + worst->file + ":" + std::to_string(worst->line) + ", with " + number(of_line) + ":\n" +
-            interpreter::quoted_line(worst->file, worst->line) + "\n";
-  }
-  throw NotYet{text + std::string(why) + "\n\nProblem: " + what_ + "."};
+  throw NotYet{text + (from_above ? lines_of(figure, bound) : "") + std::string(why) + "\n\nProblem: " + what_ + "."};
 #else
   return *this;
 #endif
+}
+
+// Of a ratio the line that is farthest above the bound. An amount that is too large may be one line's or that of several together,
+// and only the reader knows which of them has to be there: all that matter are shown.
+std::string Counts::lines_of([[maybe_unused]] const Figure& figure, [[maybe_unused]] double bound) const {
+  std::string text;
+#ifdef COURSE_ON_INTERPRETER
+  constexpr std::size_t kMost = 4;
+  const double fixed = figure.unit(Counters());
+  std::map<std::pair<std::string, int>, Counters> lines;  // launches may share a line
+  for (const auto& launch : launches_)
+    for (const auto& line : launch.lines) lines[{line.file, line.line}] += line.counters;
+  std::vector<std::pair<double, const decltype(lines)::value_type*>> found;  // by what they have too much, or at all
+  for (const auto& line : lines) {
+    const double amount = figure.amount(line.second), excess = amount - (fixed > 0 ? 0 : bound * figure.unit(line.second));
+    if (excess > 0) found.push_back({excess, &line});
+  }
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  found.resize(std::min(found.size(), fixed > 0 ? kMost : 1));
+  for (const auto& [excess, line] : found) {
+    const auto& [file, row] = line->first;
+    const double share = figure.amount(line->second) / (fixed > 0 ? fixed : figure.unit(line->second));
+    text += (text.empty() ? found.size() > 1 ? "It is the sum of " : "Most of it is " : "and ") + file + ":" + std::to_string(row) +
+            ", with " + number(share) + ":\n" + interpreter::quoted_line(file, row) + "\n";
+  }
+#endif
+  return text;
+}
+
+const Counts& Counts::at_most_mma_of([[maybe_unused]] std::string_view of, [[maybe_unused]] std::uint64_t count,
+                                     [[maybe_unused]] std::string_view why) const {
+#ifdef COURSE_ON_INTERPRETER
+  for (const auto& launch : launches_)
+    if (const std::uint64_t most = of == "warp" ? launch.most_mma_of_warp : launch.most_mma_of_block; most > count)
+      throw NotYet{"The result is right, the way to it is not yet: one " + std::string(of) + " executes " + std::to_string(most) +
+                   " mma instructions, where at most " + std::to_string(count) + " are wanted.\n" + std::string(why) +
+                   "\n\nProblem: " + what_ + "."};
+#endif
+  return *this;
 }
 
 const Counts& Counts::enough([[maybe_unused]] std::string_view of, [[maybe_unused]] std::uint64_t count,
@@ -267,6 +356,13 @@ const Counts& Counts::enough([[maybe_unused]] std::string_view of, [[maybe_unuse
 
 // ------------------------------------------------------------------------------------------------------------- the coach
 
+std::string are_pieces(const Case& c) {
+  const auto words = [](std::int64_t m, std::int64_t n, std::int64_t k) {
+    return std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k);
+  };
+  return words(c.m, c.n, c.k) + " are " + words(c.m / 16, c.n / 8, c.k / 16) + " pieces of 16 x 8 x 16. ";
+}
+
 namespace {
 Subject subject_of(const Case& c, harness::DType in, harness::DType out) { return {shape(c, in), 1, c.m, c.n, c.k, in, out}; }
 Subject subject_of(const Heads& h, harness::DType in, harness::DType out) {
@@ -280,11 +376,19 @@ Counts Coach::judge(const Subject& subject, const Case& c, const std::function<s
                     const Function& function) const {
   if (only_asks_) return {subject.words, {}};
   std::vector<double> before;
-  return in_all_orders(subject, [&] {
+  return in_all_orders(subject, c.drawn != 0, [&] {
     const std::unique_ptr<Posed> problem = pose();
     auto launches = launches_of(subject, [&] { function(problem->operands()); });
     require_kernels(launches);
+    look_for_races(launches, subject.words);
     if (std::string wrong = problem->verify(); !wrong.empty()) throw about_c(c, "The result is wrong: " + wrong + ".");
+    if (c.again) {
+      problem->renew();
+      launches_of(subject, [&] { function(problem->operands()); });
+      if (std::string wrong = problem->verify(); !wrong.empty())
+        throw about_c(c, "The result of a second call is wrong, with other values at the same addresses: " + wrong +
+                             ".\nWhat is kept from one call to the next?");
+    }
     if (std::string other = c.same_bits ? differs(problem->C, before) : ""; !other.empty())
       throw about_c(c, "Each order of threads has its own C: " + other +
                            ".\nBoth are near enough, but who looks for a mistake wants the same bits from the same input.");
@@ -294,15 +398,165 @@ Counts Coach::judge(const Subject& subject, const Case& c, const std::function<s
 }
 
 Counts Coach::multiply(const Case& c, harness::DType in, harness::DType out, const Function& function) const {
-  subjects_.push_back(subject_of(c, in, out));
+  const Subject subject = subject_of(c, in, out);
+  if (!c.drawn) subjects_.push_back(subject);
   return judge(
-      subjects_.back(), c, [=] { return posed(c, in, out); }, function);
+      subject, c, [=] { return posed(c, in, out); }, function);
 }
 
 Counts Coach::multiply_heads(const Heads& h, harness::DType in, harness::DType out, const Function& function) const {
-  subjects_.push_back(subject_of(h, in, out));
+  const Subject subject = subject_of(h, in, out);
+  if (!h.each.drawn) subjects_.push_back(subject);
   return judge(
-      subjects_.back(), h.each, [=] { return posed(h, in, out); }, function);
+      subject, h.each, [=] { return posed(h, in, out); }, function);
+}
+
+void Coach::require_tensor_core([[maybe_unused]] const Subject& subject,
+                                [[maybe_unused]] const std::function<std::unique_ptr<Posed>()>& pose,
+                                [[maybe_unused]] const Function& function) const {
+#ifdef COURSE_ON_INTERPRETER
+  if (only_asks_) return;
+  const std::unique_ptr<Posed> problem = pose();
+  interpreter::options().mma = false;
+  launches_of(subject, [&] { function(problem->operands()); });
+  interpreter::options().mma = true;
+  if (std::string wrong = problem->C.fetch(); !wrong.empty()) throw NotYet{wrong + "\n\nProblem: " + subject.words + "."};
+  for (std::int64_t row = 0; row < problem->C.rows(); ++row)
+    for (std::int64_t col = 0; col < problem->C.cols(); ++col)
+      if (const double got = problem->C.at(row, col); got != 0)
+        throw NotYet{"C is right, but element (" + std::to_string(row) + ", " + std::to_string(col) +
+                     ") does not come from the tensor core: if mma instructions\nadd nothing, it is " + number(got) +
+                     " instead of 0.\n\nProblem: " + subject.words + "."};
+#endif
+}
+
+void Coach::require_tensor_core(const Case& c, harness::DType in, harness::DType out, const Function& function) const {
+  require_tensor_core(
+      subject_of(c, in, out), [=] { return posed(c, in, out); }, function);
+}
+
+void Coach::require_tensor_core(const Heads& h, harness::DType in, harness::DType out, const Function& function) const {
+  require_tensor_core(
+      subject_of(h, in, out), [=] { return posed(h, in, out); }, function);
+}
+
+void Coach::multiply_far_rows([[maybe_unused]] const std::string& layout, [[maybe_unused]] harness::DType in,
+                              [[maybe_unused]] harness::DType out, [[maybe_unused]] const Function& function) const {
+#ifdef COURSE_ON_INTERPRETER
+  if (only_asks_) return;
+  constexpr std::int64_t kRows = 3, kStride = (std::int64_t{1} << 31) + 64;  // the third row is beyond 2^32
+  const std::string what = "3 x 3 x 3 (m, n, k) in " + std::string(name(in)) + ", " + layout + ", rows " + std::to_string(kStride) +
+                           " elements apart: an int cannot count so far",
+                    problem = "\n\nProblem: " + what + ".";
+  struct Far {
+    Far(std::int64_t number, harness::DType type, bool transposed) : number_(number), size_(harness::bytes(type)), type_(type) {
+      const std::size_t bytes = static_cast<std::size_t>(kStride * (kRows - 1) + kRows) * size_;
+      data = static_cast<unsigned char*>(interpreter::allocate(bytes, number == 2 ? "C" : number ? "B" : "A"));
+      view = {data, kRows, kRows, transposed ? 1 : kStride, transposed ? kStride : 1};
+      std::vector<unsigned char> row(kRows * size_);
+      for (std::int64_t r = 0; r < kRows; ++r) {
+        for (std::int64_t c = 0; c < kRows; ++c)
+          harness::store(type_, row.data() + static_cast<std::size_t>(c) * size_,
+                         number_ == 2 ? NAN : value(transposed ? c : r, transposed ? r : c));
+        interpreter::copy_in(data + static_cast<std::size_t>(r * kStride) * size_, row.data(), row.size());
+      }
+    }
+    Far(const Far&) = delete;
+    Far& operator=(const Far&) = delete;
+    ~Far() { interpreter::release(data); }
+    double value(std::int64_t row, std::int64_t col) const {
+      return static_cast<double>(1 + 2 * row + 5 * col + number_ * (row + 1));
+    }
+    double stored(std::int64_t row, std::int64_t col) const {
+      unsigned char element[8];
+      interpreter::copy_out(element, data + static_cast<std::size_t>(row * kStride + col) * size_, size_);
+      return harness::load(type_, element);
+    }
+    std::int64_t number_;
+    std::size_t size_;
+    harness::DType type_;
+    unsigned char* data;
+    Matrix<void> view;
+  };
+  try {
+    const Far A(0, in, layout.at(0) == 't'), B(1, in, layout.at(1) == 't'), C(2, out, false);
+    function({kRows, kRows, kRows, A.view, B.view, C.view, nullptr});
+    for (std::int64_t row = 0; row < kRows; ++row)
+      for (std::int64_t col = 0; col < kRows; ++col) {
+        double expected = 0;
+        for (std::int64_t k = 0; k < kRows; ++k) expected += A.value(row, k) * B.value(k, col);
+        if (const double found = C.stored(row, col); !(std::abs(found - expected) < 1e-3 * expected))
+          throw NotYet{"The result is wrong: C[" + std::to_string(row) + ", " + std::to_string(col) + "] is " + number(found) +
+                       ", expected " + number(expected) + ".\nOffsets are as large as int64_t: which of them is kept in an int?"};
+      }
+  } catch (const NotYet& failure) {
+    throw NotYet{failure.text + problem};
+  } catch (const std::exception& error) {
+    throw NotYet{error.what() + problem};
+  }
+#endif
+}
+
+// ------------------------------------------------------------------------------------------------------ drawn at random
+
+// Steele, Lea and Flood's SplitMix64: the same on all machines.
+std::uint64_t Draw::next() {
+  std::uint64_t x = state_ += 0x9e3779b97f4a7c15u;
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+  return x ^ x >> 31;
+}
+
+std::int64_t Draw::between(std::int64_t least, std::int64_t most) {
+  return least + static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(most - least + 1));
+}
+
+std::int64_t Draw::length(std::int64_t most) {
+  if (between(0, 7) == 0) return 1;
+  const std::int64_t odd[] = {0, 4, 2, 6, 1, 3, 5, 7};
+  return std::max<std::int64_t>(1, std::min(most, between(0, most / 8) * 8 + odd[between(0, 7)]));
+}
+
+std::int64_t Draw::padding(std::int64_t length, std::int64_t aligned) {
+  return (aligned - length % aligned) % aligned + aligned * between(0, aligned > 1 ? 3 : 9);
+}
+
+Case Draw::tiles(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t most, const std::string& layout) {
+  constexpr std::int64_t kDeep = 8;
+  const std::int64_t down = between(1, most), across = between(1, most);
+  Case c = {m * down, n * across, k * between(most == 1 ? kDeep - 2 : 1, kDeep * most * most / (down * across)), layout};
+  c.drawn = seed_;
+  return c;
+}
+
+std::vector<Case> Coach::drawn(const Space& space) const {
+  constexpr std::int64_t kSmall = 50, kThin = 12;
+  struct Lengths {
+    std::int64_t m, n, k;
+  };
+  std::vector<Case> cases;
+  for (const Lengths& most : {Lengths{kSmall, kSmall, kSmall},
+                              {kSmall, kSmall, kSmall},
+                              {400, kThin, kThin},
+                              {kThin, 400, kThin},
+                              {kThin, kThin, 1200},
+                              {kThin, kThin, 0}}) {
+    if (most.k == 0 && !space.empty_k) continue;
+    const auto length = [&](std::int64_t limit) { return limit > 100 ? limit / 2 + draw_.length(limit / 2) : draw_.length(limit); };
+    Case c;
+    c.m = length(most.m), c.n = length(most.n);
+    c.k = most.k ? (length(most.k) + space.k - 1) / space.k * space.k : 0;
+    c.layout = space.layout;
+    c.padding = draw_.padding(space.layout.at(0) == 't' ? c.m : c.k, space.aligned_a);
+    c.padding_b = draw_.padding(space.layout.at(1) == 't' ? c.k : c.n, space.aligned_b);
+    c.padding_c = draw_.padding(c.n);
+    c.b_offset = draw_.between(0, space.b_offsets);
+    c.hint = space.hint;
+    c.again = cases.empty();
+    c.drawn = draw_.seed();
+    cases.push_back(c);
+  }
+  return cases;
 }
 
 #ifdef COURSE_ON_GPU
@@ -323,9 +577,10 @@ void Coach::multiply_heads_on_gpu(const Heads&, harness::DType, harness::DType, 
 Counts Coach::run(const std::string& what, const std::function<void()>& body) const {
   if (only_asks_) return {what, {}};
   const Subject subject{.words = what};
-  return in_all_orders(subject, [&] {
+  return in_all_orders(subject, false, [&] {
     auto launches = launches_of(subject, body);
     require_own_kernels(launches);
+    look_for_races(launches, what);
     return launches;
   });
 }
@@ -341,7 +596,7 @@ namespace {
 // After the test has passed: the speed bars. @return what to tell who has passed them
 std::string timed([[maybe_unused]] const exercise::Coach& coach, [[maybe_unused]] const std::string& results) {
 #ifdef COURSE_ON_GPU
-  exercise::Coach solution(true);
+  exercise::Coach solution(true, coach.draw().seed());
   solution::check(solution);
   return exercise::race(coach.timed(), solution.timed(), results);
 #else
@@ -375,13 +630,13 @@ void profile_to(const std::string& profile) {
 
 }  // namespace
 
-// Judges the file that it is linked with: judge FILE [WORD [PROFILE [RESULTS]]]. The last line of what it prints is "passed WORD"
-// if that is right; so a file that ends the program has not passed. PROFILE is what exercise::profile_to() takes, on a GPU also
-// "largest", for the problem with most to do; nothing is timed then. RESULTS is what exercise::race() takes. An empty word is as
-// none.
+// Judges the file that it is linked with: judge FILE [WORD [PROFILE [RESULTS [SEED]]]]. The last line of what it prints is "passed
+// WORD" if that is right; so a file that ends the program has not passed. PROFILE is what exercise::profile_to() takes, on a GPU
+// also "largest", for the problem with most to do; nothing is timed then. RESULTS is what exercise::race() takes. SEED, a number
+// from 1 on, says what is drawn at random. An empty word is as none.
 int main(int argc, char** argv) {
-  if (argc < 2 || argc > 5) {
-    std::fprintf(stderr, "usage: %s FILE [WORD [PROFILE [RESULTS]]]\n", argv[0]);
+  if (argc < 2 || argc > 6) {
+    std::fprintf(stderr, "usage: %s FILE [WORD [PROFILE [RESULTS [SEED]]]]\n", argv[0]);
     return 2;
   }
   const auto argument = [&](int i) { return std::string(i < argc ? argv[i] : ""); };
@@ -392,11 +647,12 @@ int main(int argc, char** argv) {
   interpreter::options().hang_seconds = 5;
   interpreter::options().step_budget = 200'000'000;
 #endif
-  exercise::Coach coach;
+  exercise::Coach coach(false, argument(5).empty() ? 1 : std::strtoull(argument(5).c_str(), nullptr, 10));
   std::string text;
   try {
     if (!profile.empty()) profile_to(profile);
     exercise::check(coach);
+    if (!exercise::noted_race.empty()) throw exercise::NotYet{exercise::noted_race};
     exercise::write_profile();
     if (profile.empty()) std::printf("%s", timed(coach, argument(4)).c_str());
     std::printf("passed %s\n", argument(2).c_str());

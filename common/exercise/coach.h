@@ -36,14 +36,47 @@ struct Case {
   double scale = 1;  ///< the deviation of A's elements
   /// Of A and B, by row and column, where numbers that nobody can guess would not say which mistake it is.
   std::function<double(std::int64_t, std::int64_t)> a = {}, b = {};
-  std::string what = {};      ///< which these are, for messages: "A is all ones"
-  std::string hint = {};      ///< what to think about if the result is wrong, a sentence
-  bool same_bits = false;     ///< C has to be the same in every order of threads and blocks, bit by bit
-  std::int64_t b_offset = 0;  ///< elements from an aligned address to B's first one
+  std::string what = {};                        ///< which these are, for messages: "A is all ones"
+  std::string hint = {};                        ///< what to think about if the result is wrong, a sentence
+  bool same_bits = false;                       ///< C has to be the same in every order of threads and blocks, bit by bit
+  std::int64_t b_offset = 0;                    ///< elements from an aligned address to B's first one
+  std::int64_t padding_b = -1, padding_c = -1;  ///< of B and of C, where they have one of their own
+  bool again = false;                           ///< there is a second call, with other values at the same addresses
+  std::uint64_t drawn = 0;                      ///< drawn at random, from this seed; 0: chosen. It is called in one order only
   /// On a GPU, of a problem that is timed: how many times as long as the solution an answer may take. More than this where the
   /// exercise leaves a choice that has its own speed.
   double bar = 1.15;
   std::string slow = {};  ///< what to think about if it takes longer, a sentence
+};
+
+/// Shapes, strides and values at random: what a test draws is the same for the same seed.
+class Draw {
+ public:
+  explicit Draw(std::uint64_t seed) : seed_(seed), state_(seed) {}
+  std::uint64_t seed() const { return seed_; }                  ///< as it was given
+  std::int64_t between(std::int64_t least, std::int64_t most);  ///< both included
+  /// Of a length, at most `most`: each remainder of 8 counts as much as the others, and 1 as all of them.
+  std::int64_t length(std::int64_t most);
+  /// Elements behind the end of a row, so that all rows begin at multiples of `aligned` elements.
+  std::int64_t padding(std::int64_t length, std::int64_t aligned = 1);
+  /// A shape of whole tiles: 1 to `most` of them along m and n each, and the more along k the fewer these are; six at least
+  /// where `most` is 1.
+  Case tiles(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t most, const std::string& layout = "nn");
+
+ private:
+  std::uint64_t next();
+  std::uint64_t seed_, state_;
+};
+
+/// What a task allows, for Coach::drawn().
+struct Space {
+  std::string layout = "nn";
+  std::int64_t aligned_a = 1;  ///< rows of A (columns, where it is column-major) begin at multiples of so many elements
+  std::int64_t aligned_b = 1;  ///< the same of B
+  std::int64_t k = 1;          ///< k is a multiple of it
+  bool empty_k = false;        ///< k may be 0
+  std::string hint = {};       ///< as in Case
+  std::int64_t b_offsets = 0;  ///< B may begin so many elements behind an aligned address
 };
 
 /// The operands of a Case in device memory.
@@ -98,12 +131,17 @@ struct Figure {
 Figure sectors_per_load();        ///< 32-byte sectors for each request of global loads and cp.async
 Figure sectors_per_store();       ///< the same of global stores
 Figure wavefronts_of_ideal();     ///< of shared memory, cp.async and ldmatrix included: 1 is without bank conflicts
+Figure wavefronts_of_ldmatrix();  ///< the same of ldmatrix alone
 Figure loaded(double bytes);      ///< what global loads and cp.async ask for, sectors, as a multiple of `bytes`
 Figure stored(double bytes);      ///< the same of global stores
 Figure mma(double count);         ///< mma instructions, as a multiple of `count`
 Figure shared_loads(double of);   ///< requests of loads from shared memory, ldmatrix included, as a multiple of `of`
 Figure shared_stores(double of);  ///< requests of stores to shared memory, without cp.async, as a multiple of `of`
-Figure global_loads(double of);   ///< requests of global loads and cp.async, as a multiple of `of`
+Figure global_loads(double of);   ///< requests of global loads, cp.async and atomics, as a multiple of `of`
+Figure asked(double bytes);       ///< bytes that threads ask for by global loads, as a multiple of `bytes`
+Figure load_sectors(double of);   ///< 32-byte sectors of the same, as a multiple of `of`
+Figure barriers(double of);       ///< __syncthreads() of blocks, as a multiple of `of`
+Figure atomics(double of);        ///< atomics of warps, in global and shared memory, as a multiple of `of`
 /// @}
 
 /// What a call of the learner's function did. Empty on a GPU, where nothing is counted and every bound holds.
@@ -126,6 +164,9 @@ class Counts {
   const std::vector<interpreter::KernelProfile>& launches() const { return launches_; }  ///< in order
   /// @throws NotYet if all launches together have fewer than `count` blocks
   const Counts& at_least_blocks(std::uint64_t count, std::string_view why) const { return enough("blocks", count, why); }
+  /// What the busiest block, or the busiest warp, multiplies. @param of "block" or "warp"  @throws NotYet if these are more mma
+  /// instructions than `count`
+  const Counts& at_most_mma_of(std::string_view of, std::uint64_t count, std::string_view why) const;
   /// @throws NotYet if all launches together have fewer than `count` warps
   const Counts& at_least_warps(std::uint64_t count, std::string_view why) const { return enough("warps", count, why); }
   interpreter::Counters total() const;  ///< of all launches
@@ -133,9 +174,13 @@ class Counts {
  private:
   const Counts& bounded(const Figure& figure, double bound, bool from_above, std::string_view why) const;
   const Counts& enough(std::string_view of, std::uint64_t count, std::string_view why) const;
+  std::string lines_of(const Figure& figure, double bound) const;
   std::string what_;
   std::vector<interpreter::KernelProfile> launches_;
 };
+
+/// "64 x 64 x 64 are 4 x 8 x 4 pieces of 16 x 8 x 16. "
+std::string are_pieces(const Case& c);
 
 class Posed;
 
@@ -157,11 +202,15 @@ class Coach {
  public:
   Coach() = default;
   /// @param only_asks whether nothing is called and judged: then the test only says what its problems are
-  explicit Coach(bool only_asks) : only_asks_(only_asks) {}
+  /// @param seed of what is drawn
+  explicit Coach(bool only_asks, std::uint64_t seed = 1) : only_asks_(only_asks), draw_(seed) {}
 
   /// Where a failure from now on sends its reader: "steps/01_naive/README.md".
   void lesson(std::string path) { lesson_ = std::move(path); }
   const std::string& lesson() const { return lesson_; }  ///< as it was set
+  Draw& draw() const { return draw_; }                   ///< the same for all that is drawn
+  /// Shapes of which nobody knows before what they are: small ones, and for each of m, n and k one that is long.
+  std::vector<Case> drawn(const Space& space) const;
 
   /// Calls `run`, which calls the learner's function, and compares C with the right result; on the interpreter in three orders of
   /// threads and blocks, with every check on. What stores C must be kernels of the learner's own that read A and B.
@@ -195,6 +244,27 @@ class Coach {
   void multiply_heads_on_gpu(const Heads& h, void (*gemm)(Matrix<const In>, Matrix<const In>, Matrix<Out>)) const {
     multiply_heads_on_gpu(h, harness::kDType<In>, harness::kDType<Out>, usual<In, Out>(gemm));
   }
+  /// On the interpreter, a product of 3 rows that lie gigabytes apart: an offset of 32 bits does not reach them.
+  void multiply_far_rows(const std::string& layout, harness::DType in, harness::DType out, const Function& run) const;
+  /// The same of the usual function.
+  template <class In, class Out>
+  void multiply_far_rows(const std::string& layout, void (*gemm)(Matrix<const In>, Matrix<const In>, Matrix<Out>)) const {
+    multiply_far_rows(layout, harness::kDType<In>, harness::kDType<Out>, usual<In, Out>(gemm));
+  }
+  /// C has to come from the tensor core: calls `run` once more, on a machine whose mma add nothing. @throws NotYet
+  void require_tensor_core(const Case& c, harness::DType in, harness::DType out, const Function& run) const;
+  /// The same of the usual function.
+  template <class In, class Out>
+  void require_tensor_core(const Case& c, void (*gemm)(Matrix<const In>, Matrix<const In>, Matrix<Out>)) const {
+    require_tensor_core(c, harness::kDType<In>, harness::kDType<Out>, usual<In, Out>(gemm));
+  }
+  /// The same for heads.
+  void require_tensor_core(const Heads& h, harness::DType in, harness::DType out, const Function& run) const;
+  /// The same for heads of the usual function.
+  template <class In, class Out>
+  void require_tensor_core(const Heads& h, void (*gemm)(Matrix<const In>, Matrix<const In>, Matrix<Out>)) const {
+    require_tensor_core(h, harness::kDType<In>, harness::kDType<Out>, usual<In, Out>(gemm));
+  }
   /// Calls `body`, in the same orders and under the same checks; body itself throws NotYet for a wrong result.
   Counts run(const std::string& what, const std::function<void()>& body) const;
   /// @throws NotYet with `text` unless `holds`
@@ -210,9 +280,11 @@ class Coach {
   }
   Counts judge(const Subject& subject, const Case& c, const std::function<std::unique_ptr<Posed>()>& pose,
                const Function& run) const;
+  void require_tensor_core(const Subject& subject, const std::function<std::unique_ptr<Posed>()>& pose, const Function& run) const;
 
   std::string lesson_;
   bool only_asks_ = false;
+  mutable Draw draw_{1};
   // What the test has asked for so far; tests hand the coach on as one that they do not change.
   mutable std::vector<Subject> subjects_;
   mutable std::vector<Timed> timed_;

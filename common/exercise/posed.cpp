@@ -31,10 +31,16 @@ double element(std::uint64_t matrix, std::int64_t row, std::int64_t col) {
   return static_cast<double>(static_cast<std::int64_t>(x % 257) - 128) / 64;
 }
 
-TestMatrix filled(std::uint64_t number, const std::string& name, DType type, const Placement& placement, double scale,
-                  const std::function<double(std::int64_t, std::int64_t)>& given = {}) {
+using Given = std::function<double(std::int64_t, std::int64_t)>;
+
+// With the values that belong to `matrix` (1: A, 2: B, 3: the bias) among those that `values` stands for.
+void fill(TestMatrix& m, std::uint64_t values, std::uint64_t matrix, double scale, const Given& given) {
+  m.fill([&](std::int64_t r, std::int64_t c) { return scale * (given ? given(r, c) : element(16 * values + matrix, r, c)); });
+}
+TestMatrix filled(std::uint64_t values, std::uint64_t matrix, const std::string& name, DType type, const Placement& placement,
+                  double scale, const Given& given = {}) {
   TestMatrix m(name, type, placement);
-  m.fill([&](std::int64_t r, std::int64_t c) { return scale * (given ? given(r, c) : element(number, r, c)); });
+  fill(m, values, matrix, scale, given);
   return m;
 }
 
@@ -43,14 +49,18 @@ std::string why_nan(const std::string& matrix) {
          " is NaN before the call: no thread has stored this element, or something went into its sum that nobody wrote";
 }
 
+// The paddings of B and C.
+std::int64_t of_b(const Case& c) { return c.padding_b < 0 ? c.padding : c.padding_b; }
+std::int64_t of_c(const Case& c) { return c.padding_c < 0 ? c.padding : c.padding_c; }
+
 class PosedCase final : public Posed {
  public:
   PosedCase(const Case& c, DType in, DType out)
-      : Posed(c.m, c.n, c.k, filled(1, "A", in, placement(c.m, c.k, c.layout.at(0) == 't', c.padding), c.scale, c.a),
-              filled(2, "B", in, placement(c.k, c.n, c.layout.at(1) == 't', c.padding, c.b_offset), 1, c.b), out,
-              harness::row_major(c.m, c.n, c.padding), "C",
-              filled(3, "bias", out, harness::row_major(c.epilogue.bias ? 1 : 0, c.n), 1)),
-        epilogue_(c.epilogue),
+      : Posed(c.m, c.n, c.k, filled(c.drawn, 1, "A", in, placement(c.m, c.k, c.layout.at(0) == 't', c.padding), c.scale, c.a),
+              filled(c.drawn, 2, "B", in, placement(c.k, c.n, c.layout.at(1) == 't', of_b(c), c.b_offset), 1, c.b), out,
+              harness::row_major(c.m, c.n, of_c(c)), "C",
+              filled(c.drawn, 3, "bias", out, harness::row_major(c.epilogue.bias ? 1 : 0, c.n), 1), c.drawn),
+        case_(c),
         reference_(A, B) {}
 
   std::string compare_plain(const TestMatrix& of_c) const override {
@@ -62,7 +72,7 @@ class PosedCase final : public Posed {
 
  private:
   std::string compare() const override {
-    std::string wrong = reference_.compare(C, harness::Reference::Sums::kFloat, epilogue_, bias);
+    std::string wrong = reference_.compare(C, harness::Reference::Sums::kFloat, case_.epilogue, bias);
     if (wrong.find(" is nan,") != std::string::npos || wrong.find(" is -nan,") != std::string::npos)
       wrong += why_nan("C");
     else if (const std::size_t at = wrong.find("] is ");
@@ -73,16 +83,23 @@ class PosedCase final : public Posed {
     return wrong;
   }
 
-  harness::Epilogue epilogue_;
+  void refill(std::uint64_t values) override {
+    fill(A, values, 1, case_.scale, case_.a), fill(B, values, 2, 1, case_.b), fill(bias, values, 3, 1, {});
+    reference_ = harness::Reference(A, B);
+  }
+
+  Case case_;
   harness::Reference reference_;
 };
 
 class PosedHeads final : public Posed {
  public:
   PosedHeads(const Heads& h, DType in, DType out)
-      : Posed(h.each.m, h.each.n, h.each.k, filled(1, h.names.substr(0, 1), in, of_a(h).placement(h), h.each.scale, h.each.a),
-              filled(2, h.names.substr(1, 1), in, of_b(h).placement(h), 1, h.each.b), out, of_c(h).placement(h),
-              h.names.substr(2, 1), filled(3, "bias", out, harness::row_major(0, 0), 1)),
+      : Posed(h.each.m, h.each.n, h.each.k,
+              filled(h.each.drawn, 1, h.names.substr(0, 1), in, of_a(h).placement(h.each.padding, h), h.each.scale, h.each.a),
+              filled(h.each.drawn, 2, h.names.substr(1, 1), in, of_b(h).placement(exercise::of_b(h.each), h), 1, h.each.b), out,
+              of_c(h).placement(exercise::of_c(h.each), h), h.names.substr(2, 1),
+              filled(h.each.drawn, 3, "bias", out, harness::row_major(0, 0), 1), h.each.drawn),
         heads_(h) {}
 
   std::string compare_plain(const TestMatrix& C) const override { return compare_with(C, {1, true}); }
@@ -109,8 +126,8 @@ class PosedHeads final : public Posed {
     bool beside;
     std::int64_t row(std::int64_t head) const { return beside ? 0 : head * rows; }
     std::int64_t col(std::int64_t head) const { return beside ? head * cols : 0; }
-    Placement placement(const Heads& h) const {
-      return harness::row_major(beside ? rows : h.count * rows, beside ? h.count * cols : cols, h.each.padding);
+    Placement placement(std::int64_t padding, const Heads& h) const {
+      return harness::row_major(beside ? rows : h.count * rows, beside ? h.count * cols : cols, padding);
     }
   };
   static bool is_transposed(const Heads& h) { return h.each.layout.at(1) == 't'; }
@@ -121,6 +138,9 @@ class PosedHeads final : public Posed {
   static Part of_c(const Heads& h) { return {h.each.m, h.each.n, h.c_beside}; }
 
   std::string compare() const override { return compare_with(C, {heads_.factor, false}); }
+  void refill(std::uint64_t values) override {
+    fill(A, values, 1, heads_.each.scale, heads_.each.a), fill(B, values, 2, 1, heads_.each.b);
+  }
 
   // How a result may differ from the product.
   struct Wanted {
@@ -182,7 +202,7 @@ class PosedHeads final : public Posed {
 }  // namespace
 
 Posed::Posed(std::int64_t m, std::int64_t n, std::int64_t k, TestMatrix a, TestMatrix b, DType out, const Placement& of_c,
-             const std::string& name_of_c, TestMatrix of_bias)
+             const std::string& name_of_c, TestMatrix of_bias, std::uint64_t values)
     : A(std::move(a)),
       B(std::move(b)),
       C(name_of_c, out, of_c),
@@ -191,7 +211,8 @@ Posed::Posed(std::int64_t m, std::int64_t n, std::int64_t k, TestMatrix a, TestM
       n_(n),
       k_(k),
       placement_of_c_(of_c),
-      name_of_c_(name_of_c) {
+      name_of_c_(name_of_c),
+      values_(values) {
   C.poison();
 }
 

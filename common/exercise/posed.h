@@ -23,6 +23,8 @@ class Posed {
   Operands operands() const { return operands(A.view(), B.view(), C.view(), bias.view().data); }
   /// Fetches C, and says what is wrong with it or with the inputs; an empty string if all is right.
   std::string verify();
+  /// Other values, at the same addresses; C is NaN again.
+  void renew() { refill(++values_), C.poison(); }
   /// What is wrong with a matrix that was computed without what is fused, perhaps in parts; or an empty string.
   virtual std::string compare_plain(const harness::TestMatrix& of_c) const = 0;
 
@@ -44,14 +46,17 @@ class Posed {
  protected:
   /// @param a, b A and B, filled  @param out C's type  @param of_c how C lies in memory  @param of_bias no elements: none
   Posed(std::int64_t m, std::int64_t n, std::int64_t k, harness::TestMatrix a, harness::TestMatrix b, harness::DType out,
-        const harness::Placement& of_c, const std::string& name_of_c, harness::TestMatrix of_bias);
+        const harness::Placement& of_c, const std::string& name_of_c, harness::TestMatrix of_bias, std::uint64_t values);
   /// What is wrong with C, which was fetched.
   virtual std::string compare() const = 0;
+  /// Fills A, B and the bias with numbers that `values` stands for.
+  virtual void refill(std::uint64_t values) = 0;
 
  private:
   std::int64_t m_, n_, k_;
   harness::Placement placement_of_c_;
   std::string name_of_c_;
+  std::uint64_t values_;
 };
 
 /// C = epilogue(A · B).

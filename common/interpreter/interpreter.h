@@ -29,6 +29,7 @@ struct Options {
   bool racecheck = true;                           ///< unordered accesses of two threads to one byte, shared and global
   bool initcheck = true;                           ///< reads of shared or global bytes that nothing has written
   bool count = true;                               ///< ncu's counters
+  bool mma = true;                                 ///< false: mma instructions add nothing, which shows which sums come from them
   bool l2_model = false;                           ///< L2 hit rate and DRAM bytes (needs `count`); slower
   std::string gpu = "h200";                        ///< whose limits and caches to model: a100, h100, h200, 4090
   int workers = 0;                                 ///< blocks that run at the same time; 0: one per core
@@ -38,6 +39,9 @@ struct Options {
   /// Called some times a second during launches that take longer than that, with the share of the blocks that have ended, and in
   /// the end with 1.
   std::function<void(double)> progress;
+  /// Called for each element that a thread stores in global memory, atomics included, with the number of its block. By several
+  /// threads of the host at the same time, if there are several workers.
+  std::function<void(std::uint64_t block, const void* element)> on_store;
   /// A launch that takes longer says on stderr that it runs, and how far it is; again each time that it has taken twice as long.
   double patience_seconds = 1e9;
   double hang_seconds = 20;  ///< a thread that computes for so long without accessing memory or waiting counts as endless
@@ -116,9 +120,10 @@ struct Counters {
   /// Wavefronts of copy_write that bank conflicts cost, as ncu's two counters have it: that of the instructions (sm__sass_), that
   /// of the hardware (l1tex__).
   std::uint64_t copy_conflicts = 0, copy_conflicts_l1 = 0;
-  Shared matrix_load;     ///< ldmatrix
-  Shared matrix_store;    ///< stmatrix
-  std::uint64_t mma = 0;  ///< mma instructions of a warp
+  Shared matrix_load;          ///< ldmatrix
+  Shared matrix_store;         ///< stmatrix
+  std::uint64_t mma = 0;       ///< mma instructions of a warp
+  std::uint64_t barriers = 0;  ///< of a whole block: __syncthreads() and what is like it, once for each time that the block meets
   /// cp.async.bulk and cp.async.bulk.tensor, whose requests are instructions of a thread: what they read of global memory, the part
   /// of a box outside of the tensor included; what they write there.
   Global bulk_read, bulk_write;
@@ -166,10 +171,12 @@ struct KernelProfile {
   std::size_t dynamic_shared_bytes = 0, static_shared_bytes = 0;
   bool dependent = false;  ///< see Launch
   Counters total;
-  std::vector<LineProfile> lines;  ///< sorted by file and line
-  L2Result l2;                     ///< zeros unless Options::l2_model
-  std::uint64_t steps = 0;         ///< memory accesses of all threads
-  double seconds = 0;              ///< on this CPU
+  std::uint64_t most_mma_of_block = 0;  ///< mma instructions of the block that has most of them
+  std::uint64_t most_mma_of_warp = 0;   ///< the same of a warp
+  std::vector<LineProfile> lines;       ///< sorted by file and line
+  L2Result l2;                          ///< zeros unless Options::l2_model
+  std::uint64_t steps = 0;              ///< memory accesses of all threads
+  double seconds = 0;                   ///< on this CPU
   /// What is no error and yet worth knowing, a sentence each: code that NVIDIA publishes, and that the memory model does not cover.
   std::vector<std::string> notes;
 };

@@ -10,10 +10,19 @@ void check(Coach& coach) {
     coach.multiply<float, float>(c, gemm);
   coach.multiply<float, float>({.m = 33, .n = 65, .k = 17, .padding = 3}, gemm);
 
-  coach.multiply<float, float>({64, 128, 64}, gemm)
-      .at_most(sectors_per_load(), 2.5,
-               "A warp is 32 threads with neighbouring threadIdx.x. Which elements of B do they ask for at the same time?")
-      .at_most(sectors_per_store(), 4, "Which elements of C does a warp store at the same time?");
+  for (const Case& c : coach.drawn({})) coach.multiply<float, float>(c, gemm);
+  coach.multiply_far_rows<float, float>("nn", gemm);
+
+  for (const Case& c : {Case{64, 128, 64}, coach.draw().tiles(8, 32, 8, 4), coach.draw().tiles(8, 32, 8, 1)}) {
+    const double warps = static_cast<double>(c.m * c.n) / 32;
+    coach.multiply<float, float>(c, gemm)
+        .at_most(sectors_per_load(), 2.5,
+                 "A warp is 32 threads with neighbouring threadIdx.x. Which elements of B do they ask for at the same time?")
+        .at_most(sectors_per_store(), 4, "Which elements of C does a warp store at the same time?")
+        .at_most(load_sectors(warps * static_cast<double>(c.k) * 5), 1,
+                 "For one k a warp needs 1 sector of A and 4 of B. What does it load besides, or again?")
+        .at_most(stored(static_cast<double>(c.m * c.n) * 4), 1, "Each element of C is stored once.");
+  }
 
   coach.multiply_on_gpu<float, float>(
       {.m = 2048,

@@ -11,15 +11,29 @@ void check(Coach& coach) {
     coach.multiply<float, float>(c, gemm);
   coach.multiply<float, float>({.m = 35, .n = 65, .k = 17, .padding = 3}, gemm);
 
-  // 4 warps lie along a row of C, a row of 13 sectors. 2 threads share a column: four elements and one.
-  constexpr int kM = 5, kN = 104, kK = 24, kWarps = 4, kThreads = 2;
-  coach.multiply<float, float>({kM, kN, kK}, gemm)
-      .at_most(
-          global_loads(kWarps * (kM + kThreads) * kK), 1,
-          "C has 5 rows here. For one k and 32 columns, 5 loads of A and 2 of B are enough: two threads share a column. What do "
-          "the others load, which nobody needs?")
-      .at_most(stored(kM * kN * 4), 1,
-               "Each element of C is stored once. Which are stored more often, or by more than one thread?");
+  coach.multiply<float, float>({34, 7, 0}, gemm);
+  for (const Case& c : coach.drawn({.empty_k = true})) coach.multiply<float, float>(c, gemm);
+  coach.multiply_far_rows<float, float>("nn", gemm);
+
+  // Of 5 rows and 104 columns 4 warps lie along a row of C, a row of 13 sectors. 2 threads share a column: four elements and one.
+  Draw& draw = coach.draw();
+  const auto drawn = [&](int64_t m) {
+    Case c = {m, 8 * draw.between(1, 16), draw.between(2, 20)};
+    c.drawn = draw.seed();
+    return c;
+  };
+  for (const Case& c : {Case{5, 104, 24}, drawn(draw.between(1, 4)), drawn(draw.between(6, 70))}) {
+    const int64_t warps = (c.n + 31) / 32, threads = (c.m + 3) / 4;
+    const std::string rows = std::to_string(c.m), shared = std::to_string(threads);
+    coach.multiply<float, float>(c, gemm)
+        .at_most(global_loads(static_cast<double>(warps * (c.m + threads) * c.k)), 1,
+                 "C has " + rows + " rows here. For one k and 32 columns, " + rows + " loads of A and " + shared +
+                     " of B are enough: so many threads share a column. What do the others load, which nobody needs?")
+        .at_most(asked(static_cast<double>(c.n * (c.m + threads) * c.k) * 4), 1,
+                 "Not all threads of the last warp have a column. What do the others load, which nobody needs?")
+        .at_most(stored(static_cast<double>(c.m * c.n) * 4), 1,
+                 "Each element of C is stored once. Which are stored more often, or by more than one thread?");
+  }
 
   // The masks are what this is about: on a GPU there is no bar for the time.
 }

@@ -11,16 +11,25 @@ void check(Coach& coach) {
     coach.multiply<float, float>(c, gemm);
   coach.multiply<float, float>({.m = 35, .n = 65, .k = 50, .padding = 3}, gemm);
 
+  for (const Case& c : coach.drawn({})) coach.multiply<float, float>(c, gemm);
+  coach.multiply_far_rows<float, float>("nn", gemm);
+
   // A is loaded once for each 32 columns of C, B once for each 32 rows.
-  constexpr double kM = 64, kN = 96, kK = 64;
-  coach.multiply<float, float>({64, 96, 64}, gemm)
-      .at_most(
-          loaded(4 * kK * kM * kN * (1. / 32 + 1. / 32)), 1,
-          "A block loads each element of its tiles once: 1,024 threads, one element of A and one of B each, neighbours in a row "
-          "by neighbouring threads. Who loads something else, or in another order?")
-      .at_most(
-          wavefronts_of_ideal(), 1,
-          "The elements of a column of sA or sB are 32 words apart: they lie in one bank. Along what does a warp write and read?");
+  for (const Case& c : {Case{64, 96, 64}, coach.draw().tiles(64, 32, 32, 2), coach.draw().tiles(64, 96, 32, 1)}) {
+    const double products = static_cast<double>(c.m * c.n * c.k), rounds = products / (32 * 32 * 32);
+    coach.multiply<float, float>(c, gemm)
+        .at_most(
+            loaded(4 * products * (1. / 32 + 1. / 32)), 1,
+            "A block loads each element of its tiles once: 1,024 threads, one element of A and one of B each, neighbours in a row "
+            "by neighbouring threads. Who loads something else, or in another order?")
+        .at_most(
+            wavefronts_of_ideal(), 1,
+            "The elements of a column of sA or sB are 32 words apart: they lie in one bank. Along what does a warp write and read?")
+        .at_most(shared_stores(rounds * 2 * 32), 2,  // zeros first, and then what exists
+                 "A thread stores one element of each tile. What is stored again?")
+        .at_most(barriers(2 * rounds + 2 * static_cast<double>(c.m * c.n) / 1024), 1,
+                 "Two barriers for each pair of tiles are enough. What do the others wait for?");
+  }
 
   coach.multiply_on_gpu<float, float>({.m = 2048,
                                        .n = 2048,

@@ -11,17 +11,26 @@ void check(Coach& coach) {
     coach.multiply<float, float>(c, gemm);
   coach.multiply<float, float>({.m = 67, .n = 65, .k = 18, .padding = 3}, gemm);
 
+  for (const Case& c : coach.drawn({})) coach.multiply<float, float>(c, gemm);
+  coach.multiply_far_rows<float, float>("nn", gemm);
+
   // A warp does 32 x 16 products for each k, a thread 16 of them with 4 + 4 values.
-  constexpr double kM = 64, kN = 128, kK = 32;
-  coach.multiply<float, float>({64, 128, 32}, gemm)
-      .at_most(loaded(4 * kK * kM * kN * (1. / 64 + 1. / 64)), 1,
-               "A block loads each sector of its tiles from global memory once. Which sectors does a warp load at the same time?")
-      .at_most(shared_loads(kM * kN * kK / (32 * 16) * 2), 1,
-               "For one k a thread needs 4 neighbours of sA and 4 of sB. A float4 is 4 neighbours: how many loads are these?")
-      .at_most(
-          wavefronts_of_ideal(), 1,
-          "A warp stores 4 neighbours in each of 8 rows of sA. In which of the 32 banks do they lie? Rows are kBlockM + kPad words "
-          "apart.");
+  for (const Case& c : {Case{64, 128, 32}, coach.draw().tiles(128, 128, 8, 1), coach.draw().tiles(64, 128, 8, 1)}) {
+    const double elements = static_cast<double>(c.m * c.n), products = elements * static_cast<double>(c.k);
+    coach.multiply<float, float>(c, gemm)
+        .at_most(loaded(4 * products * (1. / 64 + 1. / 64)), 1,
+                 "A block loads each sector of its tiles from global memory once. Which sectors does a warp load at the same time?")
+        .at_most(shared_loads(products / (32 * 16) * 2), 1,
+                 "For one k a thread needs 4 neighbours of sA and 4 of sB. A float4 is 4 neighbours: how many loads are these?")
+        .at_most(
+            wavefronts_of_ideal(), 1,
+            "A warp stores 4 neighbours in each of 8 rows of sA. In which of the 32 banks do they lie? Rows are kBlockM + kPad "
+            "words apart.")
+        .at_most(shared_stores(products * (1. / 64 + 1. / 64) / 32), 1,
+                 "A block stores each element of its tiles in shared memory once.")
+        .at_most(barriers(2 * products / (64 * 64 * 8) + 2 * elements / (64 * 64)), 1,
+                 "Two barriers for each pair of tiles are enough. What do the others wait for?");
+  }
 
   coach.multiply_on_gpu<float, float>(
       {.m = 2048,

@@ -27,12 +27,23 @@ void check(Coach& coach) {
     coach.multiply<__half, float>(c, gemm);
   coach.multiply<__half, float>({.m = 20, .n = 12, .k = 40, .padding = 3}, gemm);
 
-  const double pieces = 4 * 8 * 4;
-  coach.multiply<__half, float>({64, 64, 64}, gemm)
-      .at_least(mma(pieces), 1, "64 x 64 x 64 are 4 x 8 x 4 pieces of 16 x 8 x 16. The tensor core should multiply all of them.")
-      .at_most(mma(pieces), 1, "64 x 64 x 64 are 4 x 8 x 4 pieces of 16 x 8 x 16. One mma.sync is enough for a piece.")
-      .at_most(global_loads(pieces * 12), 1,
-               "For a piece a lane needs 8 elements of A and 4 of B: 12 loads. Does each lane load what its own registers hold?");
+  for (const Case& c : coach.drawn({})) coach.multiply<__half, float>(c, gemm);
+  coach.multiply_far_rows<__half, float>("nn", gemm);
+
+  for (const Case& c : {Case{64, 64, 64}, coach.draw().tiles(64, 64, 16, 2), coach.draw().tiles(64, 64, 16, 1)}) {
+    const double pieces = static_cast<double>(c.m / 16 * (c.n / 8) * (c.k / 16));
+    const std::string are = are_pieces(c);
+    coach.multiply<__half, float>(c, gemm)
+        .at_least(mma(pieces), 1, are + "The tensor core should multiply all of them.")
+        .at_most(mma(pieces), 1, are + "One mma.sync is enough for a piece.")
+        .at_most(global_loads(pieces * 12), 1,
+                 "For a piece a lane needs 8 elements of A and 4 of B: 12 loads. Does each lane load what its own registers hold?")
+        .at_most(stored(static_cast<double>(c.m * c.n) * 4), 2,
+                 "Each element of C is stored once: neighbours one after the other, so each sector twice.");
+    coach.require_tensor_core<__half, float>(c, gemm);
+  }
+  // What is left of k, and of m and n, comes from the tensor core as well.
+  coach.require_tensor_core<__half, float>(Case{37, 19, 23}, gemm);
 
   // Which lane holds what is all that this is about. Loads of single elements are slow by design, so there is no bar for the time.
 }

@@ -23,16 +23,30 @@ void check(Coach& coach) {
                         Case{37, 41, 61, "nt", 11}, Case{1, 70, 150, "nt", 2}, Case{70, 1, 9, "nt", 7}})
     coach.multiply<__half, float>(c, gemm);
 
-  const double blocks = 2 * 2 * 2, warps = 4, slices = 4;
-  coach.multiply<__half, float>({128, 64, 128, "nt"}, gemm)
-      .at_least(mma(512), 1, "128 x 64 x 128 are 8 x 8 x 8 pieces of 16 x 8 x 16. The tensor core should multiply all of them.")
-      .at_most(mma(512), 1, "128 x 64 x 128 are 8 x 8 x 8 pieces of 16 x 8 x 16. One mma.sync is enough for a piece.")
-      .at_most(shared_loads(blocks * warps * slices * 3), 1,
-               "For a slice of 16 along k a warp needs one fragment of A and two squares of B. ldmatrix_x4 loads each at once.")
-      .at_most(wavefronts_of_ideal(), 1,
-               "ldmatrix reads a matrix of 8 x 8 at once: the same chunk of eight rows. A chunk is 4 of the 32 banks. Where do the "
-               "eight\n"
-               "chunks lie? And eight lanes that copy a row of 128 bytes should write one row, in order or exchanged by XOR.");
+  for (const Case& c : coach.drawn({.layout = "nt", .aligned_a = 8, .aligned_b = 8})) coach.multiply<__half, float>(c, gemm);
+  coach.multiply_far_rows<__half, float>("nt", gemm);
+
+  for (const Case& c :
+       {Case{128, 64, 128, "nt"}, coach.draw().tiles(128, 128, 64, 1, "nt"), coach.draw().tiles(128, 64, 64, 1, "nt")}) {
+    const double rounds = static_cast<double>(c.m / 64 * (c.n / 32) * (c.k / 64)), warps = 4, slices = 4;
+    const double pieces = rounds * 4 * 4 * 4;
+    const std::string are = are_pieces(c);
+    coach.multiply<__half, float>(c, gemm)
+        .at_least(mma(pieces), 1, are + "The tensor core should multiply all of them.")
+        .at_most(mma(pieces), 1, are + "One mma.sync is enough for a piece.")
+        .at_most(shared_loads(rounds * warps * slices * 3), 1,
+                 "For a slice of 16 along k a warp needs one fragment of A and two squares of B. ldmatrix_x4 loads each at once.")
+        .at_most(
+            wavefronts_of_ldmatrix(), 1,
+            "ldmatrix reads a matrix of 8 x 8 at once: the same chunk of eight rows. A chunk is 4 of the 32 banks. Where do the "
+            "eight\nchunks lie?")
+        .at_most(wavefronts_of_ideal(), 1.25,  // where chunks are rotated instead of exchanged, some copies take a little longer
+                 "Eight lanes that copy a row of 128 bytes should write one row, in order, rotated or exchanged by XOR.")
+        .at_most(barriers(2 * rounds + 2 * static_cast<double>(c.m * c.n) / (64 * 32)), 1,
+                 "Two barriers for each pair of tiles are enough. What do the others wait for?");
+    coach.require_tensor_core<__half, float>(c, gemm);
+  }
+  coach.require_tensor_core<__half, float>(Case{37, 41, 61, "nt", 11}, gemm);
 
   coach.multiply_on_gpu<__half, float>(
       {.m = 2048, .n = 2048, .k = 2048, .layout = "nt", .slow = "Which instruction fills a fragment, and do its rows conflict?"},

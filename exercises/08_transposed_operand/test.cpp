@@ -27,21 +27,33 @@ void check(Coach& coach) {
                         Case{1, 70, 9, "tt", 7}, Case{73, 1, 161, "tt", 7}})
     coach.multiply<__half, float>(c, gemm);
 
-  const double blocks = 2 * 2 * 2, warps = 4, slices = 4;
-  coach.multiply<__half, float>({128, 64, 128, "tt"}, gemm)
-      .at_least(mma(512), 1, "128 x 64 x 128 are 8 x 8 x 8 pieces of 16 x 8 x 16. The tensor core should multiply all of them.")
-      .at_most(mma(512), 1, "128 x 64 x 128 are 8 x 8 x 8 pieces of 16 x 8 x 16. One mma.sync is enough for a piece.")
-      .at_most(shared_loads(blocks * warps * slices * 3), 1,
-               "For a slice of 16 along k a warp needs one fragment of A and two squares of B. One instruction loads each, "
-               "transposed or not.")
-      .at_most(wavefronts_of_ideal(), 1,
-               "Eight lanes give the rows of a matrix of 8 x 8. These rows should lie in different banks, and place() sees to it "
-               "for the same\n"
-               "chunk of eight rows.")
-      .at_most(shared_stores(blocks * 24), 1,
-               "A tile can be copied as it lies, 16 bytes at a time: 96 x 8 chunks are 24 stores of a warp, and none with "
-               "cp.async. Who\n"
-               "transposes A then?");
+  for (const Case& c : coach.drawn({.layout = "tt", .aligned_a = 8, .aligned_b = 8})) coach.multiply<__half, float>(c, gemm);
+  coach.multiply_far_rows<__half, float>("tt", gemm);
+
+  for (const Case& c :
+       {Case{128, 64, 128, "tt"}, coach.draw().tiles(128, 128, 64, 1, "tt"), coach.draw().tiles(128, 64, 64, 1, "tt")}) {
+    const double rounds = static_cast<double>(c.m / 64 * (c.n / 32) * (c.k / 64)), warps = 4, slices = 4;
+    const double pieces = rounds * 4 * 4 * 4;
+    const std::string are = are_pieces(c);
+    coach.multiply<__half, float>(c, gemm)
+        .at_least(mma(pieces), 1, are + "The tensor core should multiply all of them.")
+        .at_most(mma(pieces), 1, are + "One mma.sync is enough for a piece.")
+        .at_most(shared_loads(rounds * warps * slices * 3), 1,
+                 "For a slice of 16 along k a warp needs one fragment of A and two squares of B. One instruction loads each, "
+                 "transposed or not.")
+        .at_most(wavefronts_of_ideal(), 1,
+                 "Eight lanes give the rows of a matrix of 8 x 8. These rows should lie in different banks, and place() sees to it "
+                 "for the same\n"
+                 "chunk of eight rows.")
+        .at_most(shared_stores(rounds * 24), 1,
+                 "A tile can be copied as it lies, 16 bytes at a time: 96 x 8 chunks are 24 stores of a warp, and none with "
+                 "cp.async. Who\n"
+                 "transposes A then?")
+        .at_most(barriers(2 * rounds + 2 * static_cast<double>(c.m * c.n) / (64 * 32)), 1,
+                 "Two barriers for each pair of tiles are enough. What do the others wait for?");
+    coach.require_tensor_core<__half, float>(c, gemm);
+  }
+  coach.require_tensor_core<__half, float>(Case{37, 41, 61, "tt", 11}, gemm);
 
   coach.multiply_on_gpu<__half, float>({.m = 2048,
                                         .n = 2048,

@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "common/exercise/coach.h"
 
 namespace exercise {
@@ -40,11 +42,26 @@ void check(Coach& coach) {
                       " groups are under way. Only the oldest one is needed now. Whoever waits for the others, too, multiplies\n"
                       "while nothing is copied for later.");
   }
-  constexpr double kLoads = 2 * 2 * 8 * 6 * 2;  // blocks, warps, tiles along k, A and B
-  for (const int num_stages : {2, 4}) {
-    multiply(coach, {32, 32, 96}, num_stages)
-        .at_least(copies(kLoads), 1, "A load waits, a cp.async goes on in the background. All tiles should be copied by cp.async.")
-        .at_most(global_loads(kLoads), 1, "Each tile is copied once. Which tile has been copied before the loop, which in it?");
+  for (const Case& c : coach.drawn({})) multiply(coach, c, static_cast<int>(coach.draw().between(2, 5)));
+  coach.multiply_far_rows("nn", harness::kDType<float>, harness::kDType<float>,
+                          [](const Operands& o) { gemm(o.A<float>(), o.B<float>(), o.C<float>(), 3); });
+  for (const auto& [c, num_stages] : {std::pair{Case{32, 32, 96}, 2},
+                                      {Case{32, 32, 96}, 4},
+                                      {coach.draw().tiles(32, 32, 16, 1), 3},
+                                      {coach.draw().tiles(32, 32, 16, 2), 5}}) {
+    const double rounds = static_cast<double>(c.m / 16 * (c.n / 16) * (c.k / 16)), loads = rounds * 8 * 2;  // warps, A and B
+    const Counts counts = multiply(coach, c, num_stages);
+    counts.at_least(copies(loads), 1, "A load waits, a cp.async goes on in the background. All tiles should be copied by cp.async.")
+        .at_most(global_loads(loads), 1, "Each tile is copied once. Which tile has been copied before the loop, which in it?")
+        .at_most(shared_stores(loads), 0, "cp.async writes to shared memory. What is stored there besides?")
+        .at_most(barriers(2 * rounds + 2 * static_cast<double>(c.m * c.n) / 256), 1,
+                 "One barrier for each tile says both, that it is complete and that the tile before has been read.");
+    for ([[maybe_unused]] const auto& launch : counts.launches())
+      coach.require(
+          launch.static_shared_bytes + launch.dynamic_shared_bytes >= static_cast<std::size_t>(num_stages) * 2 * 16 * 16 * 4,
+          "The result is right, but a block of the kernel for " + std::to_string(num_stages) + " stages has " +
+              std::to_string(launch.static_shared_bytes + launch.dynamic_shared_bytes) +
+              " bytes of shared memory.\nA stage has a tile of A and one of B, 2048 bytes. Which kernel is started?");
   }
 
   constexpr int kStages = 4;

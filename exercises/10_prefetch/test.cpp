@@ -29,11 +29,18 @@ void check(Coach& coach) {
     coach.multiply<float, float>(c, gemm);
   coach.multiply<float, float>({.m = 35, .n = 45, .k = 96, .padding = 3}, gemm);
 
-  coach.multiply<float, float>({64, 64, 128}, gemm)
-      .at_most(loaded(4 * 128. * 64 * 64 * (1. / 32 + 1. / 32)), 1,
-               "Each block loads each element of its tiles once. What is loaded in the last round, when there is no next tile?")
-      .at_most(sectors_per_load(), 4, "32 neighbours of a row are 4 sectors.")
-      .at_most(shared_stores(2 * 2 * 4. * 8 * 8), 1, "Each block stores its tiles in shared memory once.");
+  for (const Case& c : coach.drawn({.k = 32})) coach.multiply<float, float>(c, gemm);
+
+  for (const Case& c : {Case{64, 64, 128}, coach.draw().tiles(128, 64, 32, 1), coach.draw().tiles(64, 64, 32, 1)}) {
+    const double products = static_cast<double>(c.m * c.n * c.k), rounds = products / (32 * 32 * 32);
+    coach.multiply<float, float>(c, gemm)
+        .at_most(loaded(4 * products * (1. / 32 + 1. / 32)), 1,
+                 "Each block loads each element of its tiles once. What is loaded in the last round, when there is no next tile?")
+        .at_most(sectors_per_load(), 4, "32 neighbours of a row are 4 sectors.")
+        .at_most(shared_stores(rounds * 8 * 8), 1, "Each block stores its tiles in shared memory once.")
+        .at_most(barriers(2 * rounds + 2 * static_cast<double>(c.m * c.n) / 1024), 1,
+                 "Two barriers for each pair of tiles are enough. What do the others wait for?");
+  }
 
   coach.multiply_on_gpu<float, float>(
       {.m = 2048, .n = 2048, .k = 2048, .slow = "When is the next tile asked for: before the products of this one, or after them?"},

@@ -1,11 +1,14 @@
 #include <algorithm>
 #include <iomanip>
+#include <map>
+#include <memory>
 #include <set>
 #include <sstream>
 #include <string>
 #include <utility>
 
 #include "common/exercise/coach.h"
+#include "common/exercise/posed.h"
 
 namespace exercise {
 
@@ -86,6 +89,38 @@ void require_groups(const Coach& coach, const Grid& grid, int64_t block) {
                              ": the group's blocks complete a column before they begin the next one." + table);
 }
 
+// The kernel's blocks compute the tiles that tile_of_block() says, in groups of two rows at least.
+void require_used([[maybe_unused]] const Coach& coach) {
+#ifdef COURSE_ON_INTERPRETER
+  constexpr int64_t kTile = 16, kM = 13, kN = 5;
+  std::map<uint64_t, std::set<std::pair<int64_t, int64_t>>> tiles;  // of each block
+  coach.run("13 x 5 tiles of 16 x 16, k is 1", [&] {
+    const std::unique_ptr<Posed> problem = posed(Case{kM * kTile, kN * kTile, 1}, harness::DType::kF32, harness::DType::kF32);
+    const Operands o = problem->operands();
+    tiles.clear();
+    interpreter::options().on_store = [&, first = o.C<float>().data](uint64_t block, const void* element) {
+      const int64_t at = static_cast<const float*>(element) - first;
+      if (at >= 0 && at < kM * kTile * kN * kTile) tiles[block].insert({at / (kN * kTile) / kTile, at % (kN * kTile) / kTile});
+    };
+    gemm(o.A<float>(), o.B<float>(), o.C<float>());
+    interpreter::options().on_store = {};
+  });
+  int64_t agree = 0, group_m = 2;
+  for (int64_t group = 2; group < kM; ++group) {
+    int64_t count = 0;
+    for (int64_t block = 0; block < kM * kN; ++block) {
+      const TileIndex t = tile_of_block(block, kM, kN, group);
+      count += tiles[static_cast<uint64_t>(block)] == std::set{std::pair{t.m, t.n}};
+    }
+    if (count > agree) agree = count, group_m = group;
+  }
+  coach.require(agree == kM * kN, "tile_of_block() is right, but the kernel's blocks do not go by it: of 13 x 5 tiles, at most " +
+                                      std::to_string(agree) + " have the block that it says, for any groups of two rows or more" +
+                                      (agree ? " (here " + std::to_string(group_m) + ")" : std::string()) +
+                                      ".\nDoes the kernel call it, with the tiles along m, those along n and kGroupM?");
+#endif
+}
+
 }  // namespace
 
 void check(Coach& coach) {
@@ -110,6 +145,16 @@ void check(Coach& coach) {
   for (const Case& c : {Case{144, 144, 9}, Case{128, 48, 8}, Case{37, 101, 23}, Case{1, 70, 150}, Case{70, 1, 9}})
     coach.multiply<float, float>(c, gemm);
   coach.multiply<float, float>({.m = 65, .n = 33, .k = 17, .padding = 3}, gemm);
+
+  for (const Case& c : coach.drawn({})) coach.multiply<float, float>(c, gemm);
+  coach.multiply_far_rows<float, float>("nn", gemm);
+  Draw& draw = coach.draw();
+  for (int i = 0; i < 40; ++i) {
+    const Grid grid = {draw.between(1, 60), draw.between(1, 60), draw.between(1, 20)};
+    require_once(coach, grid);
+    for (int64_t block = 0; block < grid.blocks(); ++block) require_groups(coach, grid, block);
+  }
+  require_used(coach);
 
   // The order of the blocks is tested one by one, so there is no choice left that a bar for the time could judge.
 }

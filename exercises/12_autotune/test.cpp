@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <initializer_list>
 #include <vector>
 
 #include "common/exercise/coach.h"
@@ -141,6 +142,109 @@ void check_key(const Coach& coach) {
                                              key(later) + "\".\nSo what was found yesterday is never found again.");
 }
 
+// ------------------------------------------------------------------------------------------------------ drawn at random
+Tile drawn_tile(Draw& draw) {
+  const auto some = [&](std::initializer_list<int> of) {
+    return of.begin()[draw.between(0, static_cast<std::int64_t>(of.size()) - 1)];
+  };
+  Tile t{};
+  t.warp_m = some({8, 16, 16, 24, 32, 40, 48, 64, 80, 128}), t.warp_n = some({8, 16, 16, 24, 32, 40, 48, 64, 80, 128});
+  t.block_m = t.warp_m * static_cast<int>(draw.between(1, 6)) + (draw.between(0, 5) ? 0 : 16);
+  t.block_n = t.warp_n * static_cast<int>(draw.between(1, 6)) + (draw.between(0, 5) ? 0 : 16);
+  t.block_k = some({16, 32, 32, 48, 64, 64, 80, 96, 128}), t.num_stages = static_cast<int>(draw.between(1, 6));
+  return t;
+}
+bool legal(const Tile& t, const Gpu& gpu) {
+  return t.block_m % t.warp_m == 0 && t.block_n % t.warp_n == 0 && t.warp_m % 16 == 0 && t.warp_n % 16 == 0 &&
+         t.block_k % 32 == 0 && threads(t) <= 1024 && registers(t) <= 255 && shared(t) <= gpu.shared_bytes_per_block;
+}
+int blocks(const Tile& t, const Gpu& gpu) {
+  return std::min({gpu.blocks_per_sm, gpu.threads_per_sm / threads(t), gpu.registers_per_sm / (threads(t) * registers(t)),
+                   gpu.shared_bytes_per_sm / (shared(t) + 1024)});
+}
+Gpu drawn_gpu(Draw& draw) {
+  Gpu gpu{};
+  gpu.sms = static_cast<int>(draw.between(1, 200)), gpu.threads_per_sm = 512 * static_cast<int>(draw.between(2, 4));
+  gpu.blocks_per_sm = static_cast<int>(draw.between(4, 32)), gpu.registers_per_sm = 65536 * static_cast<int>(draw.between(1, 2));
+  gpu.shared_bytes_per_block = 1024 * static_cast<int>(draw.between(48, 227));
+  gpu.shared_bytes_per_sm = gpu.shared_bytes_per_block + 1024 * static_cast<int>(draw.between(1, 100));
+  return gpu;
+}
+std::string text(const Gpu& gpu) {
+  return "a GPU of " + std::to_string(gpu.sms) + " SMs, each with " + std::to_string(gpu.threads_per_sm) + " threads, " +
+         std::to_string(gpu.blocks_per_sm) + " blocks, " + std::to_string(gpu.registers_per_sm) + " registers and " +
+         std::to_string(gpu.shared_bytes_per_sm) + " bytes of shared memory, " + std::to_string(gpu.shared_bytes_per_block) +
+         " for a block";
+}
+
+// As in gemm.cuh.
+double clocks(const Tile& t, std::int64_t m, std::int64_t n, std::int64_t k, const Gpu& gpu) {
+  const auto ratio_up = [](std::int64_t a, std::int64_t b) { return a / b + (a % b > 0); };
+  const std::int64_t busiest = ratio_up(ratio_up(m, t.block_m) * ratio_up(n, t.block_n), gpu.sms);
+  const double products = t.block_m * t.block_n / 1024.;
+  const double moved = 2. * (threads(t) / 32 * (t.warp_m + t.warp_n) + t.block_m + t.block_n) / 128;
+  return static_cast<double>(busiest) * static_cast<double>(k) * (products + moved / 2) +
+         static_cast<double>(ratio_up(busiest, blocks(t, gpu))) * 2500;
+}
+const std::vector<Tile> kCandidates = {{256, 256, 64, 64, 64, 3}, {256, 128, 128, 64, 64, 3}, {256, 128, 64, 64, 64, 3},
+                                       {192, 128, 64, 48, 64, 3}, {160, 128, 64, 80, 32, 3},  {144, 128, 64, 144, 32, 3},
+                                       {128, 128, 64, 64, 64, 3}, {128, 128, 64, 64, 32, 4},  {128, 64, 128, 64, 32, 3},
+                                       {64, 64, 128, 32, 32, 4},  {32, 32, 64, 16, 16, 6}};
+Tile best(std::int64_t m, std::int64_t n, std::int64_t k, const Gpu& gpu) {
+  const Tile* found = nullptr;
+  for (const Tile& t : kCandidates)
+    if (legal(t, gpu) && blocks(t, gpu) > 0 && (!found || clocks(t, m, n, k, gpu) < clocks(*found, m, n, k, gpu))) found = &t;
+  return found ? *found : kCandidates.back();  // which is legal everywhere
+}
+
+void check_drawn(const Coach& coach) {
+  Draw& draw = coach.draw();
+  for (int i = 0; i < 600; ++i) {
+    const Tile t = drawn_tile(draw);
+    const Gpu gpu = drawn_gpu(draw);
+    const std::string of = " of the tile " + text(t) + " on " + text(gpu) + " is ";
+    const bool expected = legal(t, gpu), got = is_legal(t, gpu);
+    coach.require(got == expected,
+                  "is_legal()" + of + (got ? "true" : "false") + ", expected " + (expected ? "true" : "false") + ".");
+    if (!expected) continue;
+    coach.require(blocks_per_sm(t, gpu) == blocks(t, gpu), "blocks_per_sm()" + of + std::to_string(blocks_per_sm(t, gpu)) +
+                                                               ", expected " + std::to_string(blocks(t, gpu)) + ".");
+    const std::int64_t most = i % 4 ? 10000 : 2'000'000'000, m = draw.between(1, most), n = draw.between(1, most);
+    const std::int64_t tiles = ((m - 1) / t.block_m + 1) * ((n - 1) / t.block_n + 1), busiest = (tiles - 1) / gpu.sms + 1;
+    coach.require(blocks_of_busiest_sm(t, m, n, gpu) == busiest,
+                  "blocks_of_busiest_sm() of the tile " + text(t) + " for a C of " + std::to_string(m) + " x " + std::to_string(n) +
+                      " on " + text(gpu) + " is " + std::to_string(blocks_of_busiest_sm(t, m, n, gpu)) + ", expected " +
+                      std::to_string(busiest) + ".");
+  }
+  for (int i = 0; i < 100; ++i) {
+    const std::int64_t m = draw.between(1, 9000), n = draw.between(1, 9000), k = draw.between(1, 9000);
+    const Gpu gpu = i % 2 ? drawn_gpu(draw) : kGpus[0].gpu;
+    const Tile got = best_tile(m, n, k, gpu), expected = best(m, n, k, gpu);
+    coach.require(text(got) == text(expected) ||
+                      (legal(got, gpu) && clocks(got, m, n, k, gpu) <= clocks(expected, m, n, k, gpu) * (1 + 1e-12)),
+                  "best_tile() of " + std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k) + " on " +
+                      text(gpu) + " is " + text(got) + ", expected " + text(expected) + ", as the model says of the candidates.");
+  }
+  // Numbers that are put together without anything between them, or with weights, run into each other.
+  for (const std::int64_t weight : {10, 100, 1000, 10'000, 100'000, 1'000'000, 256, 1024, 4096, 65'536, 1 << 20, 1 << 21, 1 << 24})
+    for (int i = 0; i < 4; ++i) {
+      Problem base = {
+          draw.between(2, 9'000'000), draw.between(2, 9'000'000), draw.between(1, 9'000'000), "f16", "nn", "NVIDIA H200", ""};
+      Problem mn = base, nk = base, mk = base, far = base;
+      --mn.m, mn.n += weight;
+      --nk.n, nk.k += weight;
+      --mk.m, mk.k += weight;
+      (i % 3 == 0 ? far.m : i % 3 == 1 ? far.n : far.k) += std::int64_t{1} << 32;
+      for (const Problem& p : {mn, nk, mk, far}) {
+        const auto shape = [](const Problem& of) {
+          return std::to_string(of.m) + " x " + std::to_string(of.n) + " x " + std::to_string(of.k);
+        };
+        coach.require(key(p) != key(base), "Two problems have the same key, \"" + key(base) + "\": " + shape(base) + " and " +
+                                               shape(p) + ".\nThe best tile of the one may be slow for the other, or impossible.");
+      }
+    }
+}
+
 void check_best(const Coach& coach) {
   // What lesson 06 has measured on an H200, and the model agrees; but for 256³, which is what the model expects there.
   const std::vector<std::pair<std::int64_t, Tile>> best = {{4096, {256, 128, 64, 64, 64, 3}}, {3072, {192, 128, 64, 48, 64, 3}},
@@ -163,15 +267,25 @@ void check(Coach& coach) {
   check_busiest(coach);
   check_key(coach);
   check_best(coach);
+  check_drawn(coach);
 
   for (const Case& c : {Case{64, 64, 16}, Case{37, 70, 9}, Case{1, 40, 20}, Case{1, 1, 1}}) coach.multiply<float, float>(c, gemm);
   coach.multiply<float, float>({.m = 35, .n = 45, .k = 10, .padding = 3}, gemm);
-  const Counts counts = coach.multiply<float, float>({96, 160, 8}, gemm);
-  for ([[maybe_unused]] const auto& launch : counts.launches(1, "One kernel computes C.")) {
-    const std::string blocks = std::to_string(launch.grid.x) + " blocks of " + std::to_string(launch.block.x) + " threads";
-    coach.require(blocks == "15 blocks of 128 threads",
-                  "For 96 x 160 x 8 gemm() starts " + blocks +
-                      ", expected 15 blocks of 128 threads: 3 x 5 tiles of 32 x 32, with 2 x 2 warps each.");
+  for (const Case& c : coach.drawn({})) coach.multiply<float, float>(c, gemm);
+  Case drawn = {coach.draw().between(100, 500), coach.draw().between(100, 500), 3};
+  drawn.drawn = coach.draw().seed();
+  for (const Case& c : {Case{96, 160, 8}, drawn}) {
+    const Tile t = best(c.m, c.n, c.k, kGpus[0].gpu);
+    const std::int64_t down = (c.m - 1) / t.block_m + 1, across = (c.n - 1) / t.block_n + 1;
+    const std::string expected = std::to_string(down * across) + " blocks of " + std::to_string(threads(t)) + " threads";
+    for ([[maybe_unused]] const auto& launch : coach.multiply<float, float>(c, gemm).launches(1, "One kernel computes C.")) {
+      const std::string blocks = std::to_string(launch.grid.x) + " blocks of " + std::to_string(launch.block.x) + " threads";
+      coach.require(blocks == expected, "For " + std::to_string(c.m) + " x " + std::to_string(c.n) + " x " + std::to_string(c.k) +
+                                            " gemm() starts " + blocks + ", expected " + expected + ": " + std::to_string(down) +
+                                            " x " + std::to_string(across) + " tiles of " + std::to_string(t.block_m) + " x " +
+                                            std::to_string(t.block_n) + ", with " + std::to_string(t.block_m / t.warp_m) + " x " +
+                                            std::to_string(t.block_n / t.warp_n) + " warps each.");
+    }
   }
 
   // The functions run on the host, and a small kernel is all that is started: on a GPU there is no bar for the time.

@@ -28,12 +28,17 @@ void check(Coach& coach) {
   }
   multiply({.m = 35, .n = 45, .k = 50, .padding = 3});
 
-  const Counts counts = multiply({.m = 64, .n = 64, .k = 64});
-  counts.launches(1, "A second kernel reads all of C again. The sums are still in registers here: finish them in this kernel.");
-  constexpr double kTiles = 2 * 64. * 64 * 64 * (1. / 32 + 1. / 32), kBias = 4 * 8 * 64;
-  counts.at_most(stored(2 * 64 * 64), 1, "Each element of C is stored once, when it is finished.")
-      .at_most(loaded(kTiles + kBias), 1,
-               "Beside the tiles a warp loads 32 elements of the bias, once. Who reads C, or loads a bias more than once?");
+  for (const Case& c : coach.drawn({})) multiply(c);
+
+  for (const Case& c : {Case{64, 64, 64}, coach.draw().tiles(64, 128, 32, 1), coach.draw().tiles(64, 64, 32, 1)}) {
+    const Counts counts = multiply(c);
+    counts.launches(1, "A second kernel reads all of C again. The sums are still in registers here: finish them in this kernel.");
+    const double elements = static_cast<double>(c.m * c.n), tiles = 2 * elements * static_cast<double>(c.k) * (1. / 32 + 1. / 32);
+    const double bias = elements / (32 * 32) * 8 * 64;
+    counts.at_most(stored(2 * elements), 1, "Each element of C is stored once, when it is finished.")
+        .at_most(loaded(tiles + bias), 1,
+                 "Beside the tiles a warp loads 32 elements of the bias, once. Who reads C, or loads a bias more than once?");
+  }
 
   coach.multiply_on_gpu(
       {.m = 2048,

@@ -11,8 +11,10 @@ void column_sums(Matrix<const float> A, float* sums);
 
 namespace {
 
-// Whole numbers that nobody can guess: in whatever order they are added, the sum is the same.
-float element(std::int64_t row, std::int64_t col) { return static_cast<float>((row * 37 + col * 101 + row * col % 13) % 61 - 30); }
+// Multiples of 1/64 that nobody can guess: in whatever order they are added, the sum is the same.
+float element(std::int64_t row, std::int64_t col) {
+  return static_cast<float>((row * 2341 + col * 6407 + row * col % 13 * 17) % 1921 - 960) / 64;
+}
 
 // Calls `sums_of` with a matrix and `count` sums, which are `before` at first, and compares. `along_rows`: a sum for each row.
 Counts sums(const Coach& coach, const char* name, void (*sums_of)(Matrix<const float>, float*), std::int64_t rows,
@@ -44,11 +46,6 @@ Counts sums(const Coach& coach, const char* name, void (*sums_of)(Matrix<const f
   });
 }
 
-Figure atomics(double of) {
-  return {"atomic additions of a warp, as a multiple of what is needed",
-          [](const interpreter::Counters& c) { return static_cast<double>(c.global_atomic.requests + c.shared_atomic.requests); },
-          [of](const interpreter::Counters&) { return of; }};
-}
 Figure copies(double of) {
   return {"copies by cp.async, as a multiple of what is needed",
           [](const interpreter::Counters& c) { return static_cast<double>(c.copy_read.requests); },
@@ -62,6 +59,8 @@ void check(Coach& coach) {
   for (const auto& [rows, cols] : {std::pair{1, 256}, std::pair{3, 1000}, std::pair{5, 33}, std::pair{2, 1}})
     sums(coach, "row_sums", row_sums, rows, cols, true);
   sums(coach, "row_sums", row_sums, 4, 300, true, 5);
+  Draw& draw = coach.draw();
+  sums(coach, "row_sums", row_sums, draw.between(6, 20), draw.between(1025, 1500), true, draw.between(0, 9));
   sums(coach, "row_sums", row_sums, 8, 1024, true)
       .at_least(loaded(8 * 1024 * 4), 1, "The sums are sums of A's elements: a kernel has to read them.")
       .at_most(global_loads(8 * 1024 / 32), 1, "The 256 threads load a row together, 32 neighbours a warp.")
@@ -75,20 +74,27 @@ void check(Coach& coach) {
   for (const Case& c : {Case{16, 16, 16}, Case{16, 16, 32}, Case{16, 16, 96}, Case{33, 31, 60}, Case{1, 20, 70}, Case{20, 1, 7}})
     coach.multiply<float, float>(c, gemm);
   coach.multiply<float, float>({.m = 18, .n = 35, .k = 50, .padding = 3}, gemm);
-  constexpr double kLoads = 2 * 2 * 8 * 4 * 2;  // blocks, warps, tiles along k, A and B
-  coach.multiply<float, float>({32, 32, 64}, gemm)
-      .at_least(copies(kLoads), 1, "The tiles are copied in the background, by cp.async. Mend it without giving that up.")
-      .at_most(global_loads(kLoads), 1, "Each tile is copied once.")
-      .at_most(atomics(1), 0, "No atomic is needed: each thread has an element of C of its own.");
+  for (const Case& c : coach.drawn({})) coach.multiply<float, float>(c, gemm);
+  for (const Case& c : {Case{32, 32, 64}, draw.tiles(32, 32, 16, 2)}) {
+    const double rounds = static_cast<double>(c.m / 16 * (c.n / 16) * (c.k / 16)), loads = rounds * 8 * 2;  // warps, A and B
+    coach.multiply<float, float>(c, gemm)
+        .at_least(copies(loads), 1, "The tiles are copied in the background, by cp.async. Mend it without giving that up.")
+        .at_most(global_loads(loads), 1, "Each tile is copied once.")
+        .at_most(atomics(1), 0, "No atomic is needed: each thread has an element of C of its own.")
+        .at_most(barriers(2 * rounds + 2 * static_cast<double>(c.m * c.n) / 256), 1,
+                 "One or two barriers for each pair of tiles are enough. What do the others wait for?");
+  }
 
   coach.lesson("docs/interpreter.md, \"The checks\": racecheck");
   for (const auto& [rows, cols] : {std::pair{32, 64}, std::pair{64, 64}, std::pair{100, 70}, std::pair{33, 1}, std::pair{1, 65}})
     sums(coach, "column_sums", column_sums, rows, cols, false);
   sums(coach, "column_sums", column_sums, 70, 66, false, 3);
+  sums(coach, "column_sums", column_sums, draw.between(129, 400), draw.between(1, 150), false, draw.between(0, 9));
   const Counts last = sums(coach, "column_sums", column_sums, 128, 128, false);
   last.at_least(loaded(128 * 128 * 4), 1, "The sums are sums of A's elements: a kernel has to read them.")
-      .at_most(global_loads(128 * 128 / 32), 1.05, "Each element of A is loaded once, 32 neighbours of a row by a warp.")
-      .at_most(atomics(4 * 128 / 32), 1, "A strip has its sum in a register. How often must it add to sums[col]? Once.");
+      .at_most(atomics(4 * 128 / 32), 4,
+               "A strip has its sum in a register. How often must it add to sums[col]? Once. A loop of atomicCAS may try again.")
+      .at_most(global_loads(128 * 128 / 32), 1.2, "Each element of A is loaded once, 32 neighbours of a row by a warp.");
 #ifdef COURSE_ON_INTERPRETER
   const dim3 grid = last.launches(1, "All strips are added up by one kernel.").front().grid;
   coach.require(grid.x * grid.y * grid.z >= 8,

@@ -18,24 +18,37 @@ void check(Coach& coach) {
   coach.multiply<__half, float>({.m = 5, .n = 35, .k = 75, .padding = 5}, gemm);
   coach.multiply<__half, float>({.m = 33, .n = 1, .k = 9, .padding = 7}, gemm);
 
-  // The same as (8 x 4096) · (4096 x 4096) on 132 SMs: about 31 columns for each SM.
-  constexpr double kN = 256, kK = 256;
-  coach.multiply<__half, float>({8, 256, 256}, gemm)
-      .at_least(mma(kN / 16 * kK / 16), 1, "The tensor core should multiply all of it.")
-      .at_most(mma(kN / 8 * kK / 16), 1,
-               "A has 8 rows, and mma.sync multiplies 16 at once. With how many rows of zeros does a block multiply besides?")
-      .at_least_blocks(
-          256 / 32,
-          "4096 columns for 132 SMs are 31 for each. How many blocks does a tile of kBlockN columns give at n = 4096?\n"
-          "The other SMs have nothing to do. This problem is a part of it: with 32 columns for a block it has 8 blocks.")
-      .at_least_warps(
-          4 * 256 / 32,
-          "With one block on an SM, its warps are all that the SM has. It has four schedulers, and a scheduler without a\n"
-          "warp does nothing. What can four warps share if a tile is as small as a fragment or two?")
-      .at_most(
-          loaded(2 * kK * kN), 1.5,
-          "Most of it is B, and each element of B is used for 8 rows only. Is every byte of B loaded once? A is loaded again by\n"
-          "each block: do its 8 rows stay few against the columns of B?");
+  for (const Case& c : coach.drawn({.aligned_a = 8, .aligned_b = 8, .hint = kParts})) coach.multiply<__half, float>(c, gemm);
+
+  // The same as (8 x 4096) · (4096 x 4096) on 132 SMs: about 31 columns for each SM. k is a multiple of each kBlockK that is usual.
+  Case few = {coach.draw().between(1, 16), 32 * coach.draw().between(1, 3), 3072};
+  few.drawn = coach.draw().seed();
+  for (const Case& c : {Case{8, 256, 3072}, few}) {
+    const double n = static_cast<double>(c.n), k = static_cast<double>(c.k);
+    const std::uint64_t steps = static_cast<std::uint64_t>(c.k) / 16;
+    coach.multiply<__half, float>(c, gemm)
+        .at_least(mma(n / 16 * k / 16), 1, "The tensor core should multiply all of it.")
+        .at_most(mma(n / 8 * k / 16), 1,
+                 "A has few rows, and mma.sync multiplies 16 at once. With how many rows of zeros does a block multiply besides?")
+        .at_least_blocks(
+            static_cast<std::uint64_t>(c.n) / 32,
+            "4096 columns for 132 SMs are 31 for each. How many blocks does a tile of kBlockN columns give at n = 4096?\n"
+            "The other SMs have nothing to do. This problem is a part of it: with 32 columns for a block it has " +
+                std::to_string(c.n / 32) + " blocks.")
+        .at_least_warps(
+            static_cast<std::uint64_t>(c.n) / 8,
+            "With one block on an SM, its warps are all that the SM has. It has four schedulers, and a scheduler without a\n"
+            "warp does nothing. What can four warps share if a tile is as small as a fragment or two?")
+        .at_most_mma_of("block", 4 * steps, "Each 32 columns have a block of their own. Which blocks have nothing to multiply?")
+        .at_most_mma_of(
+            "warp", steps,
+            "Four warps share what 32 columns need: each multiplies as much as the others. Which warps only copy and wait?")
+        .at_most(
+            loaded(2 * k * n), c.m > 8 ? 2 : 1.5,
+            "Most of it is B, and each element of B is used for 8 rows only. Is every byte of B loaded once? A is loaded again by\n"
+            "each block: do its 8 rows stay few against the columns of B?");
+    if (!c.drawn) coach.require_tensor_core<__half, float>(c, gemm);
+  }
 
   coach.multiply_on_gpu<__half, float>(
       {.m = 8,

@@ -100,6 +100,57 @@ void check_formulas(const Coach& coach) {
               "If tiles are dealt out like cards, how many does the SM get that gets most? Each tile has rows * columns elements.");
 }
 
+// Of any tiles, on any GPU.
+void check_drawn(const Coach& coach) {
+  Draw& draw = coach.draw();
+  const auto tile = [&](int most) {
+    return TileSize{static_cast<int>(draw.between(1, most)), static_cast<int>(draw.between(1, most))};
+  };
+  const auto expect = [&](const std::string& call, auto found, auto expected) {
+    coach.require(std::abs(static_cast<double>(found) - static_cast<double>(expected)) < 1e-9,
+                  call + " is " + words(found) + ", should be " + words(expected) +
+                      ".\nThe formulas hold for all shapes, tiles and GPUs, also for more tiles than an int can count.");
+  };
+  const auto ratio_up = [](std::int64_t a, std::int64_t b) { return a / b + (a % b > 0); };
+  for (int i = 0; i < 200; ++i) {
+    const bool many = i % 50 == 0;  // more tiles than an int can count, and not more than a loop can
+    const Shape c = many ? Shape{draw.between(6'000'000, 8'000'000), draw.between(6'000'000, 8'000'000)}
+                         : Shape{draw.between(1, 5000), draw.between(1, 5000)};
+    const TileSize t = many ? TileSize{128, static_cast<int>(draw.between(100, 128))} : tile(256);
+    const int sms = static_cast<int>(draw.between(many ? 100 : 1, 200)), blocks_per_sm = static_cast<int>(draw.between(1, 16));
+    const std::int64_t tiles = ratio_up(c.m, t[0]) * ratio_up(c.n, t[1]), places = std::int64_t{sms} * blocks_per_sm;
+    const std::string shape = "(" + words(c.m) + ", " + words(c.n) + ", " + words(t), gpu = words(std::int64_t{sms}) + ")";
+    expect("tile_count" + shape + ")", tile_count(c.m, c.n, t), tiles);
+    expect("busiest_sm" + shape + ", " + gpu, busiest_sm(c.m, c.n, t, sms), ratio_up(tiles, sms) * t[0] * t[1]);
+    const std::string of = "(" + words(tiles) + ", " + words(std::int64_t{sms}) + ", " + words(std::int64_t{blocks_per_sm}) + ")";
+    expect("wave_count" + of, wave_count(tiles, sms, blocks_per_sm), ratio_up(tiles, places));
+    expect("last_wave" + of, last_wave(tiles, sms, blocks_per_sm),
+           static_cast<double>((tiles - 1) % places + 1) / static_cast<double>(places));
+  }
+  for (int i = 0; i < 200; ++i) {
+    const int most = i % 2 ? 256 : 12;  // among small tiles, one element decides
+    const Shape c = {draw.between(1, 12 * most), draw.between(1, 12 * most)};
+    const int sms = static_cast<int>(draw.between(1, 200));
+    Sizes offered;
+    for (std::int64_t count = draw.between(1, 6); count > 0; --count) offered.push_back(tile(most));
+    const auto rank = [&](int n) {
+      const TileSize t = offered[static_cast<std::size_t>(n)];
+      return std::pair(ratio_up(ratio_up(c.m, t[0]) * ratio_up(c.n, t[1]), sms) * t[0] * t[1], -t[0] * t[1]);
+    };
+    int expected = 0;
+    for (int n = 1; n < static_cast<int>(offered.size()); ++n)
+      if (rank(n) < rank(expected)) expected = n;
+    const int found = choose(c.m, c.n, sms, offered);
+    const bool is_one = found >= 0 && found < static_cast<int>(offered.size());
+    coach.require(is_one && rank(found) == rank(expected),
+                  "choose(" + words(c.m) + ", " + words(c.n) + ", " + words(std::int64_t{sms}) + ", " + words(offered) + ") is " +
+                      words(std::int64_t{found}) + ", should be " + words(std::int64_t{expected}) +
+                      ".\nThe fewest elements of the busiest SM win" +
+                      (is_one ? ": " + words(rank(found).first) + " and " + words(rank(expected).first) : "") +
+                      ". If several candidates have as few, the largest of these tiles wins.");
+  }
+}
+
 void check_choice(const Coach& coach) {
   const std::vector<Sizes> offers = {
       kOffered, {{64, 64}, {128, 64}, {128, 128}, {256, 128}}, {{128, 64}}, {{32, 32}, {16, 32}, {192, 128}}};
@@ -129,6 +180,7 @@ void check(Coach& coach) {
   coach.lesson("steps/06_autotune/README.md, \"Picture\", and docs/glossary.md, \"wave\"");
   check_formulas(coach);
   check_choice(coach);
+  check_drawn(coach);
 
   const auto multiply = [&](const Case& c, int sms) {
     const Counts counts = coach.multiply(c, harness::DType::kF16, harness::DType::kF32,
@@ -151,6 +203,10 @@ void check(Coach& coach) {
   multiply({.m = 65, .n = 131, .k = 67, .padding = 5}, 6);
   multiply({.m = 1, .n = 66, .k = 130, .padding = 6}, 132);
   multiply({.m = 70, .n = 1, .k = 9, .padding = 7}, 132);
+
+  for (const Case& c : coach.drawn({.aligned_a = 8, .aligned_b = 8})) multiply(c, static_cast<int>(coach.draw().between(1, 40)));
+  coach.multiply_far_rows("nn", harness::DType::kF16, harness::DType::kF32,
+                          [](const Operands& o) { gemm(o.A<__half>(), o.B<__half>(), o.C<float>(), 132); });
 
   coach.multiply_on_gpu<__half, float>(
       {.m = 2048, .n = 3072, .k = 768, .slow = "Which tile does choose() find for 132 SMs, and is it the one that is launched?"},

@@ -43,17 +43,40 @@ void check(Coach& coach) {
   coach.multiply_heads<__half, __half>(heads(2, 1, 72, 0, hint), scores);
   coach.multiply_heads<__half, __half>(heads(2, 80, 1, 16, hint), scores);
 
-  constexpr double kHeads = 2, kM = 128, kN = 64, kK = 128;
-  const Counts counts = coach.multiply_heads<__half, __half>(heads(2, 128, 64, 0, hint), scores);
-  counts.launches(1,
-                  "K need not be transposed first: in memory K row by row is K transposed column by column. And one launch has\n"
-                  "blocks enough for all heads, where a single head has too few.");
-  counts
-      .at_most(loaded(kHeads * (kM * kK * 2 * (kN / 64) + kN * kK * 2 * (kM / 64))), 1,
-               "A block of 64 x 64 scores loads 64 rows of the head's Q and 64 rows of its K, each once. Who loads more?")
-      .at_most(stored(kHeads * kM * kN * 2), 1, "A score is stored once, when it is scaled. S is most of what is moved here.")
-      .at_least(mma(kHeads * kM / 16 * kN / 8 * kK / 16), 1, "The tensor core should multiply all of it.")
-      .at_most(mma(kHeads * kM / 16 * kN / 8 * kK / 16), 1, "One mma.sync is enough for each piece of 16 x 8 x 16.");
+  // Rows of S are chunks only if they are so far apart, whatever they hold.
+  const auto with_strides = [](Heads h, std::int64_t of_q, std::int64_t of_k, std::int64_t of_s) {
+    h.each.padding = of_q, h.each.padding_b = of_k, h.each.padding_c = of_s;
+    return h;
+  };
+  coach.multiply_heads<__half, __half>(with_strides(heads(2, 20, 68, 0, hint), 8, 24, 4), scores);
+  coach.multiply_heads<__half, __half>(with_strides(heads(2, 20, 72, 0, hint), 24, 0, 4), scores);
+  Draw& draw = coach.draw();
+  for (int i = 0; i < 3; ++i) {
+    Heads h =
+        with_strides(heads(i == 0 ? draw.between(4, 9) : draw.between(1, 3), i == 1 ? draw.between(129, 300) : draw.length(70),
+                           i == 2 ? draw.between(129, 300) : draw.length(70), 0, hint),
+                     8 * draw.between(0, 3), 8 * draw.between(0, 3), draw.between(0, 9));
+    h.each.drawn = draw.seed(), h.each.again = i == 0;
+    coach.multiply_heads<__half, __half>(h, scores);
+  }
+
+  Heads other = heads(draw.between(1, 3), 128 * draw.between(1, 2), 128, 0, hint);
+  other.each.drawn = draw.seed();
+  for (const Heads& h : {heads(2, 128, 64, 0, hint), other}) {
+    const double count = static_cast<double>(h.count), m = static_cast<double>(h.each.m), n = static_cast<double>(h.each.n),
+                 k = 128;
+    const Counts counts = coach.multiply_heads<__half, __half>(h, scores);
+    counts.launches(1,
+                    "K need not be transposed first: in memory K row by row is K transposed column by column. And one launch has\n"
+                    "blocks enough for all heads, where a single head has too few.");
+    counts
+        .at_most(loaded(count * (m * k * 2 * (n / 64) + n * k * 2 * (m / 64))), 1,
+                 "A block of 64 x 64 scores loads 64 rows of the head's Q and 64 rows of its K, each once. Who loads more?")
+        .at_most(stored(count * m * n * 2), 1, "A score is stored once, when it is scaled. S is most of what is moved here.")
+        .at_least(mma(count * m / 16 * n / 8 * k / 16), 1, "The tensor core should multiply all of it.")
+        .at_most(mma(count * m / 16 * n / 8 * k / 16), 1, "One mma.sync is enough for each piece of 16 x 8 x 16.");
+    coach.require_tensor_core<__half, __half>(h, scores);
+  }
 
   Heads whole = heads(4, 2048, 2048, 0, hint);
   whole.each.slow = "S is most of what is moved. Is each score stored once, and do neighbouring blocks share rows of Q or K?";

@@ -32,19 +32,41 @@ void check(Coach& coach) {
   for (const Heads& h : {heads(1, 64, 64), heads(2, 64, 64), heads(3, 37, 72, 8), heads(2, 1, 136), heads(2, 70, 8)})
     coach.multiply_heads<__half, __half>(h, values);
 
+  const auto with_strides = [](Heads h, std::int64_t of_p, std::int64_t of_v, std::int64_t of_o) {
+    h.each.padding = of_p, h.each.padding_b = of_v, h.each.padding_c = of_o;
+    return h;
+  };
+  coach.multiply_heads<__half, __half>(with_strides(heads(2, 20, 72), 0, 24, 4), values);
+  coach.multiply_heads<__half, __half>(with_strides(heads(2, 20, 72), 16, 0, 8), values);
+  Draw& draw = coach.draw();
+  for (int i = 0; i < 3; ++i) {
+    const std::int64_t keys = i == 2 ? draw.between(257, 600) : draw.length(70);
+    Heads h = with_strides(
+        heads(i == 0 ? draw.between(4, 7) : draw.between(1, 3), i == 1 ? draw.between(129, 300) : draw.length(70), keys),
+        draw.padding(keys, 8), 8 * draw.between(0, 3), draw.between(0, 9));
+    h.each.drawn = draw.seed(), h.each.again = i == 0;
+    coach.multiply_heads<__half, __half>(h, values);
+  }
+
   // 16 rows are one tile, however many rows that has: what is loaded beyond P and V is P again.
-  constexpr double kHeads = 2, kM = 128, kN = 128, kK = 128;
+  constexpr double kHeads = 2, kN = 128, kK = 128;
   const Counts few = coach.multiply_heads<__half, __half>(heads(2, 16, 128), values);
   few.launches(1, "One launch has blocks enough for all heads, where a single head has too few.");
   few.at_most(loaded(kHeads * (16 * kK * 2 + kN * kK * 2)), 1,
               "The large operand is P: with 2048 tokens its rows have 2048 numbers, those of V and O have 128 for each head.\n"
               "How many tiles lie beside each other in a head's O? Each of them reads the same rows of P.");
-  coach.multiply_heads<__half, __half>(heads(2, 128, 128), values)
-      .at_most(loaded(kHeads * (kM * kK * 2 + kN * kK * 2 * (kM / 64))), 1,
-               "Each block reads all of the head's V. With 64 rows of O for each block this would be 1. Who loads more?")
-      .at_least(mma(kHeads * kM / 16 * kN / 8 * kK / 16), 1, "The tensor core should multiply all of it.")
-      .at_most(mma(kHeads * kM / 16 * kN / 8 * kK / 16), 1, "One mma.sync is enough for each piece of 16 x 8 x 16.")
-      .at_most(stored(kHeads * kM * kN * 2), 1, "O is stored once, when its sums are complete. Who stores more?");
+  Heads other = heads(draw.between(1, 3), 128, 64 * draw.between(1, 5));
+  other.each.drawn = draw.seed();
+  for (const Heads& h : {heads(2, 128, 128), other}) {
+    const double count = static_cast<double>(h.count), m = 128, k = static_cast<double>(h.each.k);
+    coach.multiply_heads<__half, __half>(h, values)
+        .at_most(loaded(count * (m * k * 2 + kN * k * 2 * (m / 64))), 1,
+                 "Each block reads all of the head's V. With 64 rows of O for each block this would be 1. Who loads more?")
+        .at_least(mma(count * m / 16 * kN / 8 * k / 16), 1, "The tensor core should multiply all of it.")
+        .at_most(mma(count * m / 16 * kN / 8 * k / 16), 1, "One mma.sync is enough for each piece of 16 x 8 x 16.")
+        .at_most(stored(count * m * kN * 2), 1, "O is stored once, when its sums are complete. Who stores more?");
+    coach.require_tensor_core<__half, __half>(h, values);
+  }
 
   Heads whole = heads(4, 2048, 2048);
   whole.each.bar = 1.7;  // the tile is yours to choose

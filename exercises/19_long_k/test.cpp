@@ -11,6 +11,8 @@ void check(Coach& coach) {
                         Case{1, 70, 777, "nt", 7}, Case{37, 1, 515, "nt", 5}, Case{3, 5, 9, "nt", 7}})
     coach.multiply<__half, __half>(c, gemm);
 
+  for (const Case& c : coach.drawn({.layout = "nt", .aligned_a = 8, .aligned_b = 8})) coach.multiply<__half, __half>(c, gemm);
+
   // Each product occurs twice, the second time with the other sign, so C is 0. What parts lose is left.
   constexpr int64_t kK = 1024, kHalf = kK / 2;
   const auto number = [](int64_t k) { return k < kHalf ? k : (5 * k + 3) % kHalf; };
@@ -29,9 +31,9 @@ void check(Coach& coach) {
       .same_bits = true};
   constexpr int kParts = 4, kTiles = 1;
   const Counts counts = coach.multiply<__half, __half>(zero, gemm);
-  const double operands = (32 + 64) * kK * 2, sums = kParts * 32 * 64 * 4;
+  const double operands = (32 + 64) * kK * 2, sums = kParts * 32 * 64 * 4, tickets = kParts * 32 * 2;  // who is the last to come
   counts
-      .at_most(loaded(operands + sums), 1,
+      .at_most(loaded(operands + sums + tickets), 1,
                "Together the blocks of a tile load its rows of A and its columns of B once, and each part of a sum is loaded once. "
                "Which\n"
                "part of k does each block need?")
@@ -44,6 +46,17 @@ void check(Coach& coach) {
           "The kernel that multiplies has " + std::to_string(launch.grid.x * launch.grid.y * launch.grid.z) +
               " blocks for 32 x 64 x 1024. C is one tile, but k is long enough for four parts:\nfour blocks, on four SMs, "
               "at the same time.");
+
+  Case drawn = {32 * coach.draw().between(1, 2), 64 * coach.draw().between(1, 2), 256 * coach.draw().between(2, 7), "nt"};
+  drawn.drawn = coach.draw().seed();
+  for (const Case& c : {zero, drawn}) {
+    const std::int64_t tiles = c.m / 32 * (c.n / 64), steps = c.k / 64, parts = c.k / 256;
+    coach.multiply<__half, __half>(c, gemm)
+        .at_most(mma(static_cast<double>(tiles * steps * 64)), 1, are_pieces(c) + "One mma.sync is enough.")
+        .at_most_mma_of("block", static_cast<std::uint64_t>((steps + parts - 1) / parts * 64),
+                        "k is cut into " + std::to_string(parts) + " parts. Which block multiplies more than one of them?");
+    coach.require_tensor_core<__half, __half>(c, gemm);
+  }
 
   const char* const slow =
       "Into how many parts is k cut, and what does it cost to add them? More parts than SMs can take help nobody.";

@@ -1,3 +1,5 @@
+#include <vector>
+
 #include "common/exercise/coach.h"
 
 namespace exercise {
@@ -13,6 +15,21 @@ void check(Coach& coach) {
   coach.multiply<__half, __half>({.m = 16, .n = 64, .k = 64, .b_offset = 1}, gemm);
   coach.multiply<__half, __half>({.m = 16, .n = 56, .k = 24, .b_offset = 4}, gemm);
 
+  coach.multiply<__half, __half>({.m = 16, .n = 65, .k = 40, .again = true}, gemm);
+  std::vector<Case> drawn = coach.drawn({.aligned_a = 8, .b_offsets = 7});
+  for (int64_t i = 0; i <= 8; ++i)  // all that B's rows, and B itself, can be away from a chunk
+    for (const bool stride : {false, true}) {
+      Case c = {5, 8 * coach.draw().between(1, 12), 8 * coach.draw().between(1, 6)};
+      c.drawn = coach.draw().seed();
+      c.padding_b = stride ? i : 0, c.b_offset = stride ? 0 : i % 8;
+      drawn.push_back(c);
+    }
+  for (const Case& c : drawn) {
+    const bool has_chunks = (c.n + c.padding_b) % 8 == 0 && c.b_offset % 8 == 0;
+    const Counts counts = coach.multiply<__half, __half>(c, gemm);
+    if (has_chunks) counts.launches(1, "All rows of B begin at a chunk. What is a copy of B good for here?");
+  }
+
   coach.multiply<__half, __half>({64, 72, 64}, gemm)
       .launches(1, "Rows of B are 72 elements apart, 9 chunks. What is a copy of B good for here?");
   coach.multiply<__half, __half>({.m = 64, .n = 50, .k = 58, .padding = 6}, gemm)
@@ -21,15 +38,21 @@ void check(Coach& coach) {
           "Rows of B have 50 elements, but they are 56 apart, 7 chunks: all of them begin at a chunk. What is a copy of B good "
           "for here?");
 
-  // 3 x 2 tiles of C, each with one tile of A and one of B. A warp's 32 chunks are a quarter of a kilobyte and more of a tile.
-  constexpr int kM = 192, kN = 97, kK = 64, kTiles = 3 * 2, kChunksOfTile = 64 * 64 / 8, kWarpsOfRow = 4;
-  const Counts counts = coach.multiply<__half, __half>({kM, kN, kK}, gemm);
-  counts.at_most(global_loads(kK * kWarpsOfRow + kTiles * 2 * kChunksOfTile / 32), 1,
-                 "C has 3 rows of tiles, and each of them loads B anew. In chunks of 16 bytes a warp loads 256 elements at once, "
-                 "one by one only "
-                 "32.\n"
-                 "Who loads B one by one, and how often?");
-  counts.launches(2, "One kernel copies B to where its rows begin at chunks, another one multiplies. Both run on the GPU.");
+  // Tiles of C, each with tiles of A and of B. A warp's 32 chunks are a quarter of a kilobyte and more of a tile.
+  Case odd = coach.draw().tiles(64, 64, 64, 2);
+  odd.m += 64, odd.n += 1 + 2 * coach.draw().between(0, 31);
+  for (const Case& c : {Case{192, 97, 64}, odd}) {
+    constexpr int64_t kChunksOfTile = 64 * 64 / 8;
+    const int64_t tiles_m = c.m / 64, tiles = tiles_m * ((c.n + 63) / 64) * (c.k / 64), warps_of_row = (c.n + 63) / 64 * 2;
+    const Counts counts = coach.multiply<__half, __half>(c, gemm);
+    counts.at_most(global_loads(static_cast<double>(c.k * warps_of_row + tiles * 2 * kChunksOfTile / 32)), 1,
+                   "C has " + std::to_string(tiles_m) +
+                       " rows of tiles, and each of them loads B anew. In chunks of 16 bytes a warp loads 256 elements at once, "
+                       "one by one only 32.\n"
+                       "Who loads B one by one, and how often?");
+    counts.launches(2, "One kernel copies B to where its rows begin at chunks, another one multiplies. Both run on the GPU.");
+    coach.require_tensor_core<__half, __half>(c, gemm);
+  }
 
   coach.multiply_on_gpu<__half, __half>(
       {.m = 1024,

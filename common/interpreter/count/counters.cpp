@@ -270,7 +270,7 @@ Counters& Counters::operator+=(const Counters& other) {
   copy_conflicts += other.copy_conflicts, copy_conflicts_l1 += other.copy_conflicts_l1;
   add(matrix_load, other.matrix_load);
   add(matrix_store, other.matrix_store);
-  mma += other.mma;
+  mma += other.mma, barriers += other.barriers;
   add(bulk_read, other.bulk_read), add(bulk_write, other.bulk_write), add(wgmma, other.wgmma);
   bulk_zeros += other.bulk_zeros;
   return *this;

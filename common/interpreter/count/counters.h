@@ -47,6 +47,8 @@ class CounterTable {
                   std::uint64_t* sectors, unsigned* sector_count);
   /// Adds an mma of one warp.
   void count_mma(Pc pc) { ++of(pc).mma; }
+  /// Adds a barrier of the whole block.
+  void count_barrier(Pc pc) { ++of(pc).barriers; }
   /// Adds a bulk copy. @param moved what it costs, one request among it
   void count_bulk(Pc pc, const Counters::Global& moved, bool write);
   /// Adds that a box which is loaded has nothing but zeros.

@@ -76,6 +76,9 @@ void multiply(void* const* lanes, unsigned) {
   }
 }
 
+// See Options::mma.
+void add_nothing(void* const*, unsigned) {}
+
 // It orders nothing: the lanes only meet.
 void elect(void* const*, unsigned) {}
 
@@ -118,9 +121,11 @@ void stmatrix(void* row, const std::uint32_t* r, int count, bool transposed) {
 void mma_m16n8k16(float* d, const std::uint32_t* a, const std::uint32_t* b, bool is_half) {
   const Entered in(Worlds::kBoth);
   const Pc pc = to_pc(__builtin_return_address(0));
-  if (in.fiber.lane == 0 && in.block.work().options().count && !in.block.worlds.in_other()) in.block.counters.count_mma(pc);
+  const Options& options = in.block.work().options();
+  if (in.fiber.lane == 0 && options.count && !in.block.worlds.in_other()) in.block.count_mma(in.fiber.warp, pc);
   Multiplication argument{d, a, b};
-  in.block.meetings.instruction_of_warp(in.fiber, "mma", &argument, is_half ? multiply<true> : multiply<false>, pc);
+  const Combine combine = !options.mma ? add_nothing : is_half ? multiply<true> : multiply<false>;
+  in.block.meetings.instruction_of_warp(in.fiber, "mma", &argument, combine, pc);
 }
 
 bool elect_sync() {

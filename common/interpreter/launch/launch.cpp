@@ -109,6 +109,7 @@ void run(const Launch& launch) {
   profile.grid = launch.grid, profile.block = launch.block, profile.dependent = launch.dependent;
   profile.dynamic_shared_bytes = launch.dynamic_shared_bytes;
   profile.static_shared_bytes = blocks.static_shared_bytes;
+  profile.most_mma_of_block = blocks.most_mma_of_block, profile.most_mma_of_warp = blocks.most_mma_of_warp;
   profile.l2 = blocks.l2();
   profile.steps = state.steps;
   profile.notes.assign(state.notes.begin(), state.notes.end());

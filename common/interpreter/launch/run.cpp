@@ -177,6 +177,10 @@ void Run::wait_for_others(Slot& slot) {
 void Run::collect(Block& block) {
   std::lock_guard lock(mutex_);
   static_shared_bytes = std::max(static_shared_bytes, block.shared.static_bytes());
+  std::uint64_t mma_of_block = 0;
+  for (const std::uint64_t of_warp : block.mma_of_warp)
+    mma_of_block += of_warp, most_mma_of_warp = std::max(most_mma_of_warp, of_warp);
+  most_mma_of_block = std::max(most_mma_of_block, mma_of_block);
   if (!l2_) return;
   traces_[block.work().number] = block.l2_trace.take();
   const std::uint64_t wave = std::min(resident_limit_, state_.blocks - replayed_);

@@ -37,6 +37,8 @@ class Run {
 
   std::map<Pc, Counters> counters;      ///< of the launch
   std::size_t static_shared_bytes = 0;  ///< of a block's __shared__ variables
+  std::uint64_t most_mma_of_block = 0;  ///< see KernelProfile
+  std::uint64_t most_mma_of_warp = 0;   ///< the same
   /// What the L2 model says; zeros unless Options::l2_model.
   L2Result l2() const { return l2_ ? l2_->result() : L2Result(); }
 

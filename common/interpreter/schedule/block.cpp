@@ -33,6 +33,7 @@ void Block::begin(LaunchState& launch, std::uint64_t index, Cluster& cluster, un
   collective_worlds.begin();
 
   atomics.begin(threads);
+  mma_of_warp.assign((threads + 31) / 32, 0);
   for (const auto& family : families_)
     if (family) family->begin(threads);
   l2_trace.begin(launch.options.l2_model ? launch.gpu.l1_per_sm - std::min(launch.gpu.l1_per_sm / 2, dynamic_bytes) : 0);
@@ -243,6 +244,9 @@ void Block::on_request(unsigned w, const Request& request) {
   unsigned sector_count = 0;
   const bool visits_others = request.shared && cluster().size() > 1 && visits.note(w, request);
   if (options.count && !visits_others) counters.count(request, sectors, &sector_count);
+  if (options.on_store && !request.shared && writes(request.op))
+    for (unsigned i = 0; i < request.count; ++i)
+      options.on_store(work_.number, reinterpret_cast<const void*>(request.addresses[i]));
   if (options.initcheck) initialised.check(w, request);
   if (options.racecheck) {
     restricts.check(w, request);

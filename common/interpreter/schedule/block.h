@@ -80,6 +80,8 @@ class Block final : private RequestSink {
     if (fiber.special) [[unlikely]]
       check_what_was_left(fiber);
   }
+  /// A warp executes an mma.
+  void count_mma(unsigned warp, Pc pc) { counters.count_mma(pc), ++mma_of_warp[warp]; }
   /// Lanes of a warp have met at a __syncwarp().
   void pass_warp_barrier(unsigned warp, unsigned mask);
   /// All threads have met at a __syncthreads().
@@ -140,8 +142,9 @@ class Block final : private RequestSink {
   /// @{
   Atomics atomics{*this};
   CounterTable counters;
-  L2Trace l2_trace;  ///< if Options::l2_model
-                     /// @}
+  std::vector<std::uint64_t> mma_of_warp;  ///< how many mma instructions each warp has executed
+  L2Trace l2_trace;                        ///< if Options::l2_model
+                                           /// @}
 
  private:
   void run_to_end(Yield yield, void* yield_context);

@@ -171,6 +171,7 @@ void Meetings::release_barrier() {
     count += fiber.predicate;
   }
   if (!first) return;
+  if (block_.work().options().count) block_.counters.count_barrier(first->barrier_pc);
   barrier_result_ = barrier_reduction_ == Reduction::kAnd  ? count == static_cast<int>(block_.scheduler.live())
                     : barrier_reduction_ == Reduction::kOr ? count > 0
                                                            : count;

@@ -725,7 +725,43 @@ TEST_CASE("products of matrices") {
     CHECK(at_line(profile, "some mma").mma == 40);
     CHECK(at_line(profile, "every second warp's mma").mma == 4);
     CHECK(profile.total.mma == 52);
+    CHECK(profile.most_mma_of_block == 26);
+    CHECK(profile.most_mma_of_warp == 7);
   }
+}
+
+__global__ void sums_of_ones(float* out) {
+  float d[4] = {};
+  const uint32_t one = 0x3c003c00, a[4] = {one, one, one, one}, b[2] = {one, one};
+  device::mma_m16n8k16<__half>(d, a, b);
+  out[threadIdx.x] = d[0];
+}
+TEST_CASE("mma that adds nothing") {
+  Buffer<float> out(32, "out");
+  for (const bool adds : {false, true}) {
+    interpreter::options().mma = adds;
+    launch(sums_of_ones, 1, 32, 0, out.data());
+    CHECK(out.download()[7] == (adds ? 16 : 0));
+  }
+}
+
+__global__ void meet(int rounds, unsigned* out) {
+  for (int i = 0; i < rounds; ++i) __syncthreads();  // COUNT barrier
+  if (threadIdx.x < 2) out[2 * blockIdx.x + threadIdx.x] = atomicAdd(&out[4], 1) < 9;
+}
+TEST_CASE("barriers, and who stores what") {
+  Buffer<unsigned> out(5, "out");
+  out.fill(0);
+  std::map<std::pair<std::uint64_t, std::ptrdiff_t>, int> stored;  // by block and element
+  interpreter::options().workers = 1;
+  interpreter::options().on_store = [&](std::uint64_t block, const void* element) {
+    ++stored[{block, static_cast<const unsigned*>(element) - out.data()}];
+  };
+  const auto profile = profile_of([&] { launch(meet, 2, 96, 0, 5, out.data()); });
+  interpreter::options().on_store = {}, interpreter::options().workers = 0;
+  CHECK(at_line(profile, "barrier").barriers == 10);
+  CHECK(profile.total.barriers == 10);
+  CHECK(stored == decltype(stored){{{0, 0}, 1}, {{0, 1}, 1}, {{1, 2}, 1}, {{1, 3}, 1}, {{0, 4}, 2}, {{1, 4}, 2}});
 }
 
 TEST_CASE("copies, matrices and products: ncu's names, and the table for people") {

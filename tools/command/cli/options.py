@@ -178,5 +178,12 @@ EXERCISES_JSON = Option("--json", "print the verdicts as JSON, for a program tha
 OF = Option(
     "--of", "check what was handed in: a folder with NN_name/gemm.cuh in it; your own progress stays as it is", "FOLDER", values.text
 )
+SEED = Option(
+    "--seed",
+    "draw the random shapes, strides and values of an earlier check again: the number that its message names, 1 to 999999",
+    "NUMBER",
+    values.seed,
+    "another one each time",
+)
 GIVE_UP = Option("--give-up", "even if the exercise has not passed")
 SAMPLE = Option("--sample", "one wrong and one right answer of each exercise instead of all")

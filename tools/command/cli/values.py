@@ -130,6 +130,12 @@ def percent(option, value):
     return value
 
 
+def seed(option, value):
+    if not re.fullmatch(r"[1-9][0-9]{0,5}", value):
+        raise Refused(f"{option} '{value}' is no number from 1 to 999999.")
+    return int(value)
+
+
 def macro(option, value):
     if not re.match(r"[^\W\d]\w*(\([^()]*\))?(=|$)", value):
         raise Refused(f"{option} '{value}' begins with no name of a macro: NAME or NAME=VALUE.")

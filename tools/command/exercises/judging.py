@@ -28,6 +28,7 @@ COMPILER_SECONDS = 120
 BYTES = 4 << 30  # of memory
 FILE_BYTES = 64 << 20  # of what it prints, and of each file that it writes
 MOST_LINES = 40  # of what is shown
+MOST_SEED = 999999
 PASSED, NOT_YET, NO_PROGRAM, STOPPED, MISSING = "passed", "not yet", "does not compile", "stopped", "missing"
 UNDEFINED = re.compile(r"undefined reference to `(exercise::.*?)'$", re.MULTILINE)
 
@@ -53,8 +54,9 @@ class Built:
 class Workshop:
     """Judges files for exercises that it has prepared; from several threads, if wanted."""
 
-    def __init__(self, backend):
-        self.preset = backend
+    def __init__(self, backend, seed=None):
+        """SEED: of what tests draw at random, 1 to MOST_SEED; without one, each judgement has its own."""
+        self.preset, self.seed = backend, seed
         self.folder = os.path.join(BUILD, backend)
         self.commands, self.lock = {}, None
         self.alone = threading.Lock() if backend == "gpu" else contextlib.nullcontext()  # who measures has the GPU alone
@@ -93,7 +95,8 @@ class Workshop:
             return NO_PROGRAM, built.refused
         word = secrets.token_hex(8)  # what a file cannot print by itself
         with self.alone:
-            kind, text = verdict_of(limited([built.path, file, word], ROOT, SECONDS), word)
+            seed = self.seed or 1 + secrets.randbelow(MOST_SEED)
+            kind, text = verdict_of(limited([built.path, file, word, "", "", str(seed)], ROOT, SECONDS), word)
         if kind != PASSED and built.warnings:
             text += "\n\nThe compiler has a question, too:\n" + "\n".join(built.warnings)
         return kind, text
@@ -172,6 +175,8 @@ def linker_says(output, exercise):
             f"The test calls this function, which {exercise.shown_file} does not define:\n  {function}\n"
             "Keep the name and the parameters that the file came with, in namespace exercise."
         )
+    if "multiple definition of `main'" in output:
+        return f"{exercise.shown_file} defines main(). The test has one already, and calls the function that the file came with: take it out."
     return "\n".join(output.splitlines()[-10:])
 
 

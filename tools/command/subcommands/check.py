@@ -46,7 +46,7 @@ def run(given):
     is_list = len(files) > 1 or bool(given.of)
     if not is_list:
         existing(exercises[0], exercises[0].file)  # or it is refused, before anything is built
-    workshop = Workshop(backend)
+    workshop = Workshop(backend, given.seed)
     workshop.prepare(exercises)
     verdicts = {}
     say(f"checking {f'{len(files)} exercises' if len(files) > 1 else exercises[0].title} ...")
@@ -88,11 +88,11 @@ COMMAND = Command(
     name="check",
     usage="[EXERCISE...] [OPTION...]",
     intro="""
-    Checks exercises: the result for many shapes, in three orders of threads, and the property that the exercise is about. Without
+    Checks exercises: the result for many shapes, some of them drawn at random, and the property that the exercise is about. Without
     EXERCISE, which is a number or a word of a name, the first one that has not passed. What you write is exercises/NN_name/gemm.cuh;
     exercises/NN_name/README.md says what to do.
     """,
-    options=(options.ALL, options.EXERCISES_ON, options.EXERCISES_JSON, options.OF),
+    options=(options.ALL, options.EXERCISES_ON, options.EXERCISES_JSON, options.OF, options.SEED),
     outro="Exit code: 0 all that was checked passed, 1 something did not, 2 refused input, 130 interrupted. docs/exercises.md says more.",
     run=run,
 )

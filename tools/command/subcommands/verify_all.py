@@ -14,7 +14,7 @@ def run(given):
     exercises = checking.to_check(given.everything) if given.everything else list(all_exercises())
     backend = choose_backend(given.on or "interpreter")
     exercises = checking.able(exercises, backend, bool(given.everything))
-    workshop = Workshop(backend)
+    workshop = Workshop(backend, given.seed or 1)
     workshop.prepare(exercises)
 
     def told(name, is_fine):
@@ -35,7 +35,7 @@ COMMAND = Command(
     solution passes; answers that are known to be wrong are rejected with the intended message, other right ones are accepted. Learners'
     files have no part in it. On a GPU, solutions and other right answers are run and timed, and what is wrong is left out.
     """,
-    options=(options.SAMPLE, options.EXERCISES_ON),
+    options=(options.SAMPLE, options.EXERCISES_ON, options.SEED.but(default="1")),
     outro="Exit code: 0 all is as it should be, 1 something is not, 2 refused input, 130 interrupted.",
     run=run,
 )

@@ -13,6 +13,7 @@ import time
 import unittest
 from unittest import mock
 
+from command.cli import values
 from command.exercises import answers, checking, exercise, judging, progress
 from command.messages import Failed, Refused
 from command.subcommands import check, hint, reset, solution, watch
@@ -355,6 +356,22 @@ class Telling(Made):
     def test_link_errors(self):
         text = judging.linker_says("test.cpp: undefined reference to `exercise::gemm(gemm::Matrix<float const>)'\n", self.first)
         self.assertIn("  gemm(Matrix<float const>)\n", text)
+        text = judging.linker_says("/usr/bin/ld: libcoach.a(coach.cpp.o): in function `main':\nmultiple definition of `main'; answer.o", self.first)
+        self.assertIn("01_first/gemm.cuh defines main(). The test has one already", text)
+
+    def test_seeds(self):
+        """Of a command's own, or another one for each judgement."""
+        for wanted in (7, None):
+            workshop = judging.Workshop("interpreter", wanted)
+            with mock.patch("command.exercises.judging.limited", return_value=judging.Done(0, "", "")) as limited:
+                for _ in range(20):
+                    workshop.outcome(judging.Built("judge", ""), "gemm.cuh")
+            seeds = {int(call.args[0][-1]) for call in limited.call_args_list}
+            self.assertTrue(seeds == {7} if wanted else len(seeds) > 10 and min(seeds) > 0 and max(seeds) <= judging.MOST_SEED)
+        self.assertEqual(values.seed("--seed", "999999"), 999999)
+        for word in ("0", "-1", "1000000", "x", ""):
+            with self.assertRaisesRegex(Refused, "no number from 1 to 999999"):
+                values.seed("--seed", word)
 
 
 class Answers(Made):
