@@ -52,9 +52,9 @@ struct Case {
 /// Shapes, strides and values at random: what a test draws is the same for the same seed.
 class Draw {
  public:
-  explicit Draw(std::uint64_t seed) : seed_(seed), state_(seed) {}
-  std::uint64_t seed() const { return seed_; }                  ///< as it was given
-  std::int64_t between(std::int64_t least, std::int64_t most);  ///< both included
+  explicit Draw(std::uint64_t seed) : seed_(seed), state_(seed) {}  ///< the same seed draws the same
+  std::uint64_t seed() const { return seed_; }                      ///< as it was given
+  std::int64_t between(std::int64_t least, std::int64_t most);      ///< both included
   /// Of a length, at most `most`: each remainder of 8 counts as much as the others, and 1 as all of them.
   std::int64_t length(std::int64_t most);
   /// Elements behind the end of a row, so that all rows begin at multiples of `aligned` elements.
