@@ -5,6 +5,7 @@ kernel with its changes below the lesson, and a page for every other file and fo
 """
 
 import difflib
+import functools
 import html
 import os
 import pathlib
@@ -44,7 +45,8 @@ pygments_style, pygments_dark_style = "xcode", "github-dark"
 html_static_path = ["book.css", "book.js"]
 html_css_files, html_js_files = ["book.css"], ["book.js"]
 templates_path = ["."]
-html_sidebars = {"**": [f"sidebar/{part}.html" for part in ("brand", "search", "scroll-start", "navigation")] + ["api.html", "sidebar/scroll-end.html"]}
+SIDEBAR = ("sidebar/brand", "sidebar/search", "sidebar/scroll-start", "sidebar/navigation", "api", "sidebar/scroll-end")
+html_sidebars = {"**": [f"{part}.html" for part in SIDEBAR]}
 html_copy_source = html_show_sphinx = html_use_index = False
 html_show_copyright = html_domain_indices = False
 
@@ -154,7 +156,7 @@ def read_source(app, page, source):
 
 
 def resolve_links(app, doctree, page):
-    for node in doctree.traverse(docutils.nodes.reference):
+    for node in doctree.findall(docutils.nodes.reference):
         target = node.get("refuri", "")
         if target.startswith("repo:"):
             path, _, anchor = target[len("repo:") :].partition("#")
@@ -164,14 +166,13 @@ def resolve_links(app, doctree, page):
 # --- sources ---
 
 
+@functools.lru_cache(maxsize=None)
 def lines_of(path):
     """The file's lines as HTML, coloured."""
     text = (ROOT / path).read_text(encoding="utf-8")
     try:
         language = "cuda" if path.endswith((".cuh", ".cu")) else pygments.lexers.get_lexer_for_filename(path).aliases[0]
     except (pygments.util.ClassNotFound, IndexError):
-        language = "none"
-    if len(text) > 200_000:
         language = "none"
     bridge = sphinx.highlighting.PygmentsBridge("html", pygments_style)
     shown_text = bridge.highlight_block(text.rstrip("\n") + "\n", language, opts={"stripnl": False}, force=True)
@@ -227,7 +228,7 @@ def is_visible(path):
 
 def is_text(path):
     try:
-        return path.stat().st_size < 2**20 and path.suffix != ".svg" and path.read_text(encoding="utf-8") is not None
+        return path.stat().st_size < 2**18 and path.suffix != ".svg" and path.read_text(encoding="utf-8") is not None
     except UnicodeDecodeError:
         return False
 
@@ -270,17 +271,21 @@ def file_pages(app):
     pathlib.Path(app.outdir, "index.html").write_text('<meta http-equiv="refresh" content="0; url=README.html">\n', encoding="utf-8")
     paths = linked(app)
     pages = app.env.found_docs.union(map(shown, paths))
+
+    @functools.lru_cache(maxsize=None)
+    def navigation(up, **options):
+        """The sidebar's, which takes longer than the rest of such a page: the same for all that are as many folders down."""
+        return app.builder._get_local_toctree(up * "files/" + "file", **options)
+
     for path in paths:
         body = folder_page(app, path, pages) if (ROOT / path).is_dir() else file_page(app, path)
         title = html.escape(path)
-        yield shown(path), {"title": title, "body": f"<h1>{title}</h1>\n{body}"}, "page.html"
+        context = {"title": title, "body": f"<h1>{title}</h1>\n{body}", "toctree": functools.partial(navigation, shown(path).count("/"))}
+        yield shown(path), context, "page.html"
 
 
 def setup(app):
-    try:
-        pygments.lexers.get_lexer_by_name("ptx")
-    except pygments.util.ClassNotFound:
-        app.add_lexer("ptx", pygments.lexers.get_lexer_by_name("text").__class__)
+    app.add_lexer("ptx", pygments.lexers.TextLexer)  # Pygments' knows no :: yet
     app.connect("source-read", read_source)
     app.connect("doctree-read", add_kernel)
     app.connect("doctree-resolved", resolve_links)

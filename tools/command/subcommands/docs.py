@@ -33,20 +33,19 @@ NEEDS_NO_WORDS = re.compile(
 )
 
 
-# Debian's, for Debian's own Python: sphinx comes with both packages.
-SPHINX = ["/usr/bin/python3", "-I", "-B", "-m", "sphinx"]
+VENV = os.path.join(BUILD, "book-venv")
+SPHINX = [os.path.join(VENV, "bin/python"), "-I", "-B", "-m", "sphinx"]
 
 
 def install_tools():
     missing = toolchain.missing_commands(["doxygen"])
     if not os.path.isfile(f"{MATHJAX}/MathJax.js"):
         missing.append("libjs-mathjax")
-    if not processes.succeeds(["/usr/bin/python3", "-I", "-c", "import furo"]):
-        missing.append("furo")
-    if not processes.succeeds(["/usr/bin/python3", "-I", "-c", "import myst_parser"]):
-        missing.append("python3-myst-parser")
+    if not toolchain.can_make_venv():
+        missing.append("python3-venv")
     if missing:
         packages.install(missing)
+    toolchain.ensure_venv(["book"], VENV)
 
 
 def state():
