@@ -56,8 +56,9 @@ class Book(unittest.TestCase):
         cls.browser = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
         cls.addClassCleanup(cls.browser.quit)
 
-    def tearDown(self):
+    def setUp(self):
         self.screen(1280)
+        self.browser.get_log("browser")  # an error is of the test in which it occurs
 
     def open(self, page):
         self.browser.get(BOOK.as_uri() + "/" + page)
@@ -156,7 +157,7 @@ class Book(unittest.TestCase):
     def test_a_link_opens_the_kernel(self):
         self.open(LESSONS[9])
         for name, text in (("kernel", "wgmma"), ("changes", "+")):
-            self.browser.find_element(By.CSS_SELECTOR, f'.to-kernel a[href="#{name}"]').click()
+            self.browser.execute_script(f"document.querySelector('.to-kernel a[href=\"#{name}\"]').click()")
             self.eventually(f"return document.getElementById('{name}').open")
             self.assertIn(text, self.browser.execute_script(f"return document.getElementById('{name}').innerText + '+'"))
 

@@ -11,7 +11,7 @@ from ..cli.arguments import Command
 from ..machine import packages, processes, toolchain
 from ..machine.progress import Progress, show_end
 from ..messages import Failed, Refused
-from ..places import BUILD, LOGS, PYTHON, ROOT
+from ..places import BUILD, LOGS, ROOT
 
 MATHJAX = "/usr/share/javascript/mathjax"
 # Of its 54 MB, what an SVG from TeX needs.
@@ -20,6 +20,8 @@ MATHJAX_PARTS = ["MathJax.js", "extensions", "jax/input/TeX", "jax/element"]
 MATHJAX_PARTS += [OUTPUT + part for part in ("jax.js", "config.js", "autoload", "fonts/TeX")]
 
 SITE = os.path.join(BUILD, "docs")
+VENV = os.path.join(BUILD, "book-venv")
+SPHINX = [os.path.join(VENV, "bin/python"), "-I", "-B", "-m", "sphinx"]
 
 # Doxygen's warnings about what needs no words: fields of a documented struct, specialisations of a documented template, moves,
 # parameters beside one that has something to say, and what common/gemm/gemm.h says of all steps.
@@ -31,10 +33,6 @@ NEEDS_NO_WORDS = re.compile(
     r"|.*warning: The following parameters? of .* (is|are) not documented:"
     r"|  parameter '.*'"
 )
-
-
-VENV = os.path.join(BUILD, "book-venv")
-SPHINX = [os.path.join(VENV, "bin/python"), "-I", "-B", "-m", "sphinx"]
 
 
 def install_tools():
@@ -49,7 +47,7 @@ def install_tools():
 
 
 def state():
-    """What the book depends on: the course's files, where they lie, Doxygen and Sphinx."""
+    """What the book depends on: the course's files, which pin Sphinx, where they lie, and Doxygen."""
     lines = []
     for place, folders, names in os.walk(ROOT):
         hidden = {name for name in folders if name.startswith(".") or name == "__pycache__" or os.path.join(place, name) == BUILD}
@@ -59,8 +57,7 @@ def state():
             if not name.startswith(".") and os.path.isfile(path) and not os.path.islink(path):
                 status = os.stat(path)
                 lines.append(f"{os.path.relpath(path, ROOT)} {status.st_size} {status.st_mtime_ns}")
-    tools = [processes.ask(each)[1].strip() for each in (["doxygen", "--version"], [*SPHINX, "--version"])]
-    return "\n".join([ROOT, *tools, *sorted(lines)]) + "\n"
+    return "\n".join([ROOT, processes.ask(["doxygen", "--version"])[1].strip(), *sorted(lines)]) + "\n"
 
 
 def copy_mathjax(static):
