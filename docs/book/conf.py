@@ -31,8 +31,6 @@ project = "GPU matrix multiplication"
 html_title = project
 root_doc = "README"
 extensions = ["myst_parser", "sphinx.ext.mathjax"]
-exclude_patterns = [each.name for each in ROOT.iterdir() if each.name not in ("README.md", "common", "docs", "exercises", "steps", "tools")]
-exclude_patterns += ["**/.*", "**/__pycache__"]
 highlight_language = "none"
 smartquotes = False
 
@@ -80,18 +78,24 @@ def exercises_of(lesson):
     return [f"exercises/{row[0][:-3]}" for row in links if len(row) > 1 and row[-1] == f"../{lesson}.md"]
 
 
-def contents(caption, pages):
-    """A table of contents for the sidebar. What a part leaves out, its last entry takes: docs/*."""
+def expanded(pages):
+    """PAGES that exist. A last one takes what no part names: docs/*."""
     named = {page for part in PARTS.values() for page in part}
-    lines = ["", "", "```{toctree}", ":hidden:", f":caption: {caption}" if caption else ""]
     for page in pages:
-        found = [page]
-        if page.endswith("*"):
-            found = sorted(str(each.relative_to(ROOT))[:-3] for each in ROOT.glob(f"{page}.md"))
-            found = [each for each in found if each not in named]
-        lines += [f"/{each}" for each in found if (ROOT / f"{each}.md").exists()]
-    return "\n".join([*lines, "```", ""])
+        found = sorted(str(each.relative_to(ROOT))[:-3] for each in ROOT.glob(f"{page}.md"))
+        yield from (each for each in found if each == page or each not in named)
 
+
+def contents(caption, pages):
+    """A table of contents for the sidebar."""
+    lines = ["", "", "```{toctree}", ":hidden:", f":caption: {caption}" if caption else ""]
+    return "\n".join([*lines, *(f"{TITLES[page]} </{page}>" if page in TITLES else f"/{page}" for page in pages), "```", ""])
+
+
+TITLES = {"exercises/README": "All exercises"}  # in the sidebar; there are two pages with this name
+BOOK = [root_doc, *(page for pages in PARTS.values() for page in expanded(pages))]
+BOOK += [page for lesson in PARTS["Lessons"] for page in exercises_of(lesson)]
+include_patterns = [f"{page}.md" for page in BOOK]
 
 # --- GitHub's Markdown for MyST ---
 
@@ -133,6 +137,8 @@ def convert(page, text):
         path, anchor = place(page, target)
         if not (ROOT / path).exists():
             warn(page, f"a link leads to {path}, which does not exist")
+        elif path.endswith(".md") and path[:-3] not in BOOK:
+            warn(page, f"a link leads to {path}, which is in no part of the book: name it in docs/book/conf.py")
         elif not path.endswith(".md"):
             edits.append((match.start(3), match.end(3), f"repo:{path}" + (f"#{anchor}" if anchor else "")))
     for match in PICTURE.finditer(prose):
@@ -149,7 +155,7 @@ def warn(page, what):
 def read_source(app, page, source):
     text = convert(f"{page}.md", source[0])
     if page == root_doc:
-        text += "".join(contents(caption, pages) for caption, pages in PARTS.items())
+        text += "".join(contents(caption, expanded(pages)) for caption, pages in PARTS.items())
     elif page.startswith("steps/") and exercises_of(page):
         text += contents("", exercises_of(page))
     source[0] = text
