@@ -226,6 +226,8 @@ test_broken_sites() {
   expect_broken_site 'a picture that is not there' 'image file not readable: docs/gone.svg'
   echo '![badge](https://example.com/badge.svg)' >>README.md
   expect_broken_site 'an image from elsewhere' 'loads https://example.com/badge.svg: the book has to work without a network'
+  echo 'To <a href="steps/01_one/README.md">one</a>' >>README.md
+  expect_broken_site 'a link in HTML' 'README.md: WARNING: <a href=": write a link as [text](target)'
   printf '# More\n' >common/README.md
   echo '[more](common/README.md)' >>README.md
   expect_broken_site 'a page of no part' 'README.md: WARNING: a link leads to common/README.md, which is in no part of the book'

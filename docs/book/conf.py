@@ -99,9 +99,12 @@ include_patterns = [f"{page}.md" for page in BOOK]
 
 # --- GitHub's Markdown for MyST ---
 
-PICTURE = re.compile(r'<picture>(\s*)<source media="\(prefers-color-scheme: dark\)" srcset="([^"]*)">(\s*)<img src="([^"]*)" alt="([^"]*)">(\s*)</picture>')
+PICTURE = re.compile(
+    r'<picture>(\s*)<source media="\(prefers-color-scheme: dark\)" srcset="([^"]*)">(\s*)<img src="([^"]*)" alt="([^"]*)">(\s*)</picture>'
+)
 # The theme's classes: the reader may choose light or dark himself.
 BOTH_PICTURES = r'<img src="\4" alt="\5" class="only-light">\1<img src="\2" alt="\5" class="only-dark">\3\6'
+
 
 def place(page, target):
     """Where a link of PAGE, a path from the root, leads: such a path, and the anchor."""
@@ -116,7 +119,8 @@ def shown(path):
     if path.endswith(".md"):
         return None
     if (ROOT / path).is_dir():
-        return f"files/{path}/index" if not (ROOT / path / "README.md").exists() else os.path.normpath(f"{path}/README")
+        readme = os.path.normpath(f"{path}/README")
+        return readme if readme in BOOK else f"files/{path}/index"
     return f"files/{path}"
 
 
@@ -125,7 +129,7 @@ def convert(page, text):
     prose = markdown.hide_code(text)
     edits = []  # from, to, what instead
     for match in re.finditer(r"(?<!`)\$`([^`\n]+)`\$", markdown.hide_blocks(text)):
-        # Not where longer code has it in it: hidden code begins with the backtick after the dollar, and the dollars are seen.
+        # The dollars are prose, unless longer code has it all in it.
         if prose[match.start()] == "$" and prose[match.end() - 1] == "$":
             edits.append((match.start(), match.end(), f"{{math}}`{match[1]}`"))
     for match in markdown.LINK.finditer(prose):
@@ -141,6 +145,8 @@ def convert(page, text):
             warn(page, f"a link leads to {path}, which is in no part of the book: name it in docs/book/conf.py")
         elif not path.endswith(".md"):
             edits.append((match.start(3), match.end(3), f"repo:{path}" + (f"#{anchor}" if anchor else "")))
+    for match in re.finditer(r"<a\b[^>]*\bhref=[\"'](?!https?:)", prose):
+        warn(page, f"{match[0]}: write a link as [text](target), which the book knows how to follow")
     for match in PICTURE.finditer(prose):
         edits.append((match.start(), match.end(), match.expand(BOTH_PICTURES)))
     for start, end, new in sorted(edits, reverse=True):
@@ -149,7 +155,7 @@ def convert(page, text):
 
 
 def warn(page, what):
-    sphinx.util.logging.getLogger(__name__).warning("%s", what, location=page[:-3] if page.endswith(".md") else page)
+    sphinx.util.logging.getLogger(__name__).warning("%s", what, location=page[:-3])
 
 
 def read_source(app, page, source):
@@ -234,7 +240,7 @@ def is_visible(path):
 
 def is_text(path):
     try:
-        return path.stat().st_size < 2**18 and path.suffix != ".svg" and path.read_text(encoding="utf-8") is not None
+        return path.stat().st_size < 2**18 and path.suffix != ".svg" and bool(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
         return False
 
