@@ -23,7 +23,7 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE))
-import markdown  # noqa: E402
+import markdown
 
 # --- Sphinx ---
 
@@ -178,7 +178,7 @@ def resolve_links(app, doctree, page):
 # --- sources ---
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def lines_of(path):
     """The file's lines as HTML, coloured."""
     text = (ROOT / path).read_text(encoding="utf-8")
@@ -284,7 +284,7 @@ def file_pages(app):
     paths = linked(app)
     pages = app.env.found_docs.union(map(shown, paths))
 
-    @functools.lru_cache(maxsize=None)
+    @functools.cache
     def navigation(up, **options):
         """The sidebar's, which takes longer than the rest of such a page: the same for all that are as many folders down."""
         return app.builder._get_local_toctree(up * "files/" + "file", **options)
