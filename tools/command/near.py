@@ -92,7 +92,7 @@ NEAREST = (
     (r"tools/report/.*", "tools_report", ""),
     (r"tools/peers/.*", "tools_peers", ""),
     (r"tools/interpret/.*", "tools_interpret", ""),
-    (r"tools/docs_test\.sh|docs/doxygen/.*", "tools_docs", ""),
+    (r"tools/docs_test\.sh|docs/book/.*", "tools_docs", ""),
     (r"tools/(?:plot|sass|registers|figures)", "tools_report", "tools_course"),
     (r"tools/command/.*|tools/course.*|tools/.*", "tools_command", "tools_course"),
     (r"docs/examples/one_call.*", "docs_one_call library_page", ""),

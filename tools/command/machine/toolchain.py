@@ -140,20 +140,20 @@ def make_venv(progress, folder, wheels):
     return progress.run([PYTHON, "-Im", "venv", folder]) or progress.run([*pip, "--only-binary", ":all:", "--require-hashes", *files_of(wheels)])
 
 
-WHAT = {"cmake": "CMake", "headers": "CUDA's headers"}
+WHAT = {"cmake": "CMake", "headers": "CUDA's headers", "book": "Sphinx and its theme"}
 
 
 def files_of(wheels):
     return [word for name in wheels for word in ("--requirement", pins(name))]
 
 
-def ensure_venv(wheels):
-    log, stamp = os.path.join(LOGS, "venv.log"), os.path.join(VENV, ".wheels")
+def ensure_venv(wheels, folder=VENV):
+    log, stamp = os.path.join(LOGS, "venv.log"), os.path.join(folder, ".wheels")
     wanted = "".join(files.text(pins(name)) for name in wheels)
     if files.text(stamp) == wanted:
         return
-    with Progress("downloading into build/venv", log) as progress:
-        code = make_venv(progress, VENV, wheels)
+    with Progress(f"downloading into build/{os.path.basename(folder)}", log) as progress:
+        code = make_venv(progress, folder, wheels)
     if code:
         raise failed(f"could not download {' and '.join(WHAT[name] for name in wheels)}.", log, "Is there a network?")
     files.write(stamp, wanted)  # last: an environment without it is half-made, and made again

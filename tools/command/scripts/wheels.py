@@ -16,12 +16,18 @@ WANTED = {
     "cmake": ["cmake==3.31.*"],
     "linter": ["ruff==0.17.*"],
     "plots": ["matplotlib>=3.6,<4"],
+    # Debian 12's furo lacks its normalize.css, its script and the choice of dark.
+    "book": ["furo>=2024", "myst-parser>=3", "sphinx>=7"],
     # The first version of which PyPI has them; it reads what older compilers made.
     "disassembler": ["nvidia-cuda-cuobjdump==13.2.*", "nvidia-cuda-nvdisasm==13.2.*"],
 }
 PYTHONS = [f"3.{minor}" for minor in range(9, 15)]
-# What matplotlib needs there: pip looks at such a condition with its own Python's version.
-ALSO_WANTED = {("plots", "3.9"): ["importlib-resources", "zipp"]}
+# What matplotlib and Sphinx need there: pip looks at such a condition with its own Python's version.
+ALSO_WANTED = {
+    ("plots", "3.9"): ["importlib-resources", "zipp"],
+    ("book", "3.9"): ["importlib-metadata", "zipp", "tomli"],
+    ("book", "3.10"): ["tomli"],
+}
 HEAD = "# Made by 'tools/course wheels': what is installed, of which file. Not to be edited.\n"
 
 

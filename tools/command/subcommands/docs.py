@@ -1,4 +1,4 @@
-"""course docs: API pages and lessons as a site of HTML pages."""
+"""course docs: the lessons, the manual and the API as a book of HTML pages."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from ..cli.arguments import Command
 from ..machine import packages, processes, toolchain
 from ..machine.progress import Progress, show_end
 from ..messages import Failed, Refused
-from ..places import BUILD, LOGS, PYTHON, ROOT
+from ..places import BUILD, LOGS, ROOT
 
 MATHJAX = "/usr/share/javascript/mathjax"
 # Of its 54 MB, what an SVG from TeX needs.
@@ -20,6 +20,8 @@ MATHJAX_PARTS = ["MathJax.js", "extensions", "jax/input/TeX", "jax/element"]
 MATHJAX_PARTS += [OUTPUT + part for part in ("jax.js", "config.js", "autoload", "fonts/TeX")]
 
 SITE = os.path.join(BUILD, "docs")
+VENV = os.path.join(BUILD, "book-venv")
+SPHINX = [os.path.join(VENV, "bin/python"), "-I", "-B", "-m", "sphinx"]
 
 # Doxygen's warnings about what needs no words: fields of a documented struct, specialisations of a documented template, moves,
 # parameters beside one that has something to say, and what common/gemm/gemm.h says of all steps.
@@ -37,12 +39,15 @@ def install_tools():
     missing = toolchain.missing_commands(["doxygen"])
     if not os.path.isfile(f"{MATHJAX}/MathJax.js"):
         missing.append("libjs-mathjax")
+    if not toolchain.can_make_venv():
+        missing.append("python3-venv")
     if missing:
         packages.install(missing)
+    toolchain.ensure_venv(["book"], VENV)
 
 
 def state():
-    """What the site depends on: the course's files, where they lie, and Doxygen."""
+    """What the book depends on: the course's files, which pin Sphinx, where they lie, and Doxygen."""
     lines = []
     for place, folders, names in os.walk(ROOT):
         hidden = {name for name in folders if name.startswith(".") or name == "__pycache__" or os.path.join(place, name) == BUILD}
@@ -55,9 +60,9 @@ def state():
     return "\n".join([ROOT, processes.ask(["doxygen", "--version"])[1].strip(), *sorted(lines)]) + "\n"
 
 
-def copy_mathjax(html):
+def copy_mathjax(static):
     for part in MATHJAX_PARTS:
-        source, target = os.path.join(MATHJAX, part), os.path.join(html, "mathjax", part)
+        source, target = os.path.join(MATHJAX, part), os.path.join(static, "mathjax", part)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         if os.path.isdir(source):
             shutil.copytree(source, target)
@@ -65,22 +70,15 @@ def copy_mathjax(html):
             shutil.copy(source, target)
 
 
-def run_doxygen(site):
-    """Into the empty folder SITE. Returns what is wrong: a text, empty if all went well."""
-    output = os.path.join(site, "doxygen.log")
-    with Progress("building the site", output) as progress:
-        code = progress.run(["doxygen", "docs/Doxyfile"], cwd=ROOT, env=processes.plain(DOCS_OUTPUT=site))
+def run_doxygen(html):
+    """Into the folder HTML. Returns what is wrong: a text, empty if all went well."""
+    output = os.path.join(LOGS, "doxygen.log")
+    with Progress("reading the API", output) as progress:
+        code = progress.run(["doxygen", "docs/book/Doxyfile"], cwd=ROOT, env=processes.plain(DOCS_OUTPUT=html))
     due = sorted({line for line in files.lines(output) if line and not NEEDS_NO_WORDS.fullmatch(line)})
     if code and not due:
         due = [f"doxygen ended with exit code {code}."]
     return "".join(line.replace(ROOT + os.sep, "") + "\n" for line in due)
-
-
-def finish(progress, site):
-    """What Doxygen does not do itself. The exit code."""
-    html = os.path.join(site, "html")
-    copy_mathjax(html)
-    return progress.run([PYTHON, "-B", "docs/doxygen/site.py", "finish", html, os.path.join(site, "site.tag")], cwd=ROOT)
 
 
 def build():
@@ -88,15 +86,19 @@ def build():
     if files.text(stamp) == now:
         return
     new = SITE + ".new"
+    html = os.path.join(new, "html")
     shutil.rmtree(new, ignore_errors=True)
-    os.makedirs(new)
-    wrong = run_doxygen(new)
-    with Progress("finishing the site", log, may_be_idle=True) as progress:
+    os.makedirs(html)
+    wrong = run_doxygen(html)
+    with Progress("writing the book", log) as progress:
         progress.write(wrong.encode())
-        good = not wrong and finish(progress, new) == 0
+        words = ["-q", "-W", "--keep-going", "-j", "auto", "-c", "docs/book", "-d", os.path.join(new, "doctrees"), ".", html]
+        good = progress.run([*SPHINX, *words], cwd=ROOT) == 0 and not wrong
     if not good:
         show_end(log)
-        raise Failed("the site has warnings or dead links, which count as errors.")
+        raise Failed("the book has warnings or dead links, which count as errors.")
+    copy_mathjax(os.path.join(html, "_static"))
+    shutil.rmtree(os.path.join(new, "doctrees"))
     files.write(os.path.join(new, ".state"), now)
     shutil.rmtree(SITE, ignore_errors=True)
     os.rename(new, SITE)
@@ -118,10 +120,11 @@ COMMAND = Command(
     name="docs",
     usage="[OPTION...]",
     intro="""
-    Builds the lessons, the manual and the pages of the API into build/docs/html, with Doxygen, and says where they begin. Every
-    warning is an error, and so is a dead link. The pages need no network, formulas included.
+    Builds the book into build/docs/html, and says where it begins: the lessons, each with its kernel and what that changes, the exercises,
+    the manual, a full-text search (Sphinx), and the API (Doxygen). Every warning is an error, and so is a dead link. The pages need no
+    network, formulas included.
     """,
     options=(options.FORCE.but(help="build again although nothing has changed"),),
-    outro="Exit code: 0 the site is there, 1 a warning, a dead link or a failed installation, 2 refused input, 130 interrupted.",
+    outro="Exit code: 0 the book is there, 1 a warning, a dead link or a failed installation, 2 refused input, 130 interrupted.",
     run=run,
 )

@@ -13,7 +13,7 @@ from command.machine import toolchain
 from command.places import ROOT
 from command.scripts import wheels
 
-REQUIREMENT = re.compile(r"([a-z0-9-]+)==[0-9][0-9.]*(?: ; python_version [<>]= \"3\.\d+\"(?: and python_version <= \"3\.\d+\")?)?")
+REQUIREMENT = re.compile(r"([a-z0-9-]+)==[0-9][0-9a-z.]*(?: ; python_version [<>]= \"3\.\d+\"(?: and python_version <= \"3\.\d+\")?)?")
 HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 
 

@@ -1,4 +1,4 @@
-"""GitHub's Markdown, as far as links and headings go. tools/check-links and site.py read it."""
+"""GitHub's Markdown, as far as links and headings go. tools/check-links and conf.py read it."""
 
 import dataclasses
 import re
