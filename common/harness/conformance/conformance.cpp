@@ -438,34 +438,25 @@ void check_refusals(const Step& step) {
 
 // CUDA allows 65,535 blocks in y and z, and 2^31 - 1 in x: the last kind of matrix has more tiles below each other than that.
 void check_long_matrices(const Step& step) {
-  // Whole chunks, so that steps which have a fallback run their own kernel.
-  const Case tall = dense(70'000, 32, 8, false, false, 0), wide = dense(32, 70'000, 8, false, false, 0);
-  const auto check_past_grid = [&](const Variant& v) {
-    const std::int64_t rows = v.numbers.block_m ? v.numbers.block_m : std::max(32, v.tile_m);
-    // Millions of threads: larger tiles and clusters on a GPU only.
-    if (kOnGpu || (rows <= 32 && step.needs.least() < 90)) check_exactly(step, v, dense(65'536 * rows + 1, 1, 1, false, false, 0));
-  };
   std::vector<const Variant*> tiles;
   for (const Variant& v : step.variants)
     // On the interpreter none of those that stay: they have no more blocks than SMs, and so many tiles take a minute.
     if (v.in == step.variants.front().in && (kOnGpu || !v.numbers.stays)) tiles.push_back(&v);
-  if (tiles.empty()) return;
-  if (kOnGpu) {
-    for (const Variant* const v : tiles) {
-      check_exactly(step, *v, tall);
-      check_exactly(step, *v, wide);
-      check_past_grid(*v);
-    }
-    return;
-  }
-  // One tile of each step, for all of them share a launcher: the one that computes the least beyond the 32 rows or columns.
-  const auto least = [&](int TileNumbers::*extent) -> const Variant& {
-    return **std::min_element(tiles.begin(), tiles.end(),
-                              [&](const Variant* a, const Variant* b) { return a->numbers.*extent < b->numbers.*extent; });
+  // On the interpreter one tile for each kind, for all of a step share a launcher: the one that computes the least beyond the 32
+  // rows or columns.
+  const auto is_asked = [&](const Variant* v, int TileNumbers::*extent) {
+    const auto less = [&](const Variant* a, const Variant* b) { return a->numbers.*extent < b->numbers.*extent; };
+    return kOnGpu || v == *std::min_element(tiles.begin(), tiles.end(), less);
   };
-  check_exactly(step, least(&TileNumbers::block_n), tall);
-  check_exactly(step, least(&TileNumbers::block_m), wide);
-  check_past_grid(*tiles.front());
+  for (const Variant* const v : tiles) {
+    // Whole chunks, so that steps which have a fallback run their own kernel.
+    if (is_asked(v, &TileNumbers::block_n)) check_exactly(step, *v, dense(70'000, 32, 8, false, false, 0));
+    if (is_asked(v, &TileNumbers::block_m)) check_exactly(step, *v, dense(32, 70'000, 8, false, false, 0));
+    const std::int64_t rows = v->numbers.block_m ? v->numbers.block_m : std::max(32, v->tile_m);
+    // Millions of threads: larger tiles and clusters on a GPU only.
+    if (kOnGpu || (v == tiles.front() && rows <= 32 && step.needs.least() < 90))
+      check_exactly(step, *v, dense(65'536 * rows + 1, 1, 1, false, false, 0));
+  }
 }
 
 // A matrix whose elements lie so far apart that only they are memory, and copied.
