@@ -680,7 +680,7 @@ __global__ void deleted_in_the_middle(int* out, const int* in) {
   two[0] = two[1] = in[0];
   out[0] = two[1];
   two = two + in[0];
-  delete two;  // BUG
+  delete[] two;  // BUG
 }
 __global__ void hosts_memory_deleted(int* out, const int* in) {
   out[0] = in[0];
