@@ -11,6 +11,10 @@ import sys
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "docs/book"))
+import markdown
+
 LESSONS = sorted((ROOT / "steps").glob("*/README.md"))
 PARTS = ("Question", "Picture", "What changed", "Walk", "Predict", "Count", "Measure", "Exercise", "What limits us now")
 # Lines as a reader sees them, with tables, before he opens an answer; words of a sentence.
@@ -30,9 +34,10 @@ def text_of(lesson):
 
 
 def without_code(text):
-    """Prose and links: fenced code and comments are left out, and so is code in a line."""
+    """Prose and links: fenced code and comments are left out, and so is code in a line, unless it is a word of the glossary."""
     text = re.sub(r"^```.*?^```$", "", text, flags=re.S | re.M)
-    return re.sub(r"`[^`\n]*`", "``", re.sub(r"<!--.*?-->", "", text, flags=re.S))
+    terms = glossary()
+    return re.sub(r"`([^`\n]*)`", lambda code: code[1] if code[1] in terms else "``", re.sub(r"<!--.*?-->", "", text, flags=re.S))
 
 
 def prose(text):
@@ -60,7 +65,7 @@ def sentences(text):
 def glossary():
     """From each term to its anchor."""
     text = text_of(ROOT / "docs/glossary.md")
-    return {title: title.lower().replace(" ", "-") for title in re.findall(r"^## (.*)$", text, re.M)}
+    return {title: markdown.slug(title) for title in re.findall(r"^## (.*)$", text, re.M)}
 
 
 def first_use(term, text):

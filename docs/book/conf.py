@@ -63,7 +63,8 @@ mathjax2_config = {
 # --- the order of reading ---
 
 PARTS = {
-    "Begin": ["docs/walk", "docs/exercises", "exercises/README", "docs/roofline"],
+    "Before the first lesson": ["docs/hardware", "docs/roofline", "docs/measuring"],
+    "Begin": ["docs/walk", "docs/exercises", "exercises/README"],
     "Lessons": sorted(f"{each.parent.relative_to(ROOT)}/README" for each in ROOT.glob("steps/*/README.md")),
     "Use it": ["docs/library", "docs/interpret", "docs/interpreter", "common/interpreter/README"],
     "Look it up": ["docs/glossary", "docs/faq", "docs/results/README", "docs/results/tables", "tools/peers/README", "docs/*"],
