@@ -161,6 +161,21 @@ class Book(unittest.TestCase):
             self.eventually(f"return document.getElementById('{name}').open")
             self.assertIn(text, self.browser.execute_script(f"return document.getElementById('{name}').innerText + '+'"))
 
+    def test_the_kernel_beside_the_text(self):
+        edges = """const [text, kernel] = ['#furo-main-content', '#changes'].map(each => document.querySelector(each).getBoundingClientRect());
+                   return [text.right, kernel.left, kernel.right, document.documentElement.clientWidth, text.width];"""
+        for width, is_beside in ((1920, True), (1280, False)):
+            self.screen(width)
+            self.open(LESSONS[9])
+            for name in ("kernel", "changes"):  # one at a time
+                self.browser.execute_script(f"document.querySelector('.to-kernel a[href=\"#{name}\"]').click()")
+                self.eventually(f"return document.getElementById('{name}').open")
+            self.assertFalse(self.browser.execute_script("return document.getElementById('kernel').open"))
+            text, left, right, screen, wide = self.browser.execute_script(edges)
+            self.assertEqual(left >= text, is_beside)
+            self.assertGreaterEqual(wide, 600)
+            self.assertLessEqual(right, screen)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -218,7 +218,7 @@ def changes(old, new, around=3):
 
 
 def add_kernel(app, doctree):
-    """Below a lesson: its kernel, and what that changes of the kernel it is built on. A line below the title leads there."""
+    """Below a lesson, or beside it: its kernel, and what that changes of the kernel it is built on. A line below the title leads there."""
     page = app.env.docname
     kernel = f"{os.path.dirname(page)}/gemm.cuh"
     if not re.fullmatch(r"steps/\d\d_\w+/README", page) or not (ROOT / kernel).exists():
@@ -230,7 +230,7 @@ def add_kernel(app, doctree):
         text, added, gone = changes(str(base.relative_to(ROOT)), kernel)
         parts.append(("changes", f"What it changes of {since[1]}: {added} lines new, {gone} gone", text))
     where = " · ".join(f'<a href="#{name}">{title}</a>' for name, title, _ in parts)
-    below = "".join(f'<details id="{name}"><summary>{title}</summary>{text}</details>' for name, title, text in parts)
+    below = "".join(f'<details id="{name}" class="beside" name="source"><summary>{title}</summary>{text}</details>' for name, title, text in parts)
     section = doctree.next_node(docutils.nodes.section)
     section.insert(1, docutils.nodes.raw("", f'<p class="to-kernel">{where}</p>', format="html"))
     section.append(docutils.nodes.raw("", below, format="html"))
