@@ -16,9 +16,9 @@ from selenium.webdriver.common.by import By
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BOOK = ROOT / "build/docs/html"
 LESSONS = sorted(f"{path.parent.relative_to(ROOT)}/README.html" for path in ROOT.glob("steps/*/README.md"))
-SEVERAL = ["README.html", *LESSONS, "docs/glossary.html", "docs/interpreter.html", "docs/results/tables.html", "files/steps/10_wgmma/gemm.cuh.html"]
+SEVERAL = ["README.html", *LESSONS, "docs/hardware.html", "docs/options.html", "docs/troubleshooting.html", "docs/glossary.html", "docs/interpreter.html", "docs/results/tables.html", "files/steps/10_wgmma/gemm.cuh.html"]
 WORDS = """coalesced; bank conflict; TMA; wgmma; mma.sync; swizzle; wavefront; sector; occupancy; roofline; epilogue; split-k; multicast; parity;
-descriptor; warp specialisation; ldmatrix; deadlock; setmaxnreg; cuBLAS; race; prefetch""".replace("\n", " ").split("; ")
+descriptor; warp specialisation; ldmatrix; deadlock; setmaxnreg; cuBLAS; race; prefetch; latency; batch invariance; sm_90a; tf32""".replace("\n", " ").split("; ")
 OPEN_FOLDS = "document.querySelectorAll('details').forEach(fold => { fold.open = true; });"
 # Text that is seen, with less contrast than 4.5 to what lies below it: [[ratio, text], ...].
 TOO_FAINT = """

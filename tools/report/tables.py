@@ -7,6 +7,7 @@ A table stands between two lines of their own:
 
 KIND   ladder: all steps, from a GPU's file
        tiles: the tiles of step=NAME, from a GPU's file
+       conditions: under which they were timed, and the GPU's ceilings, from a GPU's file
        counts: the counters of step=NAME, from an interpreter's file
        fragments: the counters of step=NAME's cp.async, ldmatrix and mma, from an interpreter's file
        bytes: the three byte models of step=NAME, from any file
@@ -40,7 +41,7 @@ Figures in prose are those of a file, too, if this stands in lines of its own ab
 
     <!-- figures FILE [OPTION=VALUE...] NAME=FIGURE... -->
 
-NAME is a column of the table 'tiles', FIGURE what the file says there, and what the text says. It is of the step's first tile, or of tile=NAME,
+NAME is a column of the table 'tiles' or 'conditions', FIGURE what the file says there, and what the text says. It is of the step's first tile, or of tile=NAME,
 its name or a part of it, with _ likewise. Both are rewritten where the file says something else.
 
 The alternative text of a roofline is what the plot says, and is rewritten likewise.
@@ -245,6 +246,28 @@ def tiles_table(context):
             ("shared bytes", of_launch("shared_bytes")),
             ("blocks an SM", of_launch("blocks_per_sm")),
         ]
+    return table(context.results, columns)
+
+
+@kind("conditions")
+def conditions_table(context):
+    ceilings = context.document["ceilings"]
+
+    def of_ceiling(name):
+        return lambda each: tera(ceilings.get(name))
+
+    def of_condition(name, scale):
+        return lambda each: f"{each['conditions'][name] / scale:,.0f}" if each.get("conditions", {}).get(name) else NOTHING
+
+    columns = [
+        TILE,
+        ("µs", microseconds),
+        ("clock, MHz", of_condition("sm_hz", 1e6)),
+        ("power, W", of_condition("power", 1)),
+        ("copy, TB/s", of_ceiling("copy_bytes_per_second")),
+        ("FMA, TFLOP/s", of_ceiling("fma_f32_flops")),
+        ("mma.sync, TFLOP/s", of_ceiling("mma_f16_flops")),
+    ]
     return table(context.results, columns)
 
 
@@ -773,7 +796,10 @@ def figures(root, file, words):
     given = dict(word.split("=", 1) for word in words.split())
     options = {name: given.pop(name) for name in OPTIONS if name in given}
     tile = given.pop("tile", "")
-    header, rows, _ = table_of_results(root, "", "tiles", file, "".join(f" {name}={value}" for name, value in options.items()))
+    words = "".join(f" {name}={value}" for name, value in options.items())
+    header, rows, _ = table_of_results(root, "", "tiles", file, words)
+    more, cells, _ = table_of_results(root, "", "conditions", file, words)
+    header, rows = header + more[1:], [row + others[1:] for row, others in zip(rows, cells)]
     names = [option_name(row[0]) for row in rows]
     found = [row for row, each in zip(rows, names) if f"_{tile}_" in f"_{each}_"] if tile else rows[:1]
     if len(found) != 1:
@@ -782,6 +808,9 @@ def figures(root, file, words):
         raise BadTable("names no figure: add NAME=FIGURE")
     columns = [option_name(each) for each in header]
     now = {name: found[0][place(name, columns, "column")].split(" ")[0] for name in given}
+    missing = [name for name, number in now.items() if number == NOTHING]
+    if missing:
+        raise BadTable(f"the file has no {missing[0]}")
     return now, given
 
 

@@ -1235,7 +1235,7 @@ class Tables(InFolder):
             (f" {BEGIN}\n{tables.END}\n", "broken marker"),
             (marker.format("ladder"), "broken marker"),
             (marker.format("ladder docs/results/gpu.json step"), "broken marker"),
-            (marker.format("stairs docs/results/gpu.json"), "no such kind of table; there are: ladder, tiles, counts, fragments, bytes"),
+            (marker.format("stairs docs/results/gpu.json"), "no such kind of table; there are: ladder, tiles, conditions, counts, fragments, bytes"),
             (marker.format("ladder docs/results/gpu.json colour=red"), "no such option as colour"),
             (marker.format("ladder docs/results/gpu.json step=02_tiled"), "leave out step="),
             (marker.format("tiles docs/results/gpu.json"), "add step=NAME"),
@@ -1273,6 +1273,14 @@ class Tables(InFolder):
         self.assertEqual(self.read("docs/page.md"), new)
         self.assertEqual(self.run_tables(True), (0, ""))
 
+    def test_figures_of_the_conditions(self):
+        document = gpu_document()
+        document["results"][2]["conditions"] = {"sm_hz": 1.965e9, "power": 585.048}
+        self.put("docs/results/gpu.json", document)
+        self.put("docs/page.md", "<!-- figures docs/results/gpu.json step=02_tiled µs=1 clock_MHz=2 power_W=3 copy_TB_s=4 FMA=5 -->\n1 2 3 4 5\n")
+        self.assertEqual(self.run_tables(False)[0], 0)
+        self.assertEqual(self.read("docs/page.md").split("\n")[1], "3,900 1,965 585 4.26 66.0")
+
     def test_broken_figures(self):
         begin = "<!-- figures docs/results/gpu.json step=02_tiled "
         for text, message in (
@@ -1281,6 +1289,7 @@ class Tables(InFolder):
             (f"{begin}tile=8 TFLOP_s=1 -->\n1\n", "no tile '8'; there are: 128x128x8_8x8_per_thread, 64x64x8_4x4_per_thread"),
             (f"{begin}tile=per_thread TFLOP_s=1 -->\n1\n", "more than one tile 'per_thread'"),
             (f"{begin}colour=1 -->\n1\n", "no column 'colour'"),
+            (f"{begin}power_W=1 -->\n1\n", "the file has no power_W"),
             (f"{begin}dtype=f32 -->\n1\n", "names no figure"),
             (f"{begin}-->\n1\n", "names no figure"),
             (f"{begin} -->\n1\n", "broken marker"),
