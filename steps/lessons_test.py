@@ -11,10 +11,26 @@ import sys
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "docs/book"))
+import markdown
+
 LESSONS = sorted((ROOT / "steps").glob("*/README.md"))
 PARTS = ("Question", "Picture", "What changed", "Walk", "Predict", "Count", "Measure", "Exercise", "What limits us now")
-# Lines as a reader sees them, with tables, before he opens an answer; words of a sentence.
-MOST_LINES, MOST_ROWS, MOST_COLUMNS, LONGEST_SENTENCE = 95, 8, 6, 30
+# Lines as a reader sees them, with tables, before he opens an answer; points of a Walk, numbers outside of tables; words of a sentence.
+MOST_LINES, MOST_POINTS, MOST_NUMBERS, MOST_ROWS, MOST_COLUMNS, LONGEST_SENTENCE = 95, 8, 60, 8, 6, 30
+CHAPTERS = [path for path in sorted((ROOT / "docs").glob("*.md")) if "\n## Check yourself\n" in path.read_text(encoding="utf-8")]
+# One word for one thing: what is not said, and what is.
+SYNONYMS = {
+    r"CTAs?": "block",
+    r"thread ?blocks?": "block",
+    r"threadgroups?": "block",
+    r"smem": "shared memory",
+    r"warp groups?": "warpgroup",
+    r"tensor memory accelerator": "copy engine",
+    r"tails? effects?": "the last wave",
+    r"rounds? of (?:\d+ SMs|tiles|blocks)|(?:takes?|fills?|are) [\w.]+ rounds": "wave",
+}
 EXERCISED = 7  # the lessons up to this one have exercises; later ones have edits
 # Words of the glossary that the interpreter's page needs, and no lesson yet.
 LATER = ()
@@ -30,9 +46,10 @@ def text_of(lesson):
 
 
 def without_code(text):
-    """Prose and links: fenced code and comments are left out, and so is code in a line."""
+    """Prose and links: fenced code and comments are left out, and so is code in a line, unless it is a word of the glossary."""
     text = re.sub(r"^```.*?^```$", "", text, flags=re.S | re.M)
-    return re.sub(r"`[^`\n]*`", "``", re.sub(r"<!--.*?-->", "", text, flags=re.S))
+    terms = glossary()
+    return re.sub(r"`([^`\n]*)`", lambda code: code[1] if code[1] in terms else "``", re.sub(r"<!--.*?-->", "", text, flags=re.S))
 
 
 def prose(text):
@@ -52,6 +69,22 @@ def tables(text):
         yield len(lines) - 2, lines[1].count("---"), lines[0]
 
 
+def without_folds(text):
+    return re.sub(r"^<details>.*?^</details>\n", "", text, flags=re.S | re.M)
+
+
+def lines_of(text):
+    """Those that a reader sees before he opens a fold."""
+    return [line for line in without_folds(text).split("\n") if not line.startswith("<!--")]
+
+
+def numbers(text):
+    """Those that prose has before a reader opens a fold. A product or a size, 128 × 256, is one; code and links to lessons have none."""
+    one = r"(?:\d[\d.,]*\d|\d)[¹²³⁰-⁹]*"
+    seen = re.sub(r"\]\([^)]*\)", "]", re.sub(r"\[\d\d\]\([^)]*\)|`[^`\n]*`", "", prose(without_folds(text))))
+    return re.findall(rf"(?<![\w.]){one}(?:\s*[×·/]\s*\(?{one}\)?)*", seen)
+
+
 def sentences(text):
     for paragraph in re.split(r"\n\s*\n|\n(?=- |\d\. )", re.sub(r"\]\([^)]*\)", "]", prose(text))):
         yield from re.split(r"(?<=[.:;!?])\s+", paragraph)
@@ -60,7 +93,7 @@ def sentences(text):
 def glossary():
     """From each term to its anchor."""
     text = text_of(ROOT / "docs/glossary.md")
-    return {title: title.lower().replace(" ", "-") for title in re.findall(r"^## (.*)$", text, re.M)}
+    return {title: markdown.slug(title) for title in re.findall(r"^## (.*)$", text, re.M)}
 
 
 def first_use(term, text):
@@ -91,10 +124,30 @@ class Lessons(unittest.TestCase):
             self.assertEqual(asked, question, lesson)
 
     def test_length(self):
+        self.assertGreaterEqual(len(CHAPTERS), 4)
+        for page in [*LESSONS, *CHAPTERS]:
+            self.assertLessEqual(len(lines_of(text_of(page))), MOST_LINES, page)
+            self.assertLessEqual(len(numbers(text_of(page))), MOST_NUMBERS, page)
+
+    def test_a_walk_is_short(self):
         for lesson in LESSONS:
-            text = re.sub(r"^<details>.*?^</details>\n", "", text_of(lesson), flags=re.S | re.M)
-            seen = [line for line in text.split("\n") if not line.startswith("<!--")]
-            self.assertLessEqual(len(seen), MOST_LINES, lesson)
+            walk = re.search(r"^\*\*Walk\.\*\*(.*?)^\*\*", without_folds(text_of(lesson)), re.S | re.M)[1]
+            self.assertLessEqual(len(re.findall(r"^(?:- |\d\. )", walk, re.M)), MOST_POINTS, lesson)
+
+    def test_one_word_for_one_thing(self):
+        for page in [*LESSONS, *CHAPTERS, *ROOT.glob("exercises/*/README.md"), ROOT / "docs/glossary.md"]:
+            text = without_code(prose(text_of(page)))
+            for unwanted, word in SYNONYMS.items():
+                found = re.search(rf"(?<![\w.-])(?:{unwanted})(?![\w-])", text, re.I)
+                if found and not (page.name == "glossary.md" and word == "copy engine"):  # which says what TMA stands for
+                    self.fail(f"{page}: '{found[0]}': say '{word}'")
+
+    def test_chapters_ask_and_answer(self):
+        for chapter in CHAPTERS:
+            questions, answers = text_of(chapter).split("\n## Check yourself\n")[1].split("<details>\n<summary>Answers</summary>\n\n")
+            for part in (questions, answers):
+                self.assertEqual(re.findall(r"^(\d)\. ", part, re.M), ["1", "2", "3"], chapter)
+            self.assertTrue(answers.endswith("\n\n</details>\n"), chapter)
 
     def test_tables_are_small(self):
         for lesson in LESSONS:
@@ -103,9 +156,9 @@ class Lessons(unittest.TestCase):
                 self.assertTrue(rows <= MOST_ROWS and columns <= MOST_COLUMNS, f"{lesson}: {rows} rows, {columns} columns: {head}")
 
     def test_sentences_are_short(self):
-        for lesson in LESSONS:
-            for sentence in sentences(text_of(lesson)):
-                self.assertLessEqual(len(sentence.split()), LONGEST_SENTENCE, f"{lesson}: {sentence}")
+        for page in [*LESSONS, *CHAPTERS]:
+            for sentence in sentences(text_of(page)):
+                self.assertLessEqual(len(sentence.split()), LONGEST_SENTENCE, f"{page}: {sentence}")
 
     def test_answers_are_behind_a_fold(self):
         for lesson in LESSONS:

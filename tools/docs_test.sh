@@ -160,8 +160,8 @@ test_site() {
   expect_text 'fold' "$page" '<summary>Answer</summary>' 'First words' 'an item'
   expect_no_text 'fold' "$page" 'Two: ×'
   expect_text 'head of a lesson' "$(<$html/steps/01_one/README.html)" 'src="../../_static/mathjax/MathJax.js"'
-  expect_text 'its kernel' "$(article $html/steps/01_one/README.html)" '<details id="kernel">' 'gemm_kernel'
-  expect_no_text 'the first kernel' "$(article $html/steps/01_one/README.html)" '<details id="changes">'
+  expect_text 'its kernel' "$(article $html/steps/01_one/README.html)" '<details id="kernel" class="beside" name="source">' 'gemm_kernel'
+  expect_no_text 'the first kernel' "$(article $html/steps/01_one/README.html)" '<details id="changes"'
   page=$(article $html/steps/02_two/README.html)
   expect_text 'what a kernel changes' "$page" 'What it changes of 01: 5 lines new, 4 gone' 'class="line new"' 'class="line gone"'
   page=$html/steps/01_one/README.html

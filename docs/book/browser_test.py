@@ -16,9 +16,9 @@ from selenium.webdriver.common.by import By
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BOOK = ROOT / "build/docs/html"
 LESSONS = sorted(f"{path.parent.relative_to(ROOT)}/README.html" for path in ROOT.glob("steps/*/README.md"))
-SEVERAL = ["README.html", *LESSONS, "docs/glossary.html", "docs/interpreter.html", "docs/results/tables.html", "files/steps/10_wgmma/gemm.cuh.html"]
+SEVERAL = ["README.html", *LESSONS, "docs/hardware.html", "docs/options.html", "docs/troubleshooting.html", "docs/glossary.html", "docs/interpreter.html", "docs/results/tables.html", "files/steps/10_wgmma/gemm.cuh.html"]
 WORDS = """coalesced; bank conflict; TMA; wgmma; mma.sync; swizzle; wavefront; sector; occupancy; roofline; epilogue; split-k; multicast; parity;
-descriptor; warp specialisation; ldmatrix; deadlock; setmaxnreg; cuBLAS; race; prefetch""".replace("\n", " ").split("; ")
+descriptor; warp specialisation; ldmatrix; deadlock; setmaxnreg; cuBLAS; race; prefetch; latency; batch invariance; sm_90a; tf32""".replace("\n", " ").split("; ")
 OPEN_FOLDS = "document.querySelectorAll('details').forEach(fold => { fold.open = true; });"
 # Text that is seen, with less contrast than 4.5 to what lies below it: [[ratio, text], ...].
 TOO_FAINT = """
@@ -160,6 +160,21 @@ class Book(unittest.TestCase):
             self.browser.execute_script(f"document.querySelector('.to-kernel a[href=\"#{name}\"]').click()")
             self.eventually(f"return document.getElementById('{name}').open")
             self.assertIn(text, self.browser.execute_script(f"return document.getElementById('{name}').innerText + '+'"))
+
+    def test_the_kernel_beside_the_text(self):
+        edges = """const [text, kernel] = ['#furo-main-content', '#changes'].map(each => document.querySelector(each).getBoundingClientRect());
+                   return [text.right, kernel.left, kernel.right, document.documentElement.clientWidth, text.width];"""
+        for width, is_beside in ((1920, True), (1280, False)):
+            self.screen(width)
+            self.open(LESSONS[9])
+            for name in ("kernel", "changes"):  # one at a time
+                self.browser.execute_script(f"document.querySelector('.to-kernel a[href=\"#{name}\"]').click()")
+                self.eventually(f"return document.getElementById('{name}').open")
+            self.assertFalse(self.browser.execute_script("return document.getElementById('kernel').open"))
+            text, left, right, screen, wide = self.browser.execute_script(edges)
+            self.assertEqual(left >= text, is_beside)
+            self.assertGreaterEqual(wide, 600)
+            self.assertLessEqual(right, screen)
 
 
 if __name__ == "__main__":

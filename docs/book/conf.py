@@ -63,10 +63,12 @@ mathjax2_config = {
 # --- the order of reading ---
 
 PARTS = {
-    "Begin": ["docs/walk", "docs/exercises", "exercises/README", "docs/roofline"],
+    "Before the first lesson": ["docs/hardware", "docs/roofline", "docs/measuring"],
+    "Begin": ["docs/walk", "docs/exercises", "exercises/README"],
     "Lessons": sorted(f"{each.parent.relative_to(ROOT)}/README" for each in ROOT.glob("steps/*/README.md")),
-    "Use it": ["docs/library", "docs/interpret", "docs/interpreter", "common/interpreter/README"],
-    "Look it up": ["docs/glossary", "docs/faq", "docs/results/README", "docs/results/tables", "tools/peers/README", "docs/*"],
+    "Use it": ["docs/options", "docs/library", "docs/interpret", "docs/interpreter", "common/interpreter/README"],
+    "Look it up": ["docs/glossary", "docs/faq", "docs/troubleshooting", "docs/results/README", "docs/results/tables", "tools/peers/README"],
+    "Take part": ["docs/teaching", "docs/*"],
 }
 
 
@@ -216,7 +218,7 @@ def changes(old, new, around=3):
 
 
 def add_kernel(app, doctree):
-    """Below a lesson: its kernel, and what that changes of the kernel it is built on. A line below the title leads there."""
+    """Below a lesson, or beside it: its kernel, and what that changes of the kernel it is built on. A line below the title leads there."""
     page = app.env.docname
     kernel = f"{os.path.dirname(page)}/gemm.cuh"
     if not re.fullmatch(r"steps/\d\d_\w+/README", page) or not (ROOT / kernel).exists():
@@ -228,7 +230,7 @@ def add_kernel(app, doctree):
         text, added, gone = changes(str(base.relative_to(ROOT)), kernel)
         parts.append(("changes", f"What it changes of {since[1]}: {added} lines new, {gone} gone", text))
     where = " · ".join(f'<a href="#{name}">{title}</a>' for name, title, _ in parts)
-    below = "".join(f'<details id="{name}"><summary>{title}</summary>{text}</details>' for name, title, text in parts)
+    below = "".join(f'<details id="{name}" class="beside" name="source"><summary>{title}</summary>{text}</details>' for name, title, text in parts)
     section = doctree.next_node(docutils.nodes.section)
     section.insert(1, docutils.nodes.raw("", f'<p class="to-kernel">{where}</p>', format="html"))
     section.append(docutils.nodes.raw("", below, format="html"))

@@ -32,7 +32,7 @@ COMMANDS = {
     "docs": "build the lessons and the pages of the API as HTML",
 }
 # What tools/plot, tools/sass, tools/registers, tools/figures, tools/check-format, tools/gpu-checks and .ci/run call: scripts/ has these.
-SCRIPTS = ("plot", "sass", "registers", "figures", "record", "walk", "wheels", "install", "lint", "where")
+SCRIPTS = ("plot", "sass", "registers", "figures", "record", "walk", "options", "wheels", "install", "lint", "where")
 
 HELP = """\
 Usage: tools/course COMMAND [ARGUMENT...]

@@ -100,7 +100,7 @@ NEAREST = (
     (r"docs/examples/.*", "docs_example", "tools_docs"),
     (r"docs/results/.*\.json", "tables tools_report", ""),
     (r"docs/library\.md", "library_page", "tools_docs"),
-    (r"docs/licences\.md", "tools_command", "tools_docs"),
+    (r"docs/(?:licences|options)\.md", "tools_command", "tools_docs"),
     (r"docs/walk\.md", "exercises_walk", "tools_docs"),
     (r".*\.md", "tables", "tools_docs"),
     (r"CMakeLists\.txt|CMakePresets\.json", "gemm_contract", "tools_course"),

@@ -1,4 +1,4 @@
-"""Rewrites the tables in the README and the lessons from result files.
+"""Rewrites the tables and figures in the README, the lessons and the pages from result files.
 
 A table stands between two lines of their own:
 
@@ -7,6 +7,7 @@ A table stands between two lines of their own:
 
 KIND   ladder: all steps, from a GPU's file
        tiles: the tiles of step=NAME, from a GPU's file
+       conditions: under which they were timed, and the GPU's ceilings, from a GPU's file
        counts: the counters of step=NAME, from an interpreter's file
        fragments: the counters of step=NAME's cp.async, ldmatrix and mma, from an interpreter's file
        bytes: the three byte models of step=NAME, from any file
@@ -35,6 +36,15 @@ OPTION step, dtype, layout, mode, shape (4096x4096x4096): where the file has res
                or its beginning (TFLOP_s); the first column is always there
        rows=NAME,NAME...: only rows whose first cell begins so, with _ likewise (128x128x64_warp_64x64_s3_g8)
        merge=yes: neighbouring rows that differ only in the first cell become one
+
+Figures in prose are those of a file, too, if this stands in lines of its own above the paragraph or list:
+
+    <!-- figures FILE [OPTION=VALUE...] NAME=FIGURE... -->
+
+NAME is a column of the table 'tiles' or 'conditions', FIGURE what the file says there, and what the text says. It is of the step's first tile, or of tile=NAME,
+its name or a part of it, with _ likewise. Both are rewritten where the file says something else.
+
+The alternative text of a roofline is what the plot says, and is rewritten likewise.
 """
 
 import argparse
@@ -42,6 +52,7 @@ import contextlib
 import csv
 import dataclasses
 import glob
+import html
 import json
 import math
 import os
@@ -56,6 +67,8 @@ from .terminal import NOTHING, Arguments, count, percent, plus_minus, rounded, r
 END = "<!-- end of table -->"
 BEGIN = re.compile(r"<!-- table (\S+) (\S+)((?: \S+=\S+)*) -->")
 ANY_MARKER = re.compile(r"<!--\s*(table|end of table)\b")
+FIGURES = re.compile(r"<!-- figures (\S+)((?: \S+=\S+)+) -->")
+ROOFLINE = re.compile(r"!\[[^\]]*\]\((\S*/roofline-\S+-(\d\d)\.svg)\)")
 
 
 class BadTable(Exception):
@@ -233,6 +246,28 @@ def tiles_table(context):
             ("shared bytes", of_launch("shared_bytes")),
             ("blocks an SM", of_launch("blocks_per_sm")),
         ]
+    return table(context.results, columns)
+
+
+@kind("conditions")
+def conditions_table(context):
+    ceilings = context.document["ceilings"]
+
+    def of_ceiling(name):
+        return lambda each: tera(ceilings.get(name))
+
+    def of_condition(name, scale):
+        return lambda each: f"{each['conditions'][name] / scale:,.0f}" if each.get("conditions", {}).get(name) else NOTHING
+
+    columns = [
+        TILE,
+        ("µs", microseconds),
+        ("clock, MHz", of_condition("sm_hz", 1e6)),
+        ("power, W", of_condition("power", 1)),
+        ("copy, TB/s", of_ceiling("copy_bytes_per_second")),
+        ("FMA, TFLOP/s", of_ceiling("fma_f32_flops")),
+        ("mma.sync, TFLOP/s", of_ceiling("mma_f16_flops")),
+    ]
     return table(context.results, columns)
 
 
@@ -753,11 +788,99 @@ def make_table(root, folder, name, file, options):
     return ["", *markdown(header, rows), "", f"{made_by}: [{os.path.basename(file)}]({link})", ""]
 
 
+# --- figures in prose ---
+
+
+def figures(root, file, words):
+    """From the names in WORDS to the figure in the file; and to that in the marker."""
+    given = dict(word.split("=", 1) for word in words.split())
+    options = {name: given.pop(name) for name in OPTIONS if name in given}
+    tile = given.pop("tile", "")
+    words = "".join(f" {name}={value}" for name, value in options.items())
+    header, rows, _ = table_of_results(root, "", "tiles", file, words)
+    more, cells, _ = table_of_results(root, "", "conditions", file, words)
+    header, rows = header + more[1:], [row + others[1:] for row, others in zip(rows, cells)]
+    names = [option_name(row[0]) for row in rows]
+    found = [row for row, each in zip(rows, names) if f"_{tile}_" in f"_{each}_"] if tile else rows[:1]
+    if len(found) != 1:
+        raise BadTable(f"{'more than one' if found else 'no'} tile {tile!r}; there are: {', '.join(names)}")
+    if not given:
+        raise BadTable("names no figure: add NAME=FIGURE")
+    columns = [option_name(each) for each in header]
+    now = {name: found[0][place(name, columns, "column")].split(" ")[0] for name in given}
+    missing = [name for name, number in now.items() if number == NOTHING]
+    if missing:
+        raise BadTable(f"the file has no {missing[0]}")
+    return now, given
+
+
+def figure(number):
+    """Where NUMBER stands by itself in a text."""
+    return rf"(?<![\w.,]){re.escape(number)}(?![\w]|[.,]\d)"
+
+
+def with_figures(root, name, lines):
+    """LINES, a paragraph and the markers above it, as they should be; what is wrong; and which markers were different."""
+    markers = [line for line in lines if FIGURES.fullmatch(line)]
+    text = "\n".join(lines[len(markers) :])
+    errors, drifted, new, changed = [], [], {}, []
+    for marker in markers:
+        file, words = FIGURES.fullmatch(marker).groups()
+        try:
+            now, said = figures(root, file, words)
+            for each, number in said.items():
+                if not re.search(figure(number), text):
+                    raise BadTable(f"the text below does not say {number}")
+                if new.setdefault(number, now[each]) != now[each]:
+                    raise BadTable(f"{number} would be two figures now, {new[number]} and {now[each]}: mend the text by hand")
+                marker = re.sub(rf" {each}=\S+", lambda _: f" {each}={now[each]}", marker)
+            if now != said:
+                drifted.append(f"{name}: <!-- figures {file}{words} -->")
+        except (BadTable, results.BadFile) as error:
+            errors.append(f"{name}: {marker}: {error}")
+        changed.append(marker)
+    if drifted and not errors:
+        text = re.sub("|".join(map(figure, sorted(new, key=len, reverse=True))), lambda match: new[match[0]], text)
+    return [*changed, *text.split("\n")], errors, drifted
+
+
+def described(root, path, link, step):
+    """The alternative text of a roofline, from the words of the plot."""
+    plot = os.path.normpath(os.path.join(os.path.dirname(path), link))
+    try:
+        with open(plot, encoding="utf-8") as file:
+            words = [html.unescape(each) for each in re.findall(r">([^<>]+)</text>", file.read())]
+        shape, dtype, layout, mode = next(each for each in words if each.startswith("Roofline")).split(": ", 1)[1].split(", ")
+        rate = {each.split(" ")[0]: each.split(" ")[-1] for each in words if "  " in each}
+        memory, arithmetic = re.search(r"copy: ([\d.]+ TB/s); .*: ([\d.]+ TFLOP/s)", "\n".join(words)).groups()
+        dimensions = shape.split("x")
+        shape = f"{dimensions[0]}³" if len(set(dimensions)) == 1 else "×".join(dimensions)
+        return f"Roofline at {shape}, {dtype}, {mode}: step {step} at {rate[step]} TFLOP/s, cuBLAS at {rate['cublasGemmEx']}; the roof: {memory}, {arithmetic}"
+    except (OSError, StopIteration, ValueError, KeyError, AttributeError) as error:
+        raise BadTable(f"{os.path.relpath(plot, root)} is no roofline with step {step}: {error!r}") from None
+
+
+def with_descriptions(root, path, name, text):
+    errors, drifted = [], []
+
+    def rewritten(match):
+        try:
+            new = f"![{described(root, path, *match.groups())}]({match[1]})"
+        except BadTable as error:
+            errors.append(f"{name}: {error}")
+            return match[0]
+        if new != match[0]:
+            drifted.append(f"{name}: {match[0]}")
+        return new
+
+    return ROOFLINE.sub(rewritten, text), errors, drifted
+
+
 # --- files ---
 
 
 def remake(root, path):
-    """The file's text as it should be, what is wrong with its markers, and which tables were different."""
+    """The file's text as it should be, what is wrong with its markers, and which tables and figures were different."""
     with open(path, encoding="utf-8") as file:
         lines = file.read().split("\n")
     name = os.path.relpath(path, root)
@@ -765,8 +888,15 @@ def remake(root, path):
     at = 0
     while at < len(lines):
         line = lines[at]
+        if FIGURES.fullmatch(line):
+            end = next((i for i in range(at, len(lines)) if not lines[i]), len(lines))
+            text, wrong, different = with_figures(root, name, lines[at:end])
+            made, errors, drifted, at = made + text, errors + wrong, drifted + different, end
+            continue
         made.append(line)
         at += 1
+        if "<!-- figures" in line:
+            errors.append(f"{name}:{at}: {line.strip()}: broken marker; write <!-- figures FILE [OPTION=VALUE...] NAME=FIGURE... -->")
         if not ANY_MARKER.search(line):
             continue
         where = f"{name}:{at}: {line.strip()}"
@@ -787,7 +917,8 @@ def remake(root, path):
             drifted.append(where)
         made += [*table, END]
         at = end + 1
-    return "\n".join(made), errors, drifted
+    text, wrong, different = with_descriptions(root, path, name, "\n".join(made))
+    return text, errors + wrong, drifted + different
 
 
 def all_files(root):

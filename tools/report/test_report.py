@@ -1235,7 +1235,7 @@ class Tables(InFolder):
             (f" {BEGIN}\n{tables.END}\n", "broken marker"),
             (marker.format("ladder"), "broken marker"),
             (marker.format("ladder docs/results/gpu.json step"), "broken marker"),
-            (marker.format("stairs docs/results/gpu.json"), "no such kind of table; there are: ladder, tiles, counts, fragments, bytes"),
+            (marker.format("stairs docs/results/gpu.json"), "no such kind of table; there are: ladder, tiles, conditions, counts, fragments, bytes"),
             (marker.format("ladder docs/results/gpu.json colour=red"), "no such option as colour"),
             (marker.format("ladder docs/results/gpu.json step=02_tiled"), "leave out step="),
             (marker.format("tiles docs/results/gpu.json"), "add step=NAME"),
@@ -1256,6 +1256,69 @@ class Tables(InFolder):
                     self.assertIn(message, output)
                 self.assertEqual(self.read("README.md"), text)
                 self.assertEqual(self.read("steps/01_naive/README.md"), f"{BEGIN}\n{tables.END}\n")
+
+    def test_figures_in_prose(self):
+        tiled = "<!-- figures docs/results/gpu.json step=02_tiled TFLOP_s={} of_cuBLAS={} -->"
+        other = "<!-- figures docs/results/gpu.json step=02_tiled tile=64x64x8 ms={} -->"
+        text = "{0}\n{1}\n- It has {2} TFLOP/s, not 135.2, {3} %;\n- the other one {4} ms.\n\nAlso {2}.\n"
+        old = text.format(tiled.format("34.0", "5.27"), other.format("35.2"), "34.0", "5.27", "35.2")
+        new = text.format(tiled.format("35.2", "68.7"), other.format("5.27"), "35.2", "68.7", "5.27").replace("Also 35.2", "Also 34.0")
+        self.put("docs/page.md", old)
+        code, output = self.run_tables(True)
+        self.assertEqual(code, 1)
+        self.assertIn(f"docs/page.md: {tiled.format('34.0', '5.27')}: is not what its file says", output)
+        self.assertIn(f"docs/page.md: {other.format('35.2')}: is not what its file says", output)
+        self.assertEqual(self.read("docs/page.md"), old)
+        self.assertEqual(self.run_tables(False)[0], 0)
+        self.assertEqual(self.read("docs/page.md"), new)
+        self.assertEqual(self.run_tables(True), (0, ""))
+
+    def test_figures_of_the_conditions(self):
+        document = gpu_document()
+        document["results"][2]["conditions"] = {"sm_hz": 1.965e9, "power": 585.048}
+        self.put("docs/results/gpu.json", document)
+        self.put("docs/page.md", "<!-- figures docs/results/gpu.json step=02_tiled µs=1 clock_MHz=2 power_W=3 copy_TB_s=4 FMA=5 -->\n1 2 3 4 5\n")
+        self.assertEqual(self.run_tables(False)[0], 0)
+        self.assertEqual(self.read("docs/page.md").split("\n")[1], "3,900 1,965 585 4.26 66.0")
+
+    def test_broken_figures(self):
+        begin = "<!-- figures docs/results/gpu.json step=02_tiled "
+        for text, message in (
+            (f"{begin}TFLOP_s=35.2 -->\nIt has 135.2 or 35.25.\n\n35.2\n", "the text below does not say 35.2"),
+            (f"{begin}TFLOP_s=1 ms=1 -->\n1 and 1\n", "1 would be two figures now, 35.2 and 3.90: mend the text by hand"),
+            (f"{begin}tile=8 TFLOP_s=1 -->\n1\n", "no tile '8'; there are: 128x128x8_8x8_per_thread, 64x64x8_4x4_per_thread"),
+            (f"{begin}tile=per_thread TFLOP_s=1 -->\n1\n", "more than one tile 'per_thread'"),
+            (f"{begin}colour=1 -->\n1\n", "no column 'colour'"),
+            (f"{begin}power_W=1 -->\n1\n", "the file has no power_W"),
+            (f"{begin}dtype=f32 -->\n1\n", "names no figure"),
+            (f"{begin}-->\n1\n", "names no figure"),
+            (f"{begin} -->\n1\n", "broken marker"),
+            (f"- {begin}TFLOP_s=35.2 -->\n35.2\n", "broken marker"),
+            ("<!-- figures docs/results/none.json step=02_tiled ms=1 -->\n1\n", "cannot read"),
+        ):
+            with self.subTest(message):
+                self.put("README.md", text)
+                for check, expected in ((True, 1), (False, 2)):
+                    code, output = self.run_tables(check)
+                    self.assertEqual(code, expected)
+                    self.assertIn("README.md:", output)
+                    self.assertIn(message, output)
+                self.assertEqual(self.read("README.md"), text)
+
+    def test_what_a_roofline_shows(self):
+        words = ["Roofline, 02 tiled: 8x4096x4096, f16, nn, hot", "02 tiled  35.2", "cublasGemmEx  51.4"]
+        words += ["copy: 4.28 TB/s; mma.sync f16: 641 TFLOP/s (measured)"]
+        self.put("docs/plots/roofline-f16-hot-02.svg", "".join(f"<text>{each}</text>" for each in words))
+        link = "(../docs/plots/roofline-f16-hot-02.svg)"
+        self.put("docs/page.md", f"![Roofline at 4096³]{link}\n")
+        code, output = self.run_tables(True)
+        self.assertEqual(code, 1)
+        self.assertIn(f"docs/page.md: ![Roofline at 4096³]{link}: is not what its file says", output)
+        self.assertEqual(self.run_tables(False)[0], 0)
+        said = "Roofline at 8×4096×4096, f16, hot: step 02 at 35.2 TFLOP/s, cuBLAS at 51.4; the roof: 4.28 TB/s, 641 TFLOP/s"
+        self.assertEqual(self.read("docs/page.md"), f"![{said}]{link}\n")
+        self.put("docs/page.md", f"![{said}]{link.replace('02', '03')}\n")
+        self.assertIn("docs/plots/roofline-f16-hot-03.svg is no roofline with step 03", self.run_tables(True)[1])
 
     def test_text_without_tables_stays(self):
         text = "A table, <!-- a comment -->, no newline at the end"

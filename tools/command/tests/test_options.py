@@ -17,6 +17,7 @@ from command import benchmark, main
 from command.cli import arguments, options, steps, values
 from command.messages import Refused
 from command.places import ROOT
+from command.scripts import options as page_of_options
 from command.subcommands import bench
 
 PROGRAM = None
@@ -68,6 +69,15 @@ class Descriptions(unittest.TestCase):
                     continue  # f32 is refused by name, with the reason
                 for choice in getattr(option.check, "choices", ()):
                     self.assertRegex(option.description(), rf"\b{choice}\b", f"{command.name} {option.name}")
+
+    def test_the_page_has_them_all(self):
+        page = page_of_options.text()
+        for command in commands():
+            section = page.split(f"\n## {command.name}\n")[1].split("\n## ")[0]
+            for option in command.options:
+                self.assertRegex(section, rf"\| `{re.escape(option.name)}[ `]")
+        with open(page_of_options.PAGE, encoding="utf-8") as file:
+            self.assertEqual(file.read(), page, "run 'tools/course options'")
 
     def test_old_python_can_read_it(self):
         for folder in ("command", "report"):
