@@ -29,6 +29,7 @@ SECONDS = 60  # of a program that judges; the problems are small
 COMPILER_SECONDS = 120
 BYTES = 4 << 30  # of memory
 FILE_BYTES = 64 << 20  # of what it prints, and of each file that it writes
+HEAD, TAIL = 4 << 20, 1 << 20  # bytes of it that are looked at
 MOST_PROCESSES = 64
 SOURCE_BYTES = 256 << 10  # of an answer
 MOST_LINES, MOST_COLUMNS = 40, 400  # of what is shown
@@ -283,8 +284,9 @@ def limited(command, where, seconds, text="", remove=""):
         finally:
             processes.kill(child)
             processes.wait(child)
-        output.seek(0), said.seek(0)
-        printed, end = output.read().decode(errors="replace"), said.read()
+        printed = both_ends(output)
+        said.seek(0)
+        end = said.read()
     try:
         end = json.loads(end)
     except ValueError:
@@ -292,6 +294,17 @@ def limited(command, where, seconds, text="", remove=""):
     reason = "file_bytes" if end["code"] == 128 + signal.SIGXFSZ else end["reason"]
     shown = {**limits, "gb": BYTES >> 30, "mb": FILE_BYTES >> 20}
     return Done(end["code"] or 0, printed, reason and REASONS[reason].format(**shown), end["left"])
+
+
+def both_ends(file):
+    """What it says; of very much the beginning, which has a compiler's first error, and the end, which has a verdict."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    if size <= HEAD + TAIL:
+        return file.read().decode(errors="replace")
+    head = file.read(HEAD)
+    file.seek(-TAIL, os.SEEK_END)
+    return f"{head.decode(errors='replace')}\n(...)\n{file.read().decode(errors='replace')}"
 
 
 def pipe_with(line):
