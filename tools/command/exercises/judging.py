@@ -141,12 +141,8 @@ class Workshop:
         """limited(), behind a wall where that can be: COMMAND sees the course and the folder of FILE, and writes where MADE lies and
         to ALSO."""
         scratch = os.path.dirname(made)
-        if self.preset != "gpu" and can_build_walls():
-            home = os.path.expanduser("~")
-            tools = [os.path.dirname(os.path.dirname(word)) for word in command[:1] if os.path.isabs(word)]
-            tools += [word for word in command if os.path.isabs(word) and os.path.isdir(word)]
-            shown = [ROOT, BUILD, os.path.dirname(file), *tools]
-            command = [*wall([home, *PRIVATE, *self.hidden], shown, [scratch, *filter(None, [also])]), *command]
+        if self.preset != "gpu":
+            command = behind_wall(command, [os.path.dirname(file)], [scratch, *filter(None, [also])], self.hidden)
         return limited(command, where, seconds, text, scratch)
 
     def built(self, exercise, file, scratch):
@@ -327,6 +323,15 @@ def environment():
 def can_build_walls():
     """Whether the kernel lets bubblewrap do it; inside of a container it does not, as a rule."""
     return bool(shutil.which("bwrap")) and processes.succeeds([*wall([], []), "true"])
+
+
+def behind_wall(command, shown, writable, hidden=()):
+    """COMMAND as it is where there can be no wall; else it sees, of people's folders and of those that are HIDDEN, the course and SHOWN."""
+    if not can_build_walls():
+        return command
+    tools = [os.path.dirname(os.path.dirname(word)) for word in command[:1] if os.path.isabs(word)]
+    tools += [word for word in command if os.path.isabs(word) and os.path.isdir(word)]
+    return [*wall([os.path.expanduser("~"), *PRIVATE, *hidden], [ROOT, BUILD, *tools, *shown], writable), *command]
 
 
 def wall(hidden, shown, writable=()):

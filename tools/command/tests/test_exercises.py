@@ -18,9 +18,9 @@ from unittest import mock
 
 from command import files
 from command.cli import values
-from command.exercises import answers, checking, exercise, judging, progress, symbols
+from command.exercises import answers, checking, exercise, grading, judging, progress, symbols
 from command.messages import Failed, Refused
-from command.subcommands import check, hint, reset, solution, watch
+from command.subcommands import check, grade, hint, reset, solution, watch
 from command.subcommands import list as list_
 
 STUB = "one\n// >>> Your turn\nhole\n// <<<\ntwo\n"
@@ -293,6 +293,77 @@ class Commands(Made):
             self.run_command(check, "--all", "--of", os.path.join(self.root, "nobody"))
         with self.assertRaisesRegex(Refused, "--all checks every exercise"):
             self.run_command(check, "--all", "1")
+
+
+class Class(Made):
+    """tools/course grade"""
+
+    def setUp(self):
+        super().setUp()
+        self.folder, self.out = os.path.join(self.root, "class"), os.path.join(self.root, "out")
+        for path in ("anna/01_first", "anna/exercises/my/02_second_one", "<b>ob/exercises/01_first", "=cem/01_first"):
+            self.write(f"class/{path}/gemm.cuh", STUB.replace("hole", path))
+        self.write("class/=cem/02_second_one/gemm.cuh", STUB)  # as it was handed out
+        os.symlink("../anna/01_first", os.path.join(self.folder, "<b>ob", "02_second_one"))
+        os.symlink("anna", os.path.join(self.folder, "dora"))
+
+    def verdict(self, exercise, path):
+        if "anna" in path:
+            return judging.Verdict(judging.PASSED, "", 1)
+        if "=cem" in path:
+            raise OSError("no room")
+        return judging.Verdict(judging.NOT_YET, "The result is right, the way to it is not yet: <script>", 1)
+
+    def grade(self, *words):
+        workshop = mock.Mock()
+        workshop.judge.side_effect = self.verdict
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
+            self.made = stack.enter_context(mock.patch("command.subcommands.grade.Workshop", return_value=workshop))
+            code, text = self.run_command(grade, self.folder, "--out", self.out, *words)
+        return code, [json.loads(line) for line in text.splitlines()]
+
+    def test_verdicts_and_points(self):
+        code, lines = self.grade("--weights", "01=3", "--jobs", "2")
+        self.assertEqual(code, 0)
+        told = {(each["student"], each["exercise"]): (each["state"], each["credit"]) for each in lines}
+        self.assertEqual(told, {
+            ("anna", "01_first"): ("passed", 1), ("anna", "02_second_one"): ("passed", 1),
+            ("<b>ob", "01_first"): ("not yet", 0.5), ("<b>ob", "02_second_one"): ("missing", 0),
+            ("=cem", "01_first"): ("not judged", 0), ("=cem", "02_second_one"): ("missing", 0),
+        })  # fmt: skip
+        messages = {(each["student"], each["exercise"]): each["message"] for each in lines}
+        self.assertIn("no file of its own, but a link", messages["<b>ob", "02_second_one"])
+        self.assertIn("as it was handed out", messages["=cem", "02_second_one"])
+        self.assertEqual(messages["=cem", "01_first"], "OSError: no room")
+        self.assertEqual(files.text(os.path.join(self.out, "grades.csv")).split(), [
+            "student,01_first,02_second_one,passed,percent", "<b>ob,0.5,0,0,37.5", "'=cem,0,0,0,0.0", "anna,1,1,2,100.0"
+        ])  # fmt: skip
+        page = files.text(os.path.join(self.out, "grades.html"))
+        self.assertIn("<pre>The result is right, the way to it is not yet: &lt;script&gt;</pre>", page)
+        self.assertNotIn("<b>ob", page)
+        self.assertEqual(self.made.call_args.kwargs["hidden"], [self.folder])
+
+    def test_alike(self):
+        long = STUB.replace("hole", "\n".join(f"x{n} = y{n % 3} + {n} * f(z);" for n in range(9)))
+        other = STUB.replace("hole", "\n".join(f"if (a{n}) while (b) {{ c->d(e, '{n}'); }}" for n in range(9)))
+        for who, text in (("anna", long), ("=cem", long.replace("y", "sum").replace("z", "row")), ("<b>ob/exercises", other)):
+            self.write(f"class/{who}/01_first/gemm.cuh", text)
+        with mock.patch("shutil.which", return_value=None):
+            self.assertIn("similarity-tester", grading.alike(self.folder, ["anna"], [self.first]))
+        if not shutil.which("sim_c++"):
+            self.skipTest("sim_c++ is not there")
+        found = grading.alike(self.folder, ["<b>ob", "=cem", "anna"], [self.first])
+        self.assertIn((100, "01_first", "=cem", "anna"), found)
+        self.assertEqual({each[2] for each in found} | {each[3] for each in found}, {"=cem", "anna"})
+
+    def test_refused(self):
+        os.mkdir(os.path.join(self.root, "empty"))
+        for words, said in (((), "needs one folder"), (("a", "b"), "needs one folder"), ((self.root + "/none",), "there is no folder"),
+                            ((self.root + "/empty",), "has no folders"), (("x", "--jobs", "0"), "no number from 1 to 64"),
+                            (("x", "--weights", "1"), "no list of weights")):  # fmt: skip
+            with self.assertRaisesRegex(Refused, said):
+                self.run_command(grade, *words)
 
 
 class Limits(unittest.TestCase):
