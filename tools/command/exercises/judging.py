@@ -157,7 +157,8 @@ class Workshop:
             compiling[compiling.index("-MF") + 1] = os.path.join(scratch, "answer.d")
         done = self.limited(compiling, file, program, self.folder, COMPILER_SECONDS)
         if done.reason or done.code:
-            return Built("", done.reason and f"The compiler was stopped: {done.reason}" or compiler_says(done.output, file))
+            why = done.reason.partition(", and was stopped")[0]  # what follows is about a program
+            return Built("", f"The compiler was stopped: {why}." if why else compiler_says(done.output, file))
         if exercise.name in self.others:
             refused = symbols.refused(compiled, self.others[exercise.name], file)
             if refused:
@@ -215,6 +216,8 @@ def compiler_says(output, file):
     lines = output.splitlines()
     if ran_out_of_memory(lines[-200:]):
         return "The compiler was killed: memory ran out. Close other programs, then try again."
+    if "File size limit exceeded" in output:
+        return f"The compiler was stopped: what it writes is limited to {FILE_BYTES >> 20} MB. Is there a huge array that has values?"
     first, others = errors.first_error(lines, own=file)
     more = [f"({others} more errors, which may follow from it.)"] if others else []
     return "\n".join([*(first or lines[-25:]), *more])

@@ -12,14 +12,14 @@ from ..places import ROOT
 
 # Names of C, as they are in object files.
 OF_C = re.compile(
-    r"_GLOBAL_OFFSET_TABLE_|__dso_handle|__dynamic_cast|__libc_single_threaded|__(tsan|ubsan|sanitizer_cov|asan|start___sanc|stop___sanc)_?\w*|__cxa_\w+|__gxx_\w+|_Unwind_\w+"
+    r"_GLOBAL_OFFSET_TABLE_|__dso_handle|__dynamic_cast|__libc_single_threaded|__(tsan|ubsan|sanitizer_cov|asan|start___sanc|stop___sanc)_?\w*|__cxa_\w+|__gxx_\w+|_Unwind_Resume"
     r"|__stack_chk_fail|__tls_get_addr|__assert_fail|abort|cuda[A-Z]\w*|cublas[A-Z]\w*|cuTensorMapEncode\w*"
     r"|(__)?(mem|str|wcs|wmem)[a-z]+(_chk)?|malloc|calloc|realloc|free|aligned_alloc|posix_memalign|l?l?abs|l?l?div|qsort|bsearch|s?rand(_r)?"
     r"|ato(i|l|ll|f)|(__isoc\d+_)?(strto\w+|sscanf)|is[a-z]+|to(upp|low)er|__ctype_\w+|getenv"
     r"|(__)?v?(f|s|sn|as)?printf(_chk)?|puts|putchar|putc|fputs|fputc|fwrite|fflush|stdout|stderr|perror|__errno_location"
     r"|time|clock|clock_gettime|gettimeofday|difftime|(local|gm)time(_r)?|strftime|nanosleep|clock_nanosleep|usleep|sched_yield"
     r"|pthread_(mutex_\w+|once|self|getspecific|key_create|setspecific)|__pthread_key_create"
-    r"|__[a-z]+(hi|si|di|ti|hf|sf|df|xf|tf|bf|sc|dc)[a-z]*\d?"  # libgcc's arithmetic
+    r"|__[a-z]+(hi|si|di|ti|hf|sf|df|xf|tf|bf|sc|dc)\d?"  # libgcc's arithmetic
     r"|(__)?(a?(sin|cos|tan)h?|exp(2|m1|10)?|log(2|10|1p|b)?|pow|sqrt|cbrt|hypot|fma|f(loor|abs|max|min|mod|dim)|ceil|trunc|l?l?r(int|ound)"
     r"|nearbyint|roundeven|erfc?|[lt]gamma|remainder|remquo|copysign|nextafter|nexttoward|ldexp|frexp|modf|scalbl?n|ilogb|nan|[jy][01n]"
     r"|sincos|is(nan|inf|finite)|finite|fpclassify|signbit)[fl]?(_r|_finite)?"
