@@ -244,7 +244,7 @@ def verdict_of(done, word):
     if done.reason:
         return STOPPED, "\n".join([*lines[-5:], done.reason])
     if done.left:
-        return STOPPED, f"It had started {done.left} other processes that still ran when it had ended. They were ended: an answer starts none."
+        return STOPPED, f"When it had ended, processes that it had started still ran ({done.left}), and were ended. An answer starts none."
     if done.code == 0 and lines and lines[-1] == f"passed {word}":
         return PASSED, "\n".join(lines[:-1])
     if done.code == 1 and lines:
@@ -292,7 +292,8 @@ def limited(command, where, seconds, text="", remove=""):
         return Done(1, printed, "It ended the program that watches over it.")
     reason = "file_bytes" if end["code"] == 128 + signal.SIGXFSZ else end["reason"]
     shown = {**limits, "gb": BYTES >> 30, "mb": FILE_BYTES >> 20}
-    return Done(end["code"] or 0, printed, reason and REASONS[reason].format(**shown), end["left"])
+    left = 0 if command[0] == "bwrap" else end["left"]  # who is behind a wall ends with it
+    return Done(end["code"] or 0, printed, reason and REASONS[reason].format(**shown), left)
 
 
 def both_ends(file):
