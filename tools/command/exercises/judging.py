@@ -90,9 +90,9 @@ class Workshop:
         for each in exercises:
             compiling, linking = self.commands[each.name] = self.commands_of(each)
             theirs = compiling[compiling.index("-o") + 1]
-            parts = [word for word in linking if word.endswith((".o", ".a")) and word != theirs and "/libcud" not in word]
             if self.preset != "gpu":  # nvcc's object files call what nobody has declared
-                self.others[each.name] = symbols.Others([os.path.join(self.folder, part) for part in parts])
+                objects = [word for word in linking if word.endswith((".o", ".a")) and word != theirs]
+                self.others[each.name] = symbols.Others([os.path.join(self.folder, each) for each in objects])
 
     def commands_of(self, exercise):
         """(compiling, linking), as word lists: those of the solution's program."""
