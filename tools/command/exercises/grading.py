@@ -24,9 +24,9 @@ def students_of(folder):
     return sorted(each.name for each in os.scandir(folder) if each.is_dir(follow_symlinks=False) and not each.name.startswith("."))
 
 
-def handed_in(folder, student, exercise):
-    """(path, '') of the student's file; or (path, why there is none)."""
-    own = os.path.realpath(os.path.join(folder, student))
+def handed_in(folder, exercise):
+    """(path, '') of the file of the student whose FOLDER that is; or (path, why there is none)."""
+    own = os.path.realpath(folder)
     paths = [os.path.join(own, place, exercise.name, "gemm.cuh") for place in PLACES]
     there = [path for path in paths if os.path.lexists(path)]
     real = [path for path in there if os.path.isfile(path) and os.path.realpath(path) == path]
@@ -40,7 +40,7 @@ def handed_in(folder, student, exercise):
 
 def judged(workshop, folder, student, exercise):
     """A Verdict, whatever happens: one student's fault is not another's."""
-    path, missing = handed_in(folder, student, exercise)
+    path, missing = handed_in(os.path.join(folder, student), exercise)
     if missing:
         return Verdict(MISSING, missing, 0.0)
     try:
@@ -135,7 +135,7 @@ def alike(folder, students, exercises):
         return "Nobody has compared the answers: sim_c++ is not there. Debian's package similarity-tester has it."
     found = []
     for exercise in exercises:
-        paths = {shown(student): handed_in(folder, student, exercise) for student in students}
+        paths = {shown(student): handed_in(os.path.join(folder, student), exercise) for student in students}
         texts = {who: read(path) for who, (path, missing) in paths.items() if not missing}
         found += alike_in(exercise, {**texts, "the course's answer": read(exercise.solution)})
     return sorted(found, key=lambda each: (-each[0], each[1:]))

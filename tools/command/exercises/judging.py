@@ -12,7 +12,6 @@ import secrets
 import shlex
 import shutil
 import signal
-import subprocess
 import tempfile
 import threading
 import time
@@ -92,7 +91,7 @@ class Workshop:
             theirs = compiling[compiling.index("-o") + 1]
             if self.preset != "gpu":  # nvcc's object files call what nobody has declared
                 objects = [word for word in linking if word.endswith((".o", ".a")) and word != theirs]
-                self.others[each.name] = symbols.Others([os.path.join(self.folder, each) for each in objects])
+                self.others[each.name] = symbols.Others([os.path.join(self.folder, path) for path in objects])
 
     def commands_of(self, exercise):
         """(compiling, linking), as word lists: those of the solution's program."""
