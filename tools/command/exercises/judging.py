@@ -183,8 +183,8 @@ def cleared(folder_of_build):
 
 
 def existing(exercise, file):
-    """The absolute path of FILE."""
-    file = os.path.abspath(file)
+    """The path of FILE without links, which may lie where a wall is in front."""
+    file = os.path.realpath(file)
     if not os.path.isfile(file):
         raise Refused(f"there is no {os.path.relpath(file, ROOT)}; 'tools/course reset {exercise.name}' makes it anew.")
     return file

@@ -12,7 +12,8 @@ from ..places import ROOT
 
 # Names of C, as they are in object files.
 OF_C = re.compile(
-    r"_GLOBAL_OFFSET_TABLE_|__dso_handle|__dynamic_cast|__libc_single_threaded|__(tsan|ubsan|sanitizer_cov|asan|start___sanc|stop___sanc)_?\w*|__cxa_\w+|__gxx_\w+|_Unwind_Resume"
+    r"_GLOBAL_OFFSET_TABLE_|__dso_handle|__dynamic_cast|__libc_single_threaded"
+    r"|__(tsan|ubsan|sanitizer_cov|asan|start___sanc|stop___sanc)_?\w*|__cxa_\w+|__gxx_\w+|_Unwind_Resume"
     r"|__stack_chk_fail|__tls_get_addr|__assert_fail|abort|cuda[A-Z]\w*|cublas[A-Z]\w*|cuTensorMapEncode\w*"
     r"|(__)?(mem|str|wcs|wmem)[a-z]+(_chk)?|malloc|calloc|realloc|free|aligned_alloc|posix_memalign|l?l?abs|l?l?div|qsort|bsearch|s?rand(_r)?"
     r"|ato(i|l|ll|f)|(__isoc\d+_)?(strto\w+|sscanf)|is[a-z]+|to(upp|low)er|__ctype_\w+|getenv"
@@ -36,7 +37,7 @@ HEADERS = ("interpreter/include/**/*", "interpreter/instructions/*.h", "interpre
 PROGRAM = ("program.h", "labels.h", "inline_ptx.h")
 OF_COACH = {"options", "profiles", "clear_profiles", "metrics", "find_gpu", "name", "quoted_line", "report", "observe", "record"}
 OF_EXERCISE = ("_ZN8exercise", "_ZNK8exercise")  # a test calls those of an answer; the linker says which one nobody defines
-STRONG, WEAK = "TBDRGSC", "WVu"
+STRONG, WEAK = "TBDRGSCi", "WVu"
 
 
 def symbols(paths):

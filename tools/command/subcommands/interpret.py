@@ -85,21 +85,21 @@ def run(given):
     words = given.to_pass(options.COUNT, options.ORDER, options.INCLUDE, options.DEFINE, options.AS, options.KEEP)
     if given.standard:
         words += ["--std", given.standard]
-    words += ["--build", os.path.join(BUILD, "interpreter")]
+    before = [*script("interpret", "interpret.py"), "--build", os.path.join(BUILD, "interpreter"), "--cache"]
     if given.limited:
-        return run_limited(words, file, rest, given)
-    command = [*script("interpret", "interpret.py"), *words, "--cache", os.path.join(BUILD, "interpret"), "--", file, *rest]
+        return run_limited(before, words, file, rest, given)
+    command = [*before, os.path.join(BUILD, "interpret"), *words, "--", file, *rest]
     # Ctrl-C waits until the next program has said what it does then.
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
     become(command)
 
 
-def run_limited(words, file, rest, given):
+def run_limited(before, words, file, rest, given):
     """As an answer of an exercise is compiled and run. What it makes is not kept: it could write to that."""
     from ..exercises import judging
 
     with tempfile.TemporaryDirectory(prefix="limited-", dir=BUILD) as scratch:
-        command = [*script("interpret", "interpret.py"), *words, "--cache", scratch, "--", os.path.abspath(file), *rest]
+        command = [*before, scratch, *words, "--", os.path.abspath(file), *rest]
         shown = [os.path.dirname(os.path.abspath(file)), *map(os.path.abspath, given.I or []), sys.base_prefix]
         command = judging.behind_wall(command, shown, [scratch, *filter(None, [given.keep])])
         done = judging.limited(command, os.getcwd(), judging.COMPILER_SECONDS + judging.SECONDS, remove=scratch)
