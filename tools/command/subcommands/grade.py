@@ -24,7 +24,12 @@ def run(given):
     if not students:
         raise Refused(f"{given.everything[0]} has no folders: each student has one, with NN_name/gemm.cuh in it.")
     out = os.path.abspath(given.out or os.path.join(BUILD, "grades"))
-    os.makedirs(out, exist_ok=True)
+    try:  # rather than when all is judged
+        os.makedirs(out, exist_ok=True)
+        with open(os.path.join(out, "grades.csv"), "a", encoding="utf-8"):
+            pass
+    except OSError as error:
+        raise Refused(f"cannot write to {out}: {error.strerror}. Name another folder with --out.") from None
     jobs = given.jobs or len(os.sched_getaffinity(0))
     workshop = Workshop("interpreter", given.seed, hidden=[folder])
     workshop.prepare(exercises)

@@ -361,7 +361,7 @@ class Class(Made):
         os.mkdir(os.path.join(self.root, "empty"))
         for words, said in (((), "needs one folder"), (("a", "b"), "needs one folder"), ((self.root + "/none",), "there is no folder"),
                             ((self.root + "/empty",), "has no folders"), (("x", "--jobs", "0"), "no number from 1 to 64"),
-                            (("x", "--weights", "1"), "no list of weights")):  # fmt: skip
+                            (("x", "--weights", "1"), "no list of weights"), ((self.folder, "--out", self.first.file), "cannot write to .* --out")):  # fmt: skip
             with self.assertRaisesRegex(Refused, said):
                 self.run_command(grade, *words)
 
