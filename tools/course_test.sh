@@ -392,7 +392,7 @@ test_step_names() {
 test_help() {
   local arguments
   for arguments in help --help 'run --help' 'test --help' 'tune --help' 'bench --help' 'compare --help' 'interpret --help' \
-    'list --help' 'check --help' 'watch --help' 'hint --help' 'solution --help' 'reset --help' 'verify-all --help' \
+    'list --help' 'check --help' 'watch --help' 'hint --help' 'solution --help' 'reset --help' 'verify-all --help' 'grade --help' \
     'interpret -h' 'help run' 'help test' 'run 1 -h'; do
     # shellcheck disable=SC2086 # several arguments
     course $arguments

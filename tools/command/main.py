@@ -27,6 +27,7 @@ COMMANDS = {
     "hint": "show a hint, one more each time",
     "solution": "show how the course solves an exercise",
     "reset": "begin an exercise anew; yours is kept",
+    "grade": "check the exercises of a class, and give points",
     "verify-all": "test the exercises themselves",
     "interpret": "compile and run a CUDA program without a GPU, checks on",
     "docs": "build the lessons and the pages of the API as HTML",

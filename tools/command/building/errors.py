@@ -11,9 +11,9 @@ MESSAGE = re.compile(
     r"(?P<path>[^\s:(][^:(]*)(?::(?P<line>\d+)(?::(?P<column>\d+))?:|\((?P<nvcc>\d+)\):) "
     r"(?P<kind>(?:fatal )?error|warning)\b[^:]*: (?P<text>.*)"
 )
-LINE_BEFORE = re.compile(r"expected .*[;,].* before|expected a \";\"")
+LINE_BEFORE = re.compile(r"expected .{0,30}[;,].{0,30} before|expected a \";\"")  # no .*, which would look at long ones for minutes
 NAME_OF_WARNING = re.compile(r" \[-W[^]]*\]$")
-MOST_DETAILS, MOST_WARNINGS = 6, 12
+MOST_DETAILS, MOST_WARNINGS, MOST_TEXT = 6, 12, 2000
 LEARNERS = ("steps", "exercises", "solutions")  # whose files learners edit
 
 
@@ -23,7 +23,7 @@ class Message:
     def __init__(self, match, details):
         self.path = os.path.normpath(match["path"])
         self.line = int(match["line"] or match["nvcc"])
-        self.column, self.kind, self.text = int(match["column"] or 0), match["kind"], match["text"]
+        self.column, self.kind, self.text = int(match["column"] or 0), match["kind"], match["text"][:MOST_TEXT]
         self.details = details
 
     @property
@@ -121,7 +121,8 @@ def warnings_of(lines, own=""):
 
 # --- braces ---
 
-TOKEN = re.compile(r"//.*|/\*.*?(?:\*/|\Z)|\"(?:\\.|[^\"\\\n])*\"|(?<![0-9A-Za-z_])'(?:\\.|[^'\\\n])*'|[{}\n]", re.DOTALL | re.ASCII)
+# What nothing closes is a token, too: who looked for its end from each quote on would look forever.
+TOKEN = re.compile(r"//.*|/\*.*?(?:\*/|\Z)|\"(?:\\.|[^\"\\\n])*\"?|(?<![0-9A-Za-z_])'(?:\\.|[^'\\\n])*'?|[{}\n]", re.DOTALL | re.ASCII)
 COMMENT = re.compile(r"//[^\n]*")
 
 

@@ -185,5 +185,11 @@ SEED = Option(
     values.seed,
     "another one each time",
 )
+LIMITED = Option("--limited", "for a program that somebody else wrote: in the limits of an exercise's answer, which has no input")
+JOBS = Option("--jobs", "how many answers are judged at the same time, 1 to 64", "NUMBER", values.jobs, "one per core")
+WEIGHTS = Option(
+    "--weights", "what exercises count, where that is not 1: 06=2,15=3; 14=0 leaves one out of the percentage", "LIST", values.weights
+)
+GRADES_OUT = Option("--out", "for grades.csv and grades.html", "FOLDER", values.folder, "build/grades")
 GIVE_UP = Option("--give-up", "even if the exercise has not passed")
 SAMPLE = Option("--sample", "one wrong and one right answer of each exercise instead of all")

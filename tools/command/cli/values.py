@@ -136,6 +136,19 @@ def seed(option, value):
     return int(value)
 
 
+def jobs(option, value):
+    if not re.fullmatch(r"[1-9][0-9]?", value) or int(value) > 64:
+        raise Refused(f"{option} '{value}' is no number from 1 to 64.")
+    return int(value)
+
+
+def weights(option, value):
+    """{"06": 2.0}"""
+    if not re.fullmatch(r"\d\d=\d{1,4}(\.\d{1,4})?(,\d\d=\d{1,4}(\.\d{1,4})?)*", value):
+        raise Refused(f"{option} '{value}' is no list of weights, for example {option} 06=2,15=0.5.")
+    return {number: float(weight) for number, weight in (each.split("=") for each in value.split(","))}
+
+
 def macro(option, value):
     if not re.match(r"[^\W\d]\w*(\([^()]*\))?(=|$)", value):
         raise Refused(f"{option} '{value}' begins with no name of a macro: NAME or NAME=VALUE.")

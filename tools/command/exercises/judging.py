@@ -3,15 +3,15 @@
 import contextlib
 import dataclasses
 import fcntl
+import functools
 import glob
+import json
 import os
 import re
-import resource
 import secrets
 import shlex
 import shutil
 import signal
-import subprocess
 import tempfile
 import threading
 import time
@@ -21,15 +21,29 @@ from ..building import errors, folder
 from ..machine import processes
 from ..machine.causes import ran_out_of_memory
 from ..messages import Failed, Refused
-from ..places import BUILD, ROOT
+from ..places import BUILD, PYTHON, ROOT
+from . import symbols
 
 SECONDS = 60  # of a program that judges; the problems are small
 COMPILER_SECONDS = 120
 BYTES = 4 << 30  # of memory
 FILE_BYTES = 64 << 20  # of what it prints, and of each file that it writes
-MOST_LINES = 40  # of what is shown
+HEAD, TAIL = 4 << 20, 1 << 20  # bytes of it that are looked at
+MOST_PROCESSES = 64
+SOURCE_BYTES = 256 << 10  # of an answer
+MOST_LINES, MOST_COLUMNS = 40, 400  # of what is shown
 MOST_SEED = 999999
 PASSED, NOT_YET, NO_PROGRAM, STOPPED, MISSING = "passed", "not yet", "does not compile", "stopped", "missing"
+REASONS = {
+    "seconds": "It had not ended after {seconds} s, and was stopped: is there a loop that never ends?",
+    "bytes": "It used more than {gb} GB of memory, and was stopped: what does the host code allocate?",
+    "file_bytes": "It printed more than {mb} MB, and was stopped.",
+    "processes": "It had more than {processes} processes, and was stopped: an answer starts none.",
+}
+SUPERVISE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "supervise.py")
+# What a compiler and the interpreter look at. No more of this shell's reaches what somebody handed in.
+VARIABLES = re.compile(r"PATH|TZ|TMPDIR|LD_LIBRARY_PATH|LIBRARY_PATH|COMPILER_PATH|GCC_\w+|C(PLUS_INCLUDE_)?PATH|(CUDA|NVCC|NVIDIA|COURSE)_\w+")
+PRIVATE = ("/home", "/root", "/tmp", "/var/tmp", "/run", "/mnt", "/media", "/srv")  # folders that a judged program has no need of
 UNDEFINED = re.compile(r"undefined reference to `(exercise::.*?)'$", re.MULTILINE)
 
 
@@ -49,16 +63,18 @@ class Built:
     path: str  # of the program
     refused: str  # by the compiler or the linker, in a learner's words; empty where there is a program
     warnings: Sequence[str] = ()
+    kind: str = NO_PROGRAM  # of the verdict, where it is refused
 
 
 class Workshop:
     """Judges files for exercises that it has prepared; from several threads, if wanted."""
 
-    def __init__(self, backend, seed=None):
-        """SEED: of what tests draw at random, 1 to MOST_SEED; without one, each judgement has its own."""
-        self.preset, self.seed = backend, seed
+    def __init__(self, backend, seed=None, hidden=()):
+        """SEED: of what tests draw at random, 1 to MOST_SEED; without one, each judgement has its own. HIDDEN: folders of which an
+        answer sees its own part alone."""
+        self.preset, self.seed, self.hidden = backend, seed, hidden
         self.folder = os.path.join(BUILD, backend)
-        self.commands, self.lock = {}, None
+        self.commands, self.others, self.lock = {}, {}, None
         self.alone = threading.Lock() if backend == "gpu" else contextlib.nullcontext()  # who measures has the GPU alone
 
     def prepare(self, exercises):
@@ -71,7 +87,11 @@ class Workshop:
         folder.prepare(self.preset, targets=targets)
         self.lock = cleared(self.folder)
         for each in exercises:
-            self.commands[each.name] = self.commands_of(each)
+            compiling, linking = self.commands[each.name] = self.commands_of(each)
+            theirs = compiling[compiling.index("-o") + 1]
+            if self.preset != "gpu":  # nvcc's object files call what nobody has declared
+                objects = [word for word in linking if word.endswith((".o", ".a")) and word != theirs]
+                self.others[each.name] = symbols.Others([os.path.join(self.folder, path) for path in objects])
 
     def commands_of(self, exercise):
         """(compiling, linking), as word lists: those of the solution's program."""
@@ -88,15 +108,15 @@ class Workshop:
         file = existing(exercise, file)
         with self.program(exercise, file) as built:
             kind, text = self.outcome(built, file)
-        return Verdict(kind, text.replace(ROOT + os.sep, ""), time.monotonic() - begin)
+        return Verdict(kind, printable(text.replace(ROOT + os.sep, "")), time.monotonic() - begin)
 
     def outcome(self, built, file):
         if built.refused:
-            return NO_PROGRAM, built.refused
-        word = secrets.token_hex(8)  # what a file cannot print by itself
+            return built.kind, built.refused
+        word = secrets.token_hex(8)  # what a file cannot print by itself: it lies in a pipe until the check is over
         with self.alone:
             seed = self.seed or 1 + secrets.randbelow(MOST_SEED)
-            kind, text = verdict_of(limited([built.path, file, word, "", "", str(seed)], ROOT, SECONDS), word)
+            kind, text = verdict_of(self.limited([built.path, file, "-", "", "", str(seed)], file, built.path, ROOT, SECONDS, word), word)
         if kind != PASSED and built.warnings:
             text += "\n\nThe compiler has a question, too:\n" + "\n".join(built.warnings)
         return kind, text
@@ -107,7 +127,7 @@ class Workshop:
         file = existing(exercise, file)
         with self.program(exercise, file) as built:
             if not built.refused:
-                limited([built.path, file, "word", path], ROOT, SECONDS)
+                self.limited([built.path, file, "", path], file, built.path, ROOT, SECONDS, also=os.path.dirname(os.path.abspath(path)))
         return built.refused
 
     @contextlib.contextmanager
@@ -116,7 +136,17 @@ class Workshop:
         with tempfile.TemporaryDirectory(prefix="exercise-", dir=self.folder) as scratch:
             yield self.built(exercise, file, scratch)
 
+    def limited(self, command, file, made, where, seconds, text="", also=None):
+        """limited(), behind a wall where that can be: COMMAND sees the course and the folder of FILE, and writes where MADE lies and
+        to ALSO."""
+        scratch = os.path.dirname(made)
+        if self.preset != "gpu":
+            command = behind_wall(command, [os.path.dirname(file)], [scratch, *filter(None, [also])], self.hidden)
+        return limited(command, where, seconds, text, scratch)
+
     def built(self, exercise, file, scratch):
+        if no_source := is_no_source(file):
+            return Built("", no_source)
         compiling, linking = self.commands[exercise.name]
         compiled, program = os.path.join(scratch, "answer.o"), os.path.join(scratch, "judge")
         theirs = compiling[compiling.index("-o") + 1]
@@ -124,13 +154,18 @@ class Workshop:
         compiling = [f'-DCOURSE_EXERCISE="{file}"' if word.startswith("-DCOURSE_EXERCISE=") else word for word in compiling]
         if "-MF" in compiling:  # what it includes is not for the build to know
             compiling[compiling.index("-MF") + 1] = os.path.join(scratch, "answer.d")
-        done = limited(compiling, self.folder, COMPILER_SECONDS)
+        done = self.limited(compiling, file, program, self.folder, COMPILER_SECONDS)
         if done.reason or done.code:
-            return Built("", done.reason and f"The compiler was stopped: {done.reason}" or compiler_says(done.output, file))
+            why = done.reason.partition(", and was stopped")[0]  # what follows is about a program
+            return Built("", f"The compiler was stopped: {why}." if why else compiler_says(done.output, file))
+        if exercise.name in self.others:
+            refused = symbols.refused(compiled, self.others[exercise.name], file)
+            if refused:
+                return Built("", refused, kind=NOT_YET)
         warnings = errors.warnings_of(done.output.splitlines(), own=file)
         linking = [compiled if word == theirs else word for word in linking]
         linking[linking.index("-o") + 1] = program
-        done = limited(linking, self.folder, COMPILER_SECONDS)
+        done = self.limited(linking, file, program, self.folder, COMPILER_SECONDS)
         if done.reason or done.code:
             return Built("", done.reason or linker_says(done.output, exercise))
         return Built(program, "", warnings)
@@ -148,20 +183,40 @@ def cleared(folder_of_build):
 
 
 def existing(exercise, file):
-    """The absolute path of FILE."""
-    file = os.path.abspath(file)
+    """The path of FILE without links, which may lie where a wall is in front."""
+    file = os.path.realpath(file)
     if not os.path.isfile(file):
         raise Refused(f"there is no {os.path.relpath(file, ROOT)}; 'tools/course reset {exercise.name}' makes it anew.")
     return file
 
 
+def is_no_source(file):
+    """Why FILE is nothing to give to a compiler; or ''."""
+    size = os.path.getsize(file)
+    if size > SOURCE_BYTES:
+        return f"{file} has {size:,} bytes, and an answer at most {SOURCE_BYTES:,}: is it the right file?"
+    with open(file, "rb") as source:
+        return f"{file} is no text: it has bytes that are 0." if b"\0" in source.read() else ""
+
+
 # --- what is told ---
+
+UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def printable(text):
+    """A terminal obeys what an answer prints, if that has escape sequences: they are shown as ?."""
+    lines = UNPRINTABLE.sub("?", text).splitlines()
+    return "\n".join(line if len(line) <= MOST_COLUMNS else f"{line[:MOST_COLUMNS]} ..." for line in lines)
+
 
 
 def compiler_says(output, file):
     lines = output.splitlines()
     if ran_out_of_memory(lines[-200:]):
         return "The compiler was killed: memory ran out. Close other programs, then try again."
+    if "File size limit exceeded" in output:
+        return f"The compiler was stopped: what it writes is limited to {FILE_BYTES >> 20} MB. Is there a huge array that has values?"
     first, others = errors.first_error(lines, own=file)
     more = [f"({others} more errors, which may follow from it.)"] if others else []
     return "\n".join([*(first or lines[-25:]), *more])
@@ -187,6 +242,8 @@ def verdict_of(done, word):
         raise Refused(lines[-1])  # address space: nothing that the file could change
     if done.reason:
         return STOPPED, "\n".join([*lines[-5:], done.reason])
+    if done.left:
+        return STOPPED, f"When it had ended, processes that it had started still ran ({done.left}), and were ended. An answer starts none."
     if done.code == 0 and lines and lines[-1] == f"passed {word}":
         return PASSED, "\n".join(lines[:-1])
     if done.code == 1 and lines:
@@ -208,57 +265,84 @@ class Done:
     code: int
     output: str
     reason: str  # why it was stopped; empty if it was not
+    left: int = 0  # processes that it had started and that still ran when it had ended
 
 
-def limited(command, where, seconds):
-    """Runs COMMAND in WHERE, within SECONDS and BYTES. Nothing that it started outlives this."""
-    with tempfile.TemporaryFile() as output:
+def limited(command, where, seconds, text="", remove=""):
+    """Runs COMMAND in WHERE, with the line TEXT on stdin, within SECONDS and BYTES. Nothing that it starts outlives this. If this
+    command is killed meanwhile, so is that one, and the folder REMOVE goes."""
+    limits = {"seconds": seconds, "bytes": BYTES, "file_bytes": FILE_BYTES, "processes": MOST_PROCESSES}
+    task = json.dumps({**limits, "command": command, "folder": where, "parent": os.getpid(), "remove": remove})
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as said, pipe_with(text) as given:
         child = processes.start(
-            command,
-            cwd=where,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            is_alone=True,
-            env=processes.plain(),
-            preexec_fn=limit_files,
+            [PYTHON, "-I", "-S", SUPERVISE, task], stdin=given, stdout=output, stderr=said, is_alone=True, env=environment()
         )
         try:
-            reason = watch(child, seconds)
+            child.wait()
         finally:
             processes.kill(child)
-            code = processes.wait(child)
-        output.seek(0)
-        text = output.read().decode(errors="replace")
-    if code == 128 + signal.SIGXFSZ:
-        reason = f"It printed more than {FILE_BYTES >> 20} MB, and was stopped."
-    return Done(code, text, reason)
-
-
-def limit_files():
-    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))  # object files are below that, too
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-def watch(child, seconds):
-    """Waits for CHILD. Returns why it has to be stopped, or ''."""
-    begin, pause = time.monotonic(), 0.01
-    while True:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(timeout=pause)
-            return ""
-        pause = min(0.1, pause * 1.5)
-        if time.monotonic() - begin > seconds:
-            return f"It had not ended after {seconds} s, and was stopped: is there a loop that never ends?"
-        if memory_of(child.pid) > BYTES:
-            return f"It used more than {BYTES >> 30} GB of memory, and was stopped: what does the host code allocate?"
-
-
-def memory_of(pid):
-    """Bytes of a process that are in memory."""
+            processes.wait(child)
+        printed = both_ends(output)
+        said.seek(0)
+        end = said.read()
     try:
-        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * resource.getpagesize()
-    except (OSError, ValueError, IndexError):
-        return 0
+        end = json.loads(end)
+    except ValueError:
+        return Done(1, printed, "It ended the program that watches over it.")
+    reason = "file_bytes" if end["code"] == 128 + signal.SIGXFSZ else end["reason"]
+    shown = {**limits, "gb": BYTES >> 30, "mb": FILE_BYTES >> 20}
+    left = 0 if command[0] == "bwrap" else end["left"]  # who is behind a wall ends with it
+    return Done(end["code"] or 0, printed, reason and REASONS[reason].format(**shown), left)
+
+
+def both_ends(file):
+    """What it says; of very much the beginning, which has a compiler's first error, and the end, which has a verdict."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    if size <= HEAD + TAIL:
+        return file.read().decode(errors="replace")
+    head = file.read(HEAD)
+    file.seek(-TAIL, os.SEEK_END)
+    return f"{head.decode(errors='replace')}\n(...)\n{file.read().decode(errors='replace')}"
+
+
+def pipe_with(line):
+    """Its end to read from."""
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w", encoding="utf-8") as file:
+        file.write(f"{line}\n")
+    return os.fdopen(reading)
+
+
+def environment():
+    kept = {name: value for name, value in processes.plain().items() if VARIABLES.fullmatch(name)}
+    return {**kept, "LC_ALL": "C.UTF-8", "LANGUAGE": "", "CCACHE_DISABLE": "1"}
+
+
+# --- a wall, where there is bubblewrap ---
+
+
+@functools.cache
+def can_build_walls():
+    """Whether the kernel lets bubblewrap do it; inside of a container it does not, as a rule."""
+    return bool(shutil.which("bwrap")) and processes.succeeds([*wall([], []), "true"])
+
+
+def behind_wall(command, shown, writable, hidden=()):
+    """COMMAND as it is where there can be no wall; else it sees, of people's folders and of those that are HIDDEN, the course and SHOWN."""
+    if not can_build_walls():
+        return command
+    tools = [os.path.dirname(os.path.dirname(word)) for word in command[:1] if os.path.isabs(word)]
+    tools += [word for word in command if os.path.isabs(word) and os.path.isdir(word)]
+    return [*wall([os.path.expanduser("~"), *PRIVATE, *hidden], [ROOT, BUILD, *tools, *shown], writable), *command]
+
+
+def wall(hidden, shown, writable=()):
+    """What stands before a command that sees no other processes, no network and nothing of the folders HIDDEN, but for SHOWN. It can
+    write to the folders WRITABLE alone."""
+    words = ["bwrap", "--unshare-all", "--die-with-parent", "--cap-drop", "ALL", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    ways = {os.path.realpath(path): way for way, paths in (("--tmpfs", hidden), ("--ro-bind", shown), ("--bind", writable)) for path in paths}
+    for path in sorted(ways, key=lambda each: each.count(os.sep)):  # what lies inside of another one comes later
+        if os.path.isdir(path) and path != os.sep:
+            words += [ways[path], path] if ways[path] == "--tmpfs" else [ways[path], path, path]
+    return [*words, "--"]

@@ -157,9 +157,10 @@ def start(command, is_protected=False, is_alone=False, **options):
 
 
 def kill(child):
-    """One that is alone, and all that it has started."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, signal.SIGKILL)
+    """One that is alone: it ends what it has started, and itself."""
+    if child.poll() is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            child.terminate()
 
 
 def wait(child, between=None):

@@ -6,7 +6,7 @@ import textwrap
 
 from ..cli import options
 from ..cli.arguments import Command
-from ..exercises import checking
+from ..exercises import checking, grading
 from ..exercises.exercise import all_exercises, require_exercises
 from ..exercises.judging import MISSING, Verdict, Workshop, existing
 from ..machine.gpu import choose_backend
@@ -18,12 +18,12 @@ def files_of(given, exercises):
     """The file of each exercise: the learner's, or that of a folder that was handed in."""
     if not given.of:
         return {each: each.file for each in exercises}
-    return {each: os.path.join(given.of, each.name, "gemm.cuh") for each in exercises}
+    return {each: grading.handed_in(given.of, each)[0] for each in exercises}
 
 
 def judged(workshop, given, exercise, file):
     if not os.path.isfile(file):
-        return Verdict(MISSING, f"there is no {os.path.relpath(file, ROOT) if not given.of else file}", 0.0)
+        return Verdict(MISSING, grading.handed_in(given.of, exercise)[1] if given.of else f"there is no {os.path.relpath(file, ROOT)}", 0.0)
     if not given.of:
         return checking.check(workshop, exercise)
     return workshop.judge(exercise, file)
@@ -46,7 +46,7 @@ def run(given):
     is_list = len(files) > 1 or bool(given.of)
     if not is_list:
         existing(exercises[0], exercises[0].file)  # or it is refused, before anything is built
-    workshop = Workshop(backend, given.seed)
+    workshop = Workshop(backend, given.seed, [os.path.dirname(os.path.abspath(given.of))] if given.of else [])
     workshop.prepare(exercises)
     verdicts = {}
     say(f"checking {f'{len(files)} exercises' if len(files) > 1 else exercises[0].title} ...")

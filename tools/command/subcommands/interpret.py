@@ -3,6 +3,8 @@
 import os
 import re
 import signal
+import sys
+import tempfile
 
 from ..building import folder
 from ..cli import options
@@ -83,10 +85,28 @@ def run(given):
     words = given.to_pass(options.COUNT, options.ORDER, options.INCLUDE, options.DEFINE, options.AS, options.KEEP)
     if given.standard:
         words += ["--std", given.standard]
-    folders = ["--build", os.path.join(BUILD, "interpreter"), "--cache", os.path.join(BUILD, "interpret")]
+    before = [*script("interpret", "interpret.py"), "--build", os.path.join(BUILD, "interpreter"), "--cache"]
+    if given.limited:
+        return run_limited(before, words, file, rest, given)
+    command = [*before, os.path.join(BUILD, "interpret"), *words, "--", file, *rest]
     # Ctrl-C waits until the next program has said what it does then.
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
-    become([*script("interpret", "interpret.py"), *folders, *words, "--", file, *rest])
+    become(command)
+
+
+def run_limited(before, words, file, rest, given):
+    """As an answer of an exercise is compiled and run. What it makes is not kept: it could write to that."""
+    from ..exercises import judging
+
+    with tempfile.TemporaryDirectory(prefix="limited-", dir=BUILD) as scratch:
+        command = [*before, scratch, *words, "--", os.path.abspath(file), *rest]
+        shown = [os.path.dirname(os.path.abspath(file)), *map(os.path.abspath, given.I or []), sys.base_prefix]
+        command = judging.behind_wall(command, shown, [scratch, *filter(None, [given.keep])])
+        done = judging.limited(command, os.getcwd(), judging.COMPILER_SECONDS + judging.SECONDS, remove=scratch)
+    print(judging.printable(done.output), flush=True)
+    if done.reason:
+        say(done.reason)
+    return 1 if done.reason else done.code
 
 
 COMMAND = Interpret(
@@ -106,6 +126,7 @@ COMMAND = Interpret(
         options.INCLUDE,
         options.DEFINE,
         options.KEEP,
+        options.LIMITED,
     ),
     outro="""
     Exit code: the program's own; 1 if it does not compile or a check fails, which ends the program with a report; 2 if it uses what

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -122,6 +123,27 @@ class Logs(InCourse):
         log = ["/x/common/a.h:1:2: error: one", f"{self.kernel}:3:4: error: two", f"{self.kernel}:3:4: error: two"]
         shown, others = errors.first_error(log)
         self.assertEqual((shown, others), (["steps/02_tiled/gemm.cuh:3: error: two"], 1))
+
+    def test_much_is_read_in_time(self):
+        """A megabyte of each kind, whoever wrote it; what is quadratic takes minutes."""
+
+        def too_long(*_):
+            raise AssertionError("it takes too long")
+
+        many = [f"{self.kernel}:{n}:1: error: stray {n}" for n in range(20000)]
+        cases = [(many, ""), (many[:1] + ["   | x"] * 200000, ""), (["a:" * 500000], ""), (["a error " * 125000], "")]
+        cases += [([f"{self.kernel}:1:1: {kind}: " + text * (1000000 // len(text))], "")
+                  for kind in ("error", "warning") for text in ("expected ;before ", " [-W", "expected a ")]  # fmt: skip
+        cases += [(many[:1], text * (1000000 // len(text))) for text in ("{\n", '"', '"\\', "'", "'\\", "/*", "//", "}", "R\"(")]
+        before = signal.signal(signal.SIGALRM, too_long)
+        self.addCleanup(signal.signal, signal.SIGALRM, before)
+        for log, source in cases:
+            with open(self.kernel, "w", encoding="utf-8") as file:
+                file.write(source)
+            signal.alarm(5)
+            errors.first_error(log, own=self.kernel)
+            errors.warnings_of(log, own=self.kernel)
+            signal.alarm(0)
 
     def test_no_compilers_error(self):
         self.assertEqual(errors.first_error(["ld: undefined reference to `x'", "collect2: error: ld returned 1"]), ([], 0))

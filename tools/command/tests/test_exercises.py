@@ -1,22 +1,26 @@
 """Exercises: finding them, progress, limits, and what learners are told. Nothing is compiled."""
 
 import contextlib
+import functools
 import io
 import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 import unittest
 from unittest import mock
 
+from command import files
 from command.cli import values
-from command.exercises import answers, checking, exercise, judging, progress
+from command.exercises import answers, checking, exercise, grading, judging, progress, symbols
 from command.messages import Failed, Refused
-from command.subcommands import check, hint, reset, solution, watch
+from command.subcommands import check, grade, hint, interpret, reset, solution, watch
 from command.subcommands import list as list_
 
 STUB = "one\n// >>> Your turn\nhole\n// <<<\ntwo\n"
@@ -291,13 +295,102 @@ class Commands(Made):
             self.run_command(check, "--all", "1")
 
 
+class Class(Made):
+    """tools/course grade"""
+
+    def setUp(self):
+        super().setUp()
+        self.folder, self.out = os.path.join(self.root, "class"), os.path.join(self.root, "out")
+        for path in ("anna/01_first", "anna/exercises/my/02_second_one", "<b>ob/exercises/01_first", "=cem/01_first"):
+            self.write(f"class/{path}/gemm.cuh", STUB.replace("hole", path))
+        self.write("class/=cem/02_second_one/gemm.cuh", STUB)  # as it was handed out
+        os.symlink("../anna/01_first", os.path.join(self.folder, "<b>ob", "02_second_one"))
+        os.symlink("anna", os.path.join(self.folder, "dora"))
+
+    def verdict(self, exercise, path):
+        if "anna" in path:
+            return judging.Verdict(judging.PASSED, "", 1)
+        if "=cem" in path:
+            raise OSError("no room")
+        return judging.Verdict(judging.NOT_YET, "The result is right, the way to it is not yet: <script>", 1)
+
+    def grade(self, *words):
+        workshop = mock.Mock()
+        workshop.judge.side_effect = self.verdict
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
+            self.made = stack.enter_context(mock.patch("command.subcommands.grade.Workshop", return_value=workshop))
+            code, text = self.run_command(grade, self.folder, "--out", self.out, *words)
+        return code, [json.loads(line) for line in text.splitlines()]
+
+    def test_verdicts_and_points(self):
+        code, lines = self.grade("--weights", "01=3", "--jobs", "2")
+        self.assertEqual(code, 0)
+        told = {(each["student"], each["exercise"]): (each["state"], each["credit"]) for each in lines}
+        self.assertEqual(told, {
+            ("anna", "01_first"): ("passed", 1), ("anna", "02_second_one"): ("passed", 1),
+            ("<b>ob", "01_first"): ("not yet", 0.5), ("<b>ob", "02_second_one"): ("missing", 0),
+            ("=cem", "01_first"): ("not judged", 0), ("=cem", "02_second_one"): ("missing", 0),
+        })  # fmt: skip
+        messages = {(each["student"], each["exercise"]): each["message"] for each in lines}
+        self.assertIn("no file of its own, but a link", messages["<b>ob", "02_second_one"])
+        self.assertIn("as it was handed out", messages["=cem", "02_second_one"])
+        self.assertEqual(messages["=cem", "01_first"], "OSError: no room")
+        self.assertEqual(files.text(os.path.join(self.out, "grades.csv")).split(), [
+            "student,01_first,02_second_one,passed,percent", "<b>ob,0.5,0,0,37.5", "'=cem,0,0,0,0.0", "anna,1,1,2,100.0"
+        ])  # fmt: skip
+        page = files.text(os.path.join(self.out, "grades.html"))
+        self.assertIn("<pre>The result is right, the way to it is not yet: &lt;script&gt;</pre>", page)
+        self.assertNotIn("<b>ob", page)
+        self.assertEqual(self.made.call_args.kwargs["hidden"], [self.folder])
+
+    def test_alike(self):
+        long = STUB.replace("hole", "\n".join(f"x{n} = y{n % 3} + {n} * f(z);" for n in range(9)))
+        other = STUB.replace("hole", "\n".join(f"if (a{n}) while (b) {{ c->d(e, '{n}'); }}" for n in range(9)))
+        for who, text in (("anna", long), ("=cem", long.replace("y", "sum").replace("z", "row")), ("<b>ob/exercises", other)):
+            self.write(f"class/{who}/01_first/gemm.cuh", text)
+        with mock.patch("shutil.which", return_value=None):
+            self.assertIn("similarity-tester", grading.alike(self.folder, ["anna"], [self.first]))
+        if not shutil.which("sim_c++"):
+            self.skipTest("sim_c++ is not there")
+        found = grading.alike(self.folder, ["<b>ob", "=cem", "anna"], [self.first])
+        self.assertIn((100, "01_first", "=cem", "anna"), found)
+        self.assertEqual({each[2] for each in found} | {each[3] for each in found}, {"=cem", "anna"})
+
+    def test_refused(self):
+        os.mkdir(os.path.join(self.root, "empty"))
+        for words, said in (((), "needs one folder"), (("a", "b"), "needs one folder"), ((self.root + "/none",), "there is no folder"),
+                            ((self.root + "/empty",), "has no folders"), (("x", "--jobs", "0"), "no number from 1 to 64"),
+                            (("x", "--weights", "1"), "no list of weights"), ((self.folder, "--out", self.first.file), "cannot write to .* --out")):  # fmt: skip
+            with self.assertRaisesRegex(Refused, said):
+                self.run_command(grade, *words)
+
+
 class Limits(unittest.TestCase):
-    def limited(self, script, seconds=20):
-        return judging.limited(["python3", "-c", script], "/", seconds)
+    def limited(self, script, seconds=20, **more):
+        return judging.limited([sys.executable, "-c", script], "/", seconds, **more)
+
+    def assert_ended(self, pid):
+        """Within a moment: init may have to reap it."""
+        for _ in range(100):
+            state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], stdout=subprocess.PIPE, encoding="ascii", check=False)
+            if state.stdout.strip()[:1] in ("", "Z"):
+                return
+            time.sleep(0.05)
+        self.fail(f"{pid} still runs")
 
     def test_an_end(self):
         done = self.limited("print('so'); raise SystemExit(7)")
         self.assertEqual((done.code, done.output, done.reason), (7, "so\n", ""))
+        self.assertEqual(self.limited("import os; os.kill(os.getpid(), 11)").code, 128 + signal.SIGSEGV)
+        self.assertIn("cannot start /nothing", judging.limited(["/nothing"], "/", 20).output)
+
+    def test_what_it_is_given(self):
+        self.assertEqual(self.limited("print(input() * 2)", text="so").output, "soso\n")
+
+    def test_what_it_does_not_see(self):
+        with mock.patch.dict(os.environ, {"SECRET_TOKEN": "s3cret"}):
+            self.assertEqual(self.limited("import os; print(os.environ.get('SECRET_TOKEN'), os.environ.get('HOME'))").output, "None None\n")
 
     def test_time(self):
         begin = time.monotonic()
@@ -307,25 +400,265 @@ class Limits(unittest.TestCase):
         self.assertEqual(done.output, "begun\n")
 
     def test_memory(self):
-        with mock.patch.object(judging, "BYTES", 200 << 20):
-            done = self.limited("import time\nx = bytearray(400 << 20)\ntime.sleep(20)")
-        self.assertIn("of memory, and was stopped", done.reason)
+        """Of a child in a session of its own, too."""
+        script = "x = bytearray(400 << 20)\ntime.sleep(20)"
+        for before in ("import time\n", "import os, time\nif os.fork(): time.sleep(20)\nos.setsid()\n"):
+            with mock.patch.object(judging, "BYTES", 200 << 20):
+                self.assertIn("of memory, and was stopped", self.limited(before + script).reason)
+
+    def test_processes(self):
+        with mock.patch.object(judging, "MOST_PROCESSES", 10):
+            done = self.limited("import os, time\nfor _ in range(20):\n    if not os.fork(): break\ntime.sleep(20)")
+        self.assertIn("more than 10 processes", done.reason)
 
     def test_output(self):
         with mock.patch.object(judging, "FILE_BYTES", 1 << 20):
             self.assertIn("printed more than 1 MB", judging.limited(["yes"], "/", 20).reason)
 
     def test_nothing_outlives_it(self):
-        done = self.limited("import subprocess\nprint(subprocess.Popen(['sleep', '60']).pid)")
-        time.sleep(0.1)
-        state = subprocess.run(["ps", "-o", "stat=", "-p", done.output.strip()], stdout=subprocess.PIPE, encoding="ascii", check=False)
-        self.assertIn(state.stdout.strip()[:1], ("", "Z"))
+        for options in ("", ", start_new_session=True"):
+            done = self.limited(f"import subprocess\nprint(subprocess.Popen(['sleep', '60']{options}).pid)")
+            self.assertEqual((done.code, done.left), (0, 1))
+            self.assert_ended(int(done.output))
+        twice = "import os, time\nif os.fork(): os.wait(); raise SystemExit\nos.setsid()\nif os.fork(): os._exit(0)\n"
+        done = self.limited(twice + "print(os.getpid(), flush=True)\ntime.sleep(60)")
+        self.assert_ended(int(done.output or 0))
+
+    def test_it_cannot_end_the_command(self):
+        done = self.limited("import os, time\nos.kill(os.getppid(), 9)\nprint('still here', flush=True)\ntime.sleep(60)", 5)
+        self.assertIn("ended the program that watches over it", done.reason)
+
+    def test_what_a_killed_command_leaves(self):
+        """Nothing: neither the program, nor what that has started, nor its folder."""
+        with tempfile.TemporaryDirectory() as scratch:
+            folder, pids = os.path.join(scratch, "exercise-x"), os.path.join(scratch, "pids")
+            os.mkdir(folder)
+            inner = "import os, time\nos.fork() or os.setsid()\nprint(os.getpid(), file=open(%r, 'a'), flush=True)\ntime.sleep(60)" % pids
+            tools = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+            script = f"import sys\nsys.path.insert(0, {tools!r})\nfrom command.exercises import judging\n"
+            script += f"judging.limited([sys.executable, '-c', {inner!r}], '/', 60, remove={folder!r})"
+            command = subprocess.Popen([sys.executable, "-B", "-c", script])
+            for _ in range(200):
+                time.sleep(0.05)
+                found = files.text(pids).split()
+                if len(found) == 2:
+                    break
+            command.kill()
+            command.wait()
+            self.assertEqual(len(found), 2)
+            for pid in found:
+                self.assert_ended(pid)
+            for _ in range(100):
+                if not os.path.exists(folder):
+                    break
+                time.sleep(0.05)
+            self.assertFalse(os.path.exists(folder))
 
     def test_interrupted(self):
-        with mock.patch.object(judging, "watch", side_effect=KeyboardInterrupt), mock.patch.object(judging.processes, "kill") as kill:
-            with self.assertRaises(KeyboardInterrupt):
-                self.limited("pass")
-        kill.assert_called_once()
+        waits, wait = [], subprocess.Popen.wait
+
+        def interrupted(child, timeout=None):
+            waits.append(child)
+            if len(waits) == 1:
+                raise KeyboardInterrupt
+            return wait(child, timeout)
+
+        begin = time.monotonic()
+        with mock.patch("subprocess.Popen.wait", interrupted), self.assertRaises(KeyboardInterrupt):
+            self.limited("import time; time.sleep(20)")
+        self.assertLess(time.monotonic() - begin, 5)
+        self.assert_ended(waits[0].pid)
+
+
+class Interpreted(unittest.TestCase):
+    """tools/course interpret --limited"""
+
+    def test_it(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            file = os.path.join(scratch, "x.cu")
+            files.write(file, "int main() {}\n")
+            for done, code, said in (
+                (judging.Done(3, "a\x1b[2J\n", ""), 3, ""),
+                (judging.Done(0, "a\x1b[2J\n", "too long"), 1, "course: too long\n"),
+            ):
+                with contextlib.ExitStack() as stack:
+                    limited = stack.enter_context(mock.patch.object(judging, "limited", return_value=done))
+                    stack.enter_context(mock.patch("command.building.folder.prepare"))
+                    stack.enter_context(mock.patch("command.subcommands.interpret.BUILD", scratch))
+                    out, err = (stack.enter_context(redirect(io.StringIO())) for redirect in (contextlib.redirect_stdout, contextlib.redirect_stderr))
+                    command = interpret.COMMAND
+                    self.assertEqual(command.run(command.parse(["--limited", file, "7"])), code)
+                self.assertEqual((out.getvalue(), err.getvalue()), ("a?[2J\n", said))
+                self.assertEqual(limited.call_args.args[0][-3:], ["--", file, "7"])
+            self.assertEqual(os.listdir(scratch), ["x.cu"])
+
+
+class Walls(unittest.TestCase):
+    def setUp(self):
+        if not judging.can_build_walls() or not os.path.exists("/usr/bin/python3"):
+            self.skipTest("bubblewrap is not there, or may not do it")
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.root = os.path.realpath(scratch.name)
+        for name in ("class/anna/01", "class/bob/01", "course", "scratch"):
+            os.makedirs(os.path.join(self.root, name))
+
+    def behind(self, script):
+        at = functools.partial(os.path.join, self.root)
+        hidden = [*judging.PRIVATE, at("class")]
+        before = judging.wall(hidden, [at("course"), at("class/anna/01")], [at("scratch")])
+        return judging.limited([*before, "/usr/bin/python3", "-c", script], "/", 20)
+
+    def test_files(self):
+        done = self.behind(f"""
+import os
+os.chdir({self.root!r})
+print(os.listdir("class"), os.listdir("class/anna"), os.listdir("/root"), os.listdir("/home"))
+open("scratch/x", "w").write("so")
+for place in ("class/anna/01", "course", "/usr", "/etc"):
+    try:
+        open(place + "/x", "w")
+        print("written", place)
+    except OSError as error:
+        pass
+""")
+        self.assertEqual(done.output, "['anna'] ['01'] [] []\n")
+        self.assertTrue(os.path.exists(os.path.join(self.root, "scratch", "x")))
+
+    def test_network_and_processes(self):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            done = self.behind(f"""
+import glob, os, socket, time
+try:
+    socket.create_connection(("127.0.0.1", {server.getsockname()[1]}), 2)
+    print("connected")
+except OSError:
+    pass
+print(max(int(path[6:]) for path in glob.glob("/proc/[0-9]*")) < 10)
+if not os.fork():
+    os.setsid()
+    time.sleep(60)
+try:
+    os.kill(1, 9)
+    os.kill(os.getppid(), 9)
+except OSError:
+    pass
+raise SystemExit(7)
+""")
+        self.assertEqual((done.output, done.code, done.left), ("True\n", 7, 0))
+
+
+class Symbols(Made):
+    """What an answer's object file may define and use: compiled here, without the course's options."""
+
+    def compiled(self, *sources):
+        """Their object files."""
+        paths = [os.path.join(self.root, f"{number}.cpp") for number in range(len(sources))]
+        for path, source in zip(paths, sources):
+            self.write(path, source)
+            subprocess.run(["g++", "-std=c++20", "-w", "-c", path, "-o", f"{path}.o"], check=True)
+        return [f"{path}.o" for path in paths]
+
+    def refused(self, *sources):
+        """What is said of an answer; the first one, linked with the others."""
+        symbols.symbols_of_library.cache_clear()
+        answer, *others = self.compiled(*sources)
+        return symbols.refused(answer, symbols.Others(others), "gemm.cuh")
+
+    def test_what_is_not_for_an_answer(self):
+        text = """
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <thread>
+#include <cstdlib>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+namespace interpreter { struct Options; struct GlobalMemory { void forget(); }; void clear_profiles(); Options& options(); }
+namespace harness { int compare(); }
+extern "C" void *_DYNAMIC[], *dlsym(void*, const char*);
+extern "C" long ptrace(int, ...);
+void f(char c) {
+  interpreter::clear_profiles(), interpreter::options(), interpreter::GlobalMemory().forget(), harness::compare();
+  fork(), setsid(), kill(getppid(), 9), execl("x", "x", nullptr), read(0, &c, 1), syscall(1), std::atexit(nullptr);
+  std::system("ls"), std::fopen("x", "r"), std::getchar(), mmap(0, 1, 0, 0, 0, 0), mprotect(0, 1, 0), dlsym(_DYNAMIC[0], "x"), ptrace(0);
+  signal(11, nullptr), setenv("x", "y", 1);
+  if (c) c > 1 ? _exit(0) : std::exit(0);
+  std::ofstream("x") << 1, std::cin >> c, std::thread([] {}).detach(), std::filesystem::remove_all("/home");
+}
+"""
+        names = symbols.foreign_of(symbols.symbols(self.compiled(text)))
+        shown = subprocess.run(["c++filt"], input="\n".join(names), stdout=subprocess.PIPE, encoding="utf-8", check=True).stdout
+        for name in (
+            *("interpreter::clear_profiles()", "interpreter::options()", "interpreter::GlobalMemory::forget()", "harness::compare()"),
+            *("fork", "setsid", "kill", "getppid", "execl", "read", "syscall", "_exit", "exit", "atexit", "system", "fopen", "getchar"),
+            *("mmap", "mprotect", "dlsym", "_DYNAMIC", "ptrace", "signal", "setenv", "std::cin", "std::thread::detach()"),
+        ):
+            self.assertIn(f"\n{name}\n", f"\n{shown}\n")
+        for name in ("basic_ofstream", "std::filesystem::remove_all", "std::thread::_M_start_thread"):
+            self.assertIn(name, shown)
+        said = self.refused("#include <unistd.h>\nint f() { return fork(); }")
+        self.assertIn("gemm.cuh uses fork().\nAn answer may call CUDA's functions", said)
+
+    def test_what_others_have(self):
+        posed = "namespace exercise { struct Posed { int verify(); }; int Posed::verify() { return 0; } }"
+        self.assertIn("gemm.cuh defines exercise::Posed::verify()", self.refused(posed, posed))
+        self.assertIn("defines strlen()", self.refused('extern "C" unsigned long strlen(const char*) { return 0; }'))
+        uses = "extern \"C\" int answer(); int f() { return answer(); }"
+        self.assertIn("defines answer()", self.refused('extern "C" int answer() { return 0; }', uses))
+        with_test = "namespace exercise { int gemm(int); } int f() { return exercise::gemm(1); }"
+        self.assertEqual(self.refused("namespace exercise { int gemm(int i) { return i; } }", with_test), "")
+
+    def test_what_an_answer_may_do(self):
+        self.assertEqual(self.refused("""
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cassert>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <iomanip>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+#include <vector>
+namespace interpreter { void synchronize(); struct Site; void warp_barrier(unsigned); void cp_async_wait_all(); }
+namespace mine { std::map<std::string, int> cache; std::mutex lock; int helper(int i) { return i; } }
+extern "C" void kernel(float* x) { *x = std::fma(std::sqrt(*x), std::exp2(*x), std::tgamma(*x)); }
+std::string f(int n, double x) {
+  const std::lock_guard guard(mine::lock);
+  std::unordered_map<std::string, std::vector<double>> numbers;
+  std::ostringstream out;
+  out << std::setw(5) << n << x << std::chrono::steady_clock::now().time_since_epoch().count();
+  std::cout << out.str() << std::endl;
+  std::cerr << mine::helper(n);
+  printf("%d\\n", n), std::fprintf(stderr, "x"), std::fflush(stdout);
+  char text[20];
+  std::snprintf(text, sizeof text, "%g", x), std::memset(text, 0, 3), std::memcpy(text, &x, 4);
+  std::mt19937_64 random(n);
+  auto shared = std::make_shared<std::string>(std::to_string(n) + std::to_string(x));
+  std::function<int(int)> call = [&](int i) { return mine::cache.at(*shared) + i; };
+  assert(n > 0);
+  if (n > 5) throw std::runtime_error("no " + *shared);
+  interpreter::warp_barrier(1), interpreter::cp_async_wait_all();
+  numbers["x"].push_back(std::uniform_real_distribution<double>()(random) + std::lround(x) + __builtin_popcountll(n) + (__int128)n / 3);
+  if (const char* set = std::getenv("DEBUG")) out << set << std::stoi(set) << std::strtod(set, nullptr);
+  std::stable_sort(numbers["x"].begin(), numbers["x"].end());
+  return out.str() + text + std::to_string(call(n));
+}
+"""), "")  # fmt: skip
 
 
 class Telling(Made):
@@ -342,9 +675,24 @@ class Telling(Made):
         self.assertIn("before its check was over", text)
         self.assertIn("SIGSEGV", self.verdict(128 + signal.SIGSEGV, "")[1])
         self.assertEqual(self.verdict(137, "line\n", "too long")[1], "line\ntoo long")
+        left = judging.Done(0, "passed secret\n", "", 2)
+        self.assertEqual(judging.verdict_of(left, "secret")[0], judging.STOPPED)
         self.assertEqual(self.verdict(1, "x\n" * 100)[1].count("x"), judging.MOST_LINES)
         with self.assertRaisesRegex(Refused, "needs 11 TB"):
             self.verdict(2, "interpreter: needs 11 TB of address space\n")
+
+    def test_a_terminal_obeys_nothing(self):
+        self.assertEqual(judging.printable("a\x1b[2J\x1b]0;x\x07b\tc\u202e\x9b\né"), "a?[2J?]0;x?b\tc??\né")
+        self.assertEqual(judging.printable("x" * 5000), "x" * judging.MOST_COLUMNS + " ...")
+
+    def test_what_is_no_source(self):
+        workshop = judging.Workshop("interpreter")
+        for content, said in ((b"x" * 300000, "has 300,000 bytes, and an answer at most 262,144"), (b"int i;\0", "is no text")):
+            with open(self.first.file, "wb") as file:
+                file.write(content)
+            with mock.patch.object(judging, "limited") as limited:  # it would be the compiler
+                self.assertIn(said, workshop.built(self.first, self.first.file, self.root).refused)
+            limited.assert_not_called()
 
     def test_compile_errors(self):
         file = os.path.join(self.root, "handed", "gemm.cuh")
@@ -367,6 +715,8 @@ class Telling(Made):
                 for _ in range(20):
                     workshop.outcome(judging.Built("judge", ""), "gemm.cuh")
             seeds = {int(call.args[0][-1]) for call in limited.call_args_list}
+            words = [call.args[3] for call in limited.call_args_list]  # on stdin; a program's arguments are there for it to read
+            self.assertFalse([call for call, word in zip(limited.call_args_list, words) if len(word) != 16 or word in " ".join(call.args[0])])
             self.assertTrue(seeds == {7} if wanted else len(seeds) > 10 and min(seeds) > 0 and max(seeds) <= judging.MOST_SEED)
         self.assertEqual(values.seed("--seed", "999999"), 999999)
         for word in ("0", "-1", "1000000", "x", ""):
