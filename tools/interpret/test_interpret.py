@@ -261,19 +261,22 @@ __device__ bool is_over(uint64_t* bar, bool relaxed) {
 __device__ void fence() { asm volatile("fence.acq_rel.cluster;" ::: "memory"); }
 template <int V> __global__ void mbarrier(int* out) {
   __shared__ int s;
+  __shared__ alignas(16) int box[4];
   __shared__ alignas(8) uint64_t bar;
   if (threadIdx.x == 0) asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address(&bar)) : "memory");
   __syncthreads();
   if (threadIdx.x == 0) {
-    s = 7;  // 0 and 1 and 3
+    s = 7;
+    if (V == 19) asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 16;\\ncp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%1], [%2], 16, [%0];" ::"r"(address(&bar)), "r"(address(box)), "l"(out) : "memory");
+    if (V == 19) return;
     if (V == 2) fence();
     if (V == 1 || V == 2) asm volatile("mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [%0];" ::"r"(address(&bar)) : "memory");
     else asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address(&bar)) : "memory");
   } else if (threadIdx.x == 32) {
-    if (V == 5) is_over(&bar, false);
+    if (V == 5 || V == 19) is_over(&bar, false);
     else while (!is_over(&bar, V == 3 || V == 4)) {}
     if (V == 4) fence();
-    *out = s;
+    *out = V == 19 ? box[0] : s;
   }
 }
 template <int V> __global__ void __cluster_dims__(2, 1, 1) cluster(int* out) {
@@ -336,8 +339,8 @@ template <int V> __global__ void masks(int* out) {
 int main(int argc, char** argv) {
   const int v = std::atoi(argv[1]);
   int *out, *data, *flags, x;
-  cudaMalloc(&out, 4), cudaMalloc(&data, 4), cudaMalloc(&flags, 4);
-  cudaMemset(flags, 0, 4);
+  cudaMalloc(&out, 4), cudaMalloc(&data, 16), cudaMalloc(&flags, 4);
+  cudaMemset(flags, 0, 4), cudaMemset(data, 0, 16);
 #define CASE(n, launch) if (v == n) launch;
   CASE(1, (mbarrier<1><<<1, 64>>>(out))) CASE(2, (mbarrier<2><<<1, 64>>>(out))) CASE(3, (mbarrier<3><<<1, 64>>>(out)))
   CASE(4, (mbarrier<4><<<1, 64>>>(out))) CASE(5, (mbarrier<5><<<1, 64>>>(out))) CASE(6, (cluster<6><<<2, 32>>>(out)))
@@ -345,14 +348,14 @@ int main(int argc, char** argv) {
   CASE(10, (flag<10><<<2, 1>>>(data, flags, out))) CASE(11, (flag_in_block<<<1, 64>>>(data, flags, out)))
   CASE(12, (warps<12><<<1, 128>>>(out))) CASE(13, (warps<13><<<1, 128>>>(out))) CASE(14, (warps<14><<<1, 128>>>(out)))
   CASE(15, (masks<15><<<1, 32>>>(out))) CASE(16, (masks<16><<<1, 32>>>(out))) CASE(17, (masks<17><<<1, 32>>>(out)))
-  CASE(18, (masks<18><<<1, 32>>>(out)))
+  CASE(18, (masks<18><<<1, 32>>>(out))) CASE(19, (mbarrier<19><<<1, 64>>>(data)))
   cudaMemcpy(&x, out, 4, cudaMemcpyDeviceToHost);
   std::printf("%d\\n", x);
 }
 """
         race = "race on "
-        wrong = {1: f"{race}s", 3: f"{race}s", 5: f"{race}s", 6: f"{race}s", 8: f"{race}flags", 9: f"{race}flags", 12: f"{race}s", 15: "__shfl_xor_sync with masks that differ"}
-        for case in range(1, 19):
+        wrong = {1: f"{race}s", 3: f"{race}s", 5: f"{race}s", 6: f"{race}s", 8: f"{race}flags", 9: f"{race}flags", 12: f"{race}s", 19: f"{race}box", 15: "__shfl_xor_sync with masks that differ"}
+        for case in range(1, 20):
             with self.subTest(case):
                 result = self.interpret(text, str(case))
                 if case in wrong:

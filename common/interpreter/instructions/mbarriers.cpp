@@ -293,7 +293,11 @@ bool Mbarriers::wait(const AsyncProxy::Instruction& by, std::uintptr_t address, 
   note_access(by, address, false, true);
   // Who looks once, and goes on whatever he sees, is to see that copies take their time.
   const bool too_early = !blocking && !barrier.own_copies.empty() && !std::exchange(barrier.looked_at, true);
-  if ((barrier.phase & 1) == parity && !too_early) advance(address, barrier);
+  const bool is_incomplete = (barrier.phase & 1) == parity;
+  // try_wait gives up after a time that only the GPU knows (PTX ISA, "mbarrier.try_wait"). So each one of a thread does so once: who
+  // does not look at the result is to be found.
+  if (is_incomplete && blocking && given_up_.emplace(by.fiber.linear, by.pc).second) return false;
+  if (is_incomplete && !too_early) advance(address, barrier);
   if ((barrier.phase & 1) != parity) {
     acquire(by.fiber, sees == Sees::kBlock ? barrier.completed : merge(barrier.completed, barrier.cluster_completed), sees);
     return true;
@@ -304,9 +308,6 @@ bool Mbarriers::wait(const AsyncProxy::Instruction& by, std::uintptr_t address, 
     block_.waiting.poll(by.fiber, p, by.pc);
     return false;
   }
-  // try_wait gives up after a time that only the GPU knows (PTX ISA, "mbarrier.try_wait"). So each one of a thread does so once: who
-  // does not look at the result is to be found.
-  if (given_up_.emplace(by.fiber.linear, by.pc).second) return false;
   Waiter waiter{by.fiber.linear, address, sees};
   waiters_.push_back(&waiter);
   block_.wait_in_family(by.fiber, by.name, by.pc);
