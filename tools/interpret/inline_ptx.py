@@ -283,13 +283,17 @@ class _Block:
 
     def address(self, operand, space, type_="char"):
         """A pointer for '[register + offset]'."""
+        if space == "shared":
+            return f"static_cast<{type_}*>({_PTX}shared_at({self.place(operand)}))"
+        return f"reinterpret_cast<{type_}*>({self.place(operand, 'uint64_t')})"
+
+    def place(self, operand, number="uint32_t"):
+        """The number that '[register + offset]' is."""
         match = re.fullmatch(r"\[\s*([@\w$%]+)\s*(?:\+\s*(-?[@\w$%]+))?\s*\]", operand)
         if not match:
             raise NotHere(f"with an address {operand}")
         offset = f" + ({self.read(match[2])})" if match[2] else ""
-        if space == "shared":
-            return f"static_cast<{type_}*>({_PTX}shared_at(uint32_t({self.read(match[1])}){offset}))"
-        return f"reinterpret_cast<{type_}*>(uint64_t({self.read(match[1])}){offset})"
+        return f"{number}({self.read(match[1])}){offset}"
 
 
 def _name(ptx):
@@ -348,12 +352,15 @@ _NUMBER = rf"{_INT}|f16x2|bf16x2|f16|bf16|f32|f64"
 
 
 class _Operand:
-    """In a format, '{1:u32}' is operand 1 read as a u32, '{1:shared}' and '{1:global}' are the address that it is, '{1:mbarrier}' too."""
+    """In a format, '{1:u32}' is operand 1 read as a u32, '{1:shared}' and '{1:global}' are the address that it is, '{1:mbarrier}' too;
+    '{1:place}' is the address as its register has it."""
 
     def __init__(self, text, block):
         self.text, self.block = text, block
 
     def __format__(self, kind):
+        if kind == "place":
+            return self.block.place(self.text)
         if kind == "mbarrier":
             return self.block.address(self.text, "shared", "uint64_t")
         return self.block.address(self.text, kind) if kind in ("shared", "global") else self.block.read(self.text, _TYPES[kind])
@@ -375,7 +382,7 @@ def _call(template):
 
 
 _CTA = r"(?:\.shared(?:::cta)?)?"
-_ORDER = r"(?:\.(?:release|acquire|relaxed))?"
+_ACQUIRE = r"(?:\.acquire)?"
 for _pattern, _template in (
     # Numbers.
     (rf"selp\.({_NUMBER})", "{0} = {3:pred} ? {1:{m[1]}} : {2:{m[1]}}"),
@@ -419,7 +426,8 @@ for _pattern, _template in (
     (r"trap|brkpt", "::__{m[0]}()"),
     (r"nanosleep\.u32", "::__nanosleep({0:u32})"),
     (r"bar\.warp\.sync", "::__syncwarp({0:u32})"),
-    (r"barrier\.cluster\.(arrive|wait)(?:\.(?:release|acquire|relaxed))?(?:\.aligned)?", "{I}cluster_barrier_{m[1]}()"),
+    (r"barrier\.cluster\.(arrive|wait)(?:\.(?:release|acquire))?(?:\.aligned)?", "{I}cluster_barrier_{m[1]}()"),
+    (r"barrier\.cluster\.arrive\.relaxed(?:\.aligned)?", "{I}cluster_barrier_arrive_relaxed()"),
     (r"vote\.sync\.ballot\.b32", "{0} = ::__ballot_sync({2:u32}, {1:pred})"),
     (r"vote\.sync\.(any|all)\.pred", "{0} = ::__{m[1]}_sync({2:u32}, {1:pred})"),
     (r"match\.any\.sync\.(b32|b64)", "{0} = ::__match_any_sync({2:u32}, {1:{m[1]}})"),
@@ -443,9 +451,13 @@ for _pattern, _template in (
     (r"cp\.async\.bulk\.wait_group\.read", "{I}cp_async_bulk_wait_group({0:u32}, true)"),
     (rf"mbarrier\.init{_CTA}\.b64", "{I}mbarrier_init({0:mbarrier}, {1:u32})"),
     (rf"mbarrier\.inval{_CTA}\.b64", "{I}mbarrier_inval({0:mbarrier})"),
+    (r"mbarrier\.expect_tx(?:\.relaxed)?(?:\.cta|\.cluster)?\.shared::cluster\.b64", "{P}expect_in_cluster({0:place}, {1:u32})"),
+    (rf"mbarrier\.arrive_drop(?:\.release)?(?:\.cta)?{_CTA}\.b64", "{I}block_barrier_arrive_and_drop({1:mbarrier})"),
     (rf"mbarrier\.expect_tx(?:\.relaxed)?(?:\.cta|\.cluster)?{_CTA}\.b64", "{I}mbarrier_expect_tx({0:mbarrier}, {1:u32})"),
-    (rf"mbarrier\.(test_wait|try_wait)(?:\.parity)?{_ORDER}(?:\.cta)?{_CTA}\.b64", "{0} = {I}mbarrier_{m[1]}_parity({1:mbarrier}, {2:u32})"),
-    (rf"mbarrier\.(?:test_wait|try_wait)(?:\.parity)?{_ORDER}\.cluster{_CTA}\.b64", "{0} = {I}mbarrier_try_wait_parity_acquire_cluster({1:mbarrier}, {2:u32})"),
+    (rf"mbarrier\.(test_wait|try_wait)(?:\.parity)?{_ACQUIRE}(?:\.cta)?{_CTA}\.b64", "{0} = {I}mbarrier_{m[1]}_parity({1:mbarrier}, {2:u32})"),
+    (rf"mbarrier\.test_wait(?:\.parity)?\.relaxed\.(?:cta|cluster){_CTA}\.b64", "{0} = {I}mbarrier_wait_relaxed({1:mbarrier}, {2:u32}, false)"),
+    (rf"mbarrier\.try_wait(?:\.parity)?\.relaxed\.(?:cta|cluster){_CTA}\.b64", "{0} = {I}mbarrier_wait_relaxed({1:mbarrier}, {2:u32}, true)"),
+    (rf"mbarrier\.(?:test_wait|try_wait)(?:\.parity)?{_ACQUIRE}\.cluster{_CTA}\.b64", "{0} = {I}mbarrier_try_wait_parity_acquire_cluster({1:mbarrier}, {2:u32})"),
     (r"wgmma\.(fence|commit_group)\.sync\.aligned", "{I}wgmma_{m[1]}()"),
     (r"wgmma\.wait_group\.sync\.aligned", "{I}wgmma_wait_group({0:u32})"),
 ):
@@ -549,21 +561,30 @@ def _parts(operand, vector, block):
     return parts if len(parts) == int(vector or 1) else _unknown()
 
 
+def _access(strong, parts):
+    """Of '.acquire.cta' and its like: vectors are of the whole GPU, for there is no atomic of that size."""
+    return "kWeak" if not strong else "kOfBlock" if strong.endswith(".cta") and len(parts) == 1 else "kRelaxed"
+
+
+def _fence(strong):
+    return "::__threadfence_block();" if strong.endswith(".cta") else "::__threadfence();"
+
+
 @_instruction(rf"ld(?:\.weak)?(\.volatile|\.relaxed\.\w+|\.acquire\.\w+)?{_SPACE}(\.nc)?{_HINTS}(?:\.v([24]))?\.({_NUMBER})")
 def _ld(m, o, b):
     type_, parts = _TYPES[m[5]], _parts(o[0], m[4], b)
-    how = "kReadOnly" if m[3] else "kRelaxed" if m[1] else "kWeak"
+    how = "kReadOnly" if m[3] else _access(m[1], parts)
     values = f"{_PTX}load<{type_}, {len(parts)}, {_PTX}Access::{how}>({b.address(o[1], m[2])})"
-    fence = " ::__threadfence();" if (m[1] or "").startswith(".acquire") else ""
+    fence = f" {_fence(m[1])}" if (m[1] or "").startswith(".acquire") else ""
     return f"{{ const auto ptx_loaded = {values};{fence} " + " ".join(b.write(p, f"ptx_loaded.at[{i}]") for i, p in enumerate(parts)) + " }"
 
 
 @_instruction(rf"st(?:\.weak)?(\.volatile|\.relaxed\.\w+|\.release\.\w+)?{_SPACE}{_HINTS}(?:\.v([24]))?\.({_NUMBER})")
 def _st(m, o, b):
     type_, parts = _TYPES[m[4]], _parts(o[1], m[3], b)
-    fence = "::__threadfence(); " if (m[1] or "").startswith(".release") else ""
+    fence = f"{_fence(m[1])} " if (m[1] or "").startswith(".release") else ""
     values = ", ".join(b.read(p, type_) for p in parts)
-    return f"{fence}{_PTX}store<{type_}, {len(parts)}, {_PTX}Access::{'kRelaxed' if m[1] else 'kWeak'}>({b.address(o[0], m[2])}, {{{{{values}}}}});"
+    return f"{fence}{_PTX}store<{type_}, {len(parts)}, {_PTX}Access::{_access(m[1], parts)}>({b.address(o[0], m[2])}, {{{{{values}}}}});"
 
 
 @_instruction(r"st\.async(?:\.weak)?(?:\.shared::cluster)?\.mbarrier::complete_tx::bytes(?:\.v([24]))?\.([bfsu](?:32|64))")
@@ -597,8 +618,11 @@ def _atom(m, o, b):
 @_instruction(r"(?:bar|barrier)(?:\.cta)?\.(sync|arrive)(?:\.aligned)?")
 def _bar(m, o, b):
     if len(o) == 1:
-        return f"::__barrier_sync({b.read(o[0], 'uint32_t')});" if m[1] == "sync" else _unknown()
-    return f"::interpreter::named_barrier({b.read(o[0], 'uint32_t')}, {b.read(o[1], 'uint32_t')}, {'true' if m[1] == 'sync' else 'false'});"
+        if m[1] != "sync":
+            _unknown()
+        return "::__syncthreads();" if o[0] == "0" else f"::__barrier_sync({b.read(o[0], 'uint32_t')});"
+    function = "named_barrier_of_warps" if m[0].startswith("bar.") or m[0].endswith(".aligned") else "named_barrier"
+    return f"{_INTERPRETER}{function}({b.read(o[0], 'uint32_t')}, {b.read(o[1], 'uint32_t')}, {'true' if m[1] == 'sync' else 'false'});"
 
 
 @_instruction(r"shfl\.sync\.(idx|up|down|bfly)\.b32")
@@ -661,23 +685,20 @@ def _tensor_prefetch(m, o, b):
     return f"{{ {at} ::interpreter::cp_async_bulk_prefetch_tensor({map_}, ptx_at); }}"
 
 
-@_instruction(r"mbarrier\.arrive(\.expect_tx)?(?:\.(release|acquire|relaxed))?(?:\.(cta|cluster))?(?:\.shared(?:::cta|(::cluster))?)?\.b64")
+@_instruction(r"mbarrier\.arrive(\.expect_tx)?(?:\.(release|relaxed))?(?:\.(cta|cluster))?(?:\.shared(?:::cta|(::cluster))?)?\.b64")
 def _mbarrier_arrive(m, o, b):
-    gives_state = o[0] != "_" and not o[0].startswith("[")
-    if gives_state and (m[1] or m[4]):
-        raise NotHere(f"({m[0]} that gives the phase's state)")
     address, *more = o if o[0].startswith("[") else o[1:]
-    barrier, count = f"{_Operand(address, b):mbarrier}", b.read(more[0], "uint32_t") if more else "1"
-    if gives_state:
-        return b.write(o[0], f"uint64_t({_INTERPRETER}block_barrier_arrive({barrier}, {count}))")
-    if m[1]:
-        return f"{_INTERPRETER}mbarrier_arrive_expect_tx({barrier}, {count});" if more else _unknown()
+    state = o[0] if o[0] not in ("_", address) else None
+    if (m[1] and not more) or (m[4] and state):
+        _unknown()
+    number = b.read(more[0], "uint32_t") if more else "1"
+    how = [f".expected_bytes = {number}, .expects = true" if m[1] else f".count = {number}"]
+    how += [".relaxed = true"] if m[2] == "relaxed" else [".release_cluster = true"] if m[3] == "cluster" else []
+    how = f"{_INTERPRETER}Arrival{{{', '.join(how)}}}"
     if m[4]:
-        place = re.fullmatch(r"\[\s*([@\w$%]+)\s*\]", address)
-        if not place or more:
-            _unknown()
-        return f"{_PTX}arrive_in_cluster({b.read(place[1], 'uint32_t')}, {'true' if m[2] == 'release' and m[3] == 'cluster' else 'false'});"
-    return f"{_INTERPRETER}mbarrier_arrive({barrier}, {count});"
+        return f"{_PTX}arrive_in_cluster({b.place(address)}, {how});"
+    call = f"{_INTERPRETER}mbarrier_arrive_as({_Operand(address, b):mbarrier}, {how})"
+    return b.write(state, f"uint64_t({call})") if state else f"{call};"
 
 
 # --- matrices ---

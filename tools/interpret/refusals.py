@@ -33,6 +33,8 @@ _LIBRARIES = (
     (r"cudaProfiler\.h", "the driver API", r"cuProfiler\w+", "cudaProfilerStart and cudaProfilerStop do the same."),
     (r"mpi\.h", "MPI", r"MPI_\w+", _WITHOUT),
 )
+# What the interpreter has of the driver API: common/interpreter/cuda_runtime/driver.cpp.
+_OF_DRIVER = ("cuTensorMapEncodeTiled", "cuInit", "cuDriverGetVersion", "cuGetError(Name|String)", "cuDeviceGet(Count|Name|Attribute)?", "cuCtxSynchronize")
 _GLOBAL_MEMORY = "Read global memory through a pointer instead."
 # Words of a program's own text, what they stand for, and what to do.
 _WORDS = (
@@ -46,7 +48,7 @@ _WORDS = (
     (r"cudaGraphics\w+", "graphics", _WITHOUT),
     (r"__shfl|__shfl_up|__shfl_down|__shfl_xor|__any|__all|__ballot", "warp functions without _sync, which sm_70 and later do not have", "Write _sync behind the name, and a mask."),
     (
-        r"(?!cuTensorMapEncodeTiled\Z)cu(Init|DriverGet|Get(Proc|Error)|Device|(Device)?PrimaryCtx|Ctx|Module|Library|Kernel|Link|Func|Launch|Mem|Pointer|Stream|Event"
+        rf"(?!({'|'.join(_OF_DRIVER)})\(?\Z)cu(Init|DriverGet|Get(Proc|Error)|Device|(Device)?PrimaryCtx|Ctx|Module|Library|Kernel|Link|Func|Launch|Mem|Pointer|Stream|Event"
         r"|Array|Tex|Surf|TensorMap|Occupancy|Graph|Multicast|Green)\w*",
         "the driver API",
         "The runtime's functions, cuda..., do the same.",

@@ -201,6 +201,22 @@ def rewrite_macro(text, view=DEVICE):
     return replace_words(text, view)
 
 
+def _is_to_void(visible, first, last):
+    """Whether tokens [first, last) are 'void*', const or not."""
+    return sorted(t.text for t in visible[first:last]) in (["*", "void"], ["*", "const", "void"])
+
+
+def _end_of_template_name(visible, i):
+    """The index behind 'name<arguments>' or '&name<arguments>'; 0 if there is no such thing."""
+    i += visible[i].text == "&"
+    while visible[i].text == "::" or (visible[i].kind == "word" and visible[i + 1].text in ("::", "<")):
+        if visible[i + 1].text == "<":
+            end = skip_template(visible, i + 1)
+            return end if visible[end].text in (")", ",", ";") else 0
+        i += 1
+    return 0
+
+
 class File:
     """One file of a program, and what is to change in it. `view`: DEVICE or HOST; `marks`: structure.marking_macros() of the program."""
 
@@ -327,6 +343,8 @@ class File:
         self._rewrite_shared_declarations()
         self._rewrite_constants()
         self._rewrite_clusters()
+        self._rewrite_tensor_maps()
+        self._rewrite_kernel_addresses()
         self._rewrite_launch_functions()
         self._rewrite_asm(refuse)
 
@@ -475,6 +493,43 @@ class File:
                     dims = self.text[v[j + 1].end : v[self.partner[j + 1]].start].strip()
                     brace = v[function.body].end
                     self._replace_and_keep_columns(brace, brace, f"{_RUNTIME}in_clusters_of(dim3({dims}));", True)
+
+    def _rewrite_tensor_maps(self):
+        """A tensor map by value without __grid_constant__ is copied to local memory, where the copy engine cannot read it: the kernel says so
+        when it begins."""
+        v = self.visible
+        for function in self.functions:
+            opening = next((j for j in range(function.head, function.body) if function.is_kernel and v[j].text == function.name and v[j + 1].text == "("), None)
+            if opening is None:
+                continue
+            parameters, words = [], []
+            for j in range(opening + 2, self.partner.get(opening + 1, opening)):
+                if v[j].text == ",":
+                    parameters.append(words)
+                    words = []
+                else:
+                    words.append(v[j].text)
+            for words in [*parameters, words]:
+                if "CUtensorMap" in words[:-1] and not {"*", "&", "[", "__grid_constant__"} & set(words):
+                    brace = v[function.body].end
+                    self._replace_and_keep_columns(brace, brace, f"{_RUNTIME}without_grid_constant(&{words[-1]});", True)
+
+    def _rewrite_kernel_addresses(self):
+        """'reinterpret_cast<void const*>(&kernel<int>)' and '(void*)kernel<int>' of the host: what a template makes is known by its address
+        once it is asked for."""
+        v = self.visible
+        for i, token in enumerate(v):
+            if token.text == "reinterpret_cast" and v[i + 1].text == "<":
+                opening = skip_template(v, i + 1)
+                is_cast = v[opening].text == "(" and _is_to_void(v, i + 2, opening - 1)
+                first, last = opening + 1, self.partner.get(opening, 0)
+            else:
+                is_cast = token.text == "(" and i in self.partner and _is_to_void(v, i + 1, self.partner[i])
+                first = self.partner.get(i, 0) + 1
+                last = _end_of_template_name(v, first) if is_cast else 0
+            if is_cast and last and _end_of_template_name(v, first) == last and self.is_device_code(token.start) is not True:
+                self._replace(v[first].start, v[first].start, f"{_RUNTIME}known(")
+                self._replace(v[last].start, v[last].start, ")")
 
     def _rewrite_constants(self):
         """'__constant__ const T x[]': g++ wants all variables of a section to be const or none, so none is."""

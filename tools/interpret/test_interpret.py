@@ -35,7 +35,7 @@ class Refusals(Folder):
             ("#include <curand_kernel.h>\n__global__ void k(curandState* s) {}\n", 2, "the library cuRAND (curandState)"),
             ("#include <cuda_awbarrier_primitives.h>\n__mbarrier_t b;\n", 2, "cuda::barrier"),
             ("#include <cutlass/cutlass.h>\ncutlass::half_t x;\n", 2, "with -I"),
-            ("#include <cuda.h>\nint main() { return cuInit(0); }\n", 2, "driver API"),
+            ("#include <cuda.h>\nint main() { return cuInit(0) + cuMemFree(0); }\n", 2, "the driver API (cuMemFree)"),
             ("\n\n__global__ void k(cudaTextureObject_t t) {}\n", 3, "textures"),
             ("__global__ void c();\n__global__ void k() {\n  c<<<1, 1>>>(); }\n", 3, "dynamic parallelism"),
             ("__global__ void k() { float v = __shfl_down(1.0f, 2); }\n", 1, "without _sync"),
@@ -246,6 +246,254 @@ int main() {
 """
         result = self.interpret(text)
         self.assertEqual((result.returncode, result.stdout), (0, "0.25 0.25\n"), result.stderr)
+
+    def test_order_and_scope_of_inline_ptx(self):
+        text = """#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+__device__ uint32_t address(const void* p) { return uint32_t(__cvta_generic_to_shared(p)); }
+__device__ bool is_over(uint64_t* bar, bool relaxed) {
+  uint32_t over;
+  if (relaxed) asm volatile("{\\n.reg .pred p;\\nmbarrier.try_wait.parity.relaxed.cta.shared::cta.b64 p, [%1], 0;\\nselp.u32 %0, 1, 0, p;\\n}" : "=r"(over) : "r"(address(bar)) : "memory");
+  else asm volatile("{\\n.reg .pred p;\\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0;\\nselp.u32 %0, 1, 0, p;\\n}" : "=r"(over) : "r"(address(bar)) : "memory");
+  return over;
+}
+__device__ void fence() { asm volatile("fence.acq_rel.cluster;" ::: "memory"); }
+template <int V> __global__ void mbarrier(int* out) {
+  __shared__ int s;
+  __shared__ alignas(16) int box[4];
+  __shared__ alignas(8) uint64_t bar;
+  if (threadIdx.x == 0) asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address(&bar)) : "memory");
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    s = 7;
+    if (V == 19) asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 16;\\ncp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%1], [%2], 16, [%0];" ::"r"(address(&bar)), "r"(address(box)), "l"(out) : "memory");
+    if (V == 19) return;
+    if (V == 2) fence();
+    if (V == 1 || V == 2) asm volatile("mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [%0];" ::"r"(address(&bar)) : "memory");
+    else asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address(&bar)) : "memory");
+  } else if (threadIdx.x == 32) {
+    if (V == 5 || V == 19) is_over(&bar, false);
+    else while (!is_over(&bar, V == 3 || V == 4)) {}
+    if (V == 4) fence();
+    *out = V == 19 ? box[0] : s;
+  }
+}
+template <int V> __global__ void __cluster_dims__(2, 1, 1) cluster(int* out) {
+  __shared__ int s;
+  if (threadIdx.x == 0) s = 7;
+  if (V == 7) fence();
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;\\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+  uint32_t there;
+  int x;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address(&s)), "r"(blockIdx.x ^ 1));
+  asm volatile("ld.shared::cluster.s32 %0, [%1];" : "=r"(x) : "r"(there) : "memory");
+  if (threadIdx.x == 0 && blockIdx.x == 0) *out = x;
+  asm volatile("barrier.cluster.arrive.release.aligned;\\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+template <int V> __global__ void flag(int* data, int* flag, int* out) {
+  if (blockIdx.x == 0) {
+    *data = 7;
+    if (V == 9) asm volatile("st.release.cta.global.b32 [%0], 1;" ::"l"(flag) : "memory");
+    else asm volatile("st.release.gpu.global.b32 [%0], 1;" ::"l"(flag) : "memory");
+  } else {
+    int x = 0;
+    while (!x) {
+      if (V == 8) asm volatile("ld.acquire.cta.global.s32 %0, [%1];" : "=r"(x) : "l"(flag) : "memory");
+      else asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(x) : "l"(flag) : "memory");
+    }
+    *out = *data;
+  }
+}
+// Within a block, that scope is enough.
+__global__ void flag_in_block(int* data, int* flag, int* out) {
+  if (threadIdx.x == 0) {
+    *data = 7;
+    asm volatile("st.release.cta.global.b32 [%0], 1;" ::"l"(flag) : "memory");
+  } else if (threadIdx.x == 32) {
+    int x = 0;
+    while (!x) asm volatile("ld.acquire.cta.global.s32 %0, [%1];" : "=r"(x) : "l"(flag) : "memory");
+    *out = *data;
+  }
+}
+template <int V> __global__ void warps(int* out) {
+  __shared__ int s[128];
+  s[threadIdx.x] = 7;
+  if (V == 12 && threadIdx.x % 32 < 16) asm volatile("bar.sync 1, 64;" ::: "memory");
+  if (V == 13 && threadIdx.x < 64) asm volatile("bar.sync 1, 64;" ::: "memory");
+  if (V == 14 && threadIdx.x % 32 < 16) asm volatile("barrier.sync 1, 64;" ::: "memory");
+  if (threadIdx.x == 0) *out = s[V == 13 ? 63 : 111];
+}
+template <int V> __global__ void masks(int* out) {
+  const int t = threadIdx.x;
+  int x = 7;
+  if (V == 15) x = __shfl_xor_sync(t < 16 ? ~0u : ~0u << 16, 7, 1);
+  if (V == 16) x = 7 * __any_sync(t < 16 ? 0xffffu : ~0u << 16, 1);
+  // Masks that grow: who is named comes later.
+  if (V == 17)
+    for (int n = 2; n <= 32; n *= 2)
+      if (t < n) x = __shfl_xor_sync(n == 32 ? ~0u : (1u << n) - 1, x, n / 2);
+  if (V == 18 && t < 16) x = __shfl_down_sync(~0u, 7, 1, 16);  // the others have exited
+  if (t == 0) *out = x;
+}
+int main(int argc, char** argv) {
+  const int v = std::atoi(argv[1]);
+  int *out, *data, *flags, x;
+  cudaMalloc(&out, 4), cudaMalloc(&data, 16), cudaMalloc(&flags, 4);
+  cudaMemset(flags, 0, 4), cudaMemset(data, 0, 16);
+#define CASE(n, launch) if (v == n) launch;
+  CASE(1, (mbarrier<1><<<1, 64>>>(out))) CASE(2, (mbarrier<2><<<1, 64>>>(out))) CASE(3, (mbarrier<3><<<1, 64>>>(out)))
+  CASE(4, (mbarrier<4><<<1, 64>>>(out))) CASE(5, (mbarrier<5><<<1, 64>>>(out))) CASE(6, (cluster<6><<<2, 32>>>(out)))
+  CASE(7, (cluster<7><<<2, 32>>>(out))) CASE(8, (flag<8><<<2, 1>>>(data, flags, out))) CASE(9, (flag<9><<<2, 1>>>(data, flags, out)))
+  CASE(10, (flag<10><<<2, 1>>>(data, flags, out))) CASE(11, (flag_in_block<<<1, 64>>>(data, flags, out)))
+  CASE(12, (warps<12><<<1, 128>>>(out))) CASE(13, (warps<13><<<1, 128>>>(out))) CASE(14, (warps<14><<<1, 128>>>(out)))
+  CASE(15, (masks<15><<<1, 32>>>(out))) CASE(16, (masks<16><<<1, 32>>>(out))) CASE(17, (masks<17><<<1, 32>>>(out)))
+  CASE(18, (masks<18><<<1, 32>>>(out))) CASE(19, (mbarrier<19><<<1, 64>>>(data)))
+  cudaMemcpy(&x, out, 4, cudaMemcpyDeviceToHost);
+  std::printf("%d\\n", x);
+}
+"""
+        race = "race on "
+        wrong = {1: f"{race}s", 3: f"{race}s", 5: f"{race}s", 6: f"{race}s", 8: f"{race}flags", 9: f"{race}flags", 12: f"{race}s", 19: f"{race}box", 15: "__shfl_xor_sync with masks that differ"}
+        for case in range(1, 20):
+            with self.subTest(case):
+                result = self.interpret(text, str(case))
+                if case in wrong:
+                    self.assertEqual(result.returncode, 1, result.stdout)
+                    self.assertIn(wrong[case], result.stderr)
+                else:
+                    self.assertEqual((result.returncode, result.stdout), (0, "7\n"), result.stderr)
+
+    def test_what_a_hopper_gpu_allows(self):
+        text = """#include <cuda.h>
+#include <cuda/barrier>
+#include <cstdio>
+#include <cstdlib>
+namespace cde = cuda::device::experimental;
+__device__ uint32_t address(const void* p) { return uint32_t(__cvta_generic_to_shared(p)); }
+__global__ void many_bytes(int* out) {
+  __shared__ int a[64][128], b[64][128];
+  a[0][0] = 3, b[63][127] = 4;
+  *out = a[0][0] + b[63][127];
+}
+__global__ void sixteen(int* out) {
+  uint32_t blocks;
+  asm("mov.u32 %0, %cluster_nctaid.x;" : "=r"(blocks));
+  if (blockIdx.x == 0) *out = blocks - 9;
+}
+template <class T> __global__ void of_template(T* out, T value) { *out = value; }
+__global__ void half_a_pointer(int* out) {
+  __shared__ alignas(16) uint16_t s[64];
+  s[2 * threadIdx.x] = s[2 * threadIdx.x + 1] = threadIdx.x + 1;
+  __syncthreads();
+  uint32_t r, at = uint32_t(uintptr_t(&s[threadIdx.x % 8 * 8]));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r) : "r"(at));
+  if (threadIdx.x == 6) *out = r & 0xffff;
+}
+template <int V> __global__ void __cluster_dims__(2) remote(int* out) {
+  __shared__ alignas(8) uint64_t bar;
+  if (threadIdx.x == 0) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 4;\\nfence.mbarrier_init.release.cluster;" ::"r"(address(&bar)) : "memory");
+  }
+  asm volatile("barrier.cluster.arrive;\\nbarrier.cluster.wait;" ::: "memory");
+  for (uint32_t rank = 0; rank < 2; ++rank)
+    asm volatile("{\\n.reg .b32 a;\\nmapa.shared::cluster.u32 a, %0, %1;\\nmbarrier.arrive.release.cluster.shared::cluster.b64 _, [a], %2;\\n}" ::"r"(address(&bar)), "r"(rank), "r"(V == 6 ? 3 : 2) : "memory");
+  uint32_t done = 0;
+  while (!done)
+    asm volatile("{\\n.reg .pred p;\\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], 0;\\nselp.u32 %0, 1, 0, p;\\n}" : "=r"(done) : "r"(address(&bar)) : "memory");
+  if (blockIdx.x == 0) *out = 7;
+  asm volatile("barrier.cluster.arrive;\\nbarrier.cluster.wait;" ::: "memory");
+}
+// A bulk copy through libcu++, with the state that arrive.expect_tx gives; and back.
+template <int V> __global__ void bulk(const int* in, int* out) {
+  __shared__ alignas(16) int tile[64];
+  __shared__ cuda::barrier<cuda::thread_scope_block> bar;
+  if (threadIdx.x == 0) init(&bar, blockDim.x), cde::fence_proxy_async_shared_cta();
+  __syncthreads();
+  cuda::barrier<cuda::thread_scope_block>::arrival_token token;
+  if (threadIdx.x == 0) {
+    cde::cp_async_bulk_global_to_shared(tile, in, sizeof tile, bar);
+    token = cuda::device::barrier_arrive_tx(bar, 1, sizeof tile);
+  } else {
+    token = bar.arrive();
+  }
+  if (V != 8) bar.wait(std::move(token));
+  tile[threadIdx.x] += 4;
+  if (V != 9) cde::fence_proxy_async_shared_cta();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    cde::cp_async_bulk_shared_to_global(out, tile, sizeof tile);
+    cde::cp_async_bulk_commit_group();
+    cde::cp_async_bulk_wait_group_read<0>();
+  }
+}
+__device__ void load(void* to, const CUtensorMap& map, cuda::barrier<cuda::thread_scope_block>& bar) {
+  cde::cp_async_bulk_tensor_1d_global_to_shared(to, &map, 0, bar);
+}
+__global__ void right_box(const __grid_constant__ CUtensorMap map, int* out) {
+  __shared__ alignas(128) int tile[64];
+  __shared__ cuda::barrier<cuda::thread_scope_block> bar;
+  init(&bar, 1), cde::fence_proxy_async_shared_cta();
+  load(tile, map, bar);
+  bar.wait(cuda::device::barrier_arrive_tx(bar, 1, sizeof tile));
+  *out = tile[0] + 4;
+}
+__global__ void wrong_box(const CUtensorMap map, int* out) {
+  __shared__ alignas(128) int tile[64];
+  __shared__ cuda::barrier<cuda::thread_scope_block> bar;
+  init(&bar, 1), cde::fence_proxy_async_shared_cta();
+  load(tile, map, bar);
+  bar.wait(cuda::device::barrier_arrive_tx(bar, 1, sizeof tile));
+  *out = tile[0] + 4;
+}
+int main(int argc, char** argv) {
+  const int v = std::atoi(argv[1]);
+  int *out, *in, x, host[64] = {3};
+  cudaMalloc(&out, 256), cudaMalloc(&in, 256);
+  cudaMemcpy(in, host, 256, cudaMemcpyHostToDevice);
+  const char* text;
+  if (cuInit(0) || cuGetErrorString(CUDA_ERROR_INVALID_VALUE, &text)) return 9;
+  cudaLaunchConfig_t config{};
+  config.gridDim = 16, config.blockDim = 1;
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeClusterDimension, attribute.val.clusterDim = {16, 1, 1};
+  config.attrs = &attribute, config.numAttrs = 1;
+  if (v == 1) many_bytes<<<1, 1>>>(out);
+  if (v == 2) cudaFuncSetAttribute(sixteen, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+  if (v == 2 || v == 3) printf("%s\\n", cudaGetErrorName(cudaLaunchKernelEx(&config, sixteen, out)));
+  if (v == 4) {
+    void const* kernel = reinterpret_cast<void const*>(&of_template<int>);
+    int value = 7;
+    void* arguments[] = {&out, &value};
+    config.gridDim = 1, config.numAttrs = 0;
+    cudaLaunchKernelExC(&config, kernel, arguments);
+  }
+  if (v == 5) remote<5><<<2, 1>>>(out);
+  if (v == 6) remote<6><<<2, 1>>>(out);
+  if (v == 7) bulk<7><<<1, 64>>>(in, out);
+  if (v == 8) bulk<8><<<1, 64>>>(in, out);
+  if (v == 9) bulk<9><<<1, 64>>>(in, out);
+  if (v == 10) half_a_pointer<<<1, 32>>>(out);
+  CUtensorMap map;
+  const cuuint64_t size = 64;
+  const cuuint32_t box = 64, step = 1;
+  if (cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_INT32, 1, in, &size, &size, &box, &step, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)) return 8;
+  if (v == 11) right_box<<<1, 1>>>(map, out);
+  if (v == 12) wrong_box<<<1, 1>>>(map, out);
+  cudaMemcpy(&x, out, 4, cudaMemcpyDeviceToHost);
+  printf("%d %s\\n", x, text);
+}
+"""
+        said = {1: "for sm_90a alone", 3: "NonPortableClusterSizeAllowed", 6: "3 arrivals more", 8: "race on tile", 9: "fence.proxy.async", 10: "half a pointer", 12: "parameter without __grid_constant__"}
+        for case in range(1, 13):
+            with self.subTest(case):
+                result = self.interpret(text, str(case))
+                self.assertIn(said.get(case, ""), result.stderr)
+                self.assertEqual(result.returncode, 1 if case in (6, 8, 9, 12) else 0, result.stderr)
+                if case in (2, 3):
+                    self.assertTrue(result.stdout.startswith("cudaSuccess\n" if case == 2 else "cudaErrorInvalidClusterSize\n"))
+                if result.returncode == 0 and case != 3:
+                    self.assertTrue(result.stdout.endswith("7 invalid argument\n"), result.stdout)
 
     def test_the_pipelines_copies_are_under_way_until_they_are_waited_for(self):
         text = """#include <cstdio>

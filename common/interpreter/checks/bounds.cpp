@@ -19,12 +19,19 @@ void Bounds::begin_variable(Fiber& fiber, unsigned variable, const void* return_
   const SharedVariable& named = shared_variables()[variable - 1];
   if (work_.options().racecheck) shadows_.forget_static(named.offset, named.bytes);
   const std::size_t bytes = shared_.static_bytes();
-  if (bytes > kMaxStaticShared || bytes + shared_.dynamic_bytes > work_.launch->gpu.shared_per_block)
+  // ptxas refuses more than 48 KB, but for sm_90a, where a block may have all its shared memory in variables (CUDA 13.0, sm_75 to
+  // sm_90a).
+  const Gpu& gpu = work_.launch->gpu;
+  const std::size_t most = gpu.compute_capability < 90 ? kMaxStaticShared : gpu.shared_per_block;
+  if (bytes > kMaxStaticShared && bytes <= most)
+    work_.launch->note("more than " + std::to_string(kMaxStaticShared) +
+                       " bytes of __shared__ variables: nvcc compiles that for sm_90a alone, not for sm_90 or any other");
+  if (bytes > most || bytes + shared_.dynamic_bytes > gpu.shared_per_block)
     reporter_.fail(Check::kLaunch,
                    std::to_string(bytes) + " bytes of __shared__ variables and " + std::to_string(shared_.dynamic_bytes) +
                        " of dynamic shared memory",
-                   "at most " + std::to_string(kMaxStaticShared) + " bytes in variables, and " +
-                       std::to_string(work_.launch->gpu.shared_per_block) + " together on " + std::string(work_.launch->gpu.title),
+                   "at most " + std::to_string(most) + " bytes in variables, and " + std::to_string(gpu.shared_per_block) +
+                       " together on " + std::string(gpu.title),
                    &fiber, user_location(to_pc(return_address)), named.name);
 }
 

@@ -324,6 +324,20 @@ void BlockClock::fence(unsigned thread, bool whole_gpu) {
   ++time_;
 }
 
+KnowledgePtr BlockClock::fenced(unsigned thread, bool whole_gpu) const {
+  const auto clock = threads_.find(thread);
+  const Fenced& own = clock == threads_.end() ? Fenced() : whole_gpu ? clock->second.fenced_in_gpu : clock->second.fenced_in_block;
+  const KnowledgePtr nothing = std::make_shared<const Knowledge>();
+  return merge(merge(nothing, whole_gpu ? fenced_in_gpu_ : fenced_in_block_), merge(own.own, own.others));
+}
+
+void BlockClock::acquire_at_fence(unsigned thread, const KnowledgePtr& knowledge) {
+  if (!knowledge) return;
+  ThreadClock& clock = clock_of(thread);
+  clock.pending_in_block = merge(clock.pending_in_block, knowledge);
+  clock.pending_in_gpu = merge(clock.pending_in_gpu, knowledge);
+}
+
 void BlockClock::release_to(unsigned thread, const void* address, bool whole_gpu) {
   const auto clock = threads_.find(thread);
   const Fenced none;

@@ -120,10 +120,14 @@ class BlockClock {
 
   /// @return what `thread` has done and knows; what it does from now on is not among it
   KnowledgePtr release(unsigned thread);
+  /// @return what its last fence covers of that, perhaps nothing: what an arrival makes known that is relaxed
+  KnowledgePtr fenced(unsigned thread, bool whole_gpu) const;
   /// The same for many threads, all of which add to `known`. @param last what the one before has added besides itself
   void release_into(unsigned thread, Knowledge& known, KnowledgePtr& last);
   /// What is in `knowledge` happened before everything that `thread` does from now on.
   void acquire(unsigned thread, const KnowledgePtr& knowledge);
+  /// The same of what it does after its next fence.
+  void acquire_at_fence(unsigned thread, const KnowledgePtr& knowledge);
   /// The copy engine has written, with stamps engine(mbarrier) and time(), what the mbarrier's phase makes known.
   /// @return `knowledge` with that in it
   KnowledgePtr land(unsigned mbarrier, const KnowledgePtr& knowledge);

@@ -9,6 +9,7 @@
 #include "common/interpreter/count/gpus.h"
 #include "common/interpreter/cuda_runtime/state.h"
 #include "common/interpreter/language/memory.h"
+#include "common/interpreter/launch/launch_state.h"
 #include "common/interpreter/report/source_map.h"
 
 namespace interpreter::cuda_runtime {
@@ -213,7 +214,9 @@ cudaError_t cudaProfilerStart() { return cudaSuccess; }
 cudaError_t cudaProfilerStop() { return cudaSuccess; }
 
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
-  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;  // preferences and clusters
+  if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed)
+    interpreter::allow_large_clusters(interpreter::in_devices_view(kernel), value != 0);
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;  // the others are preferences
   if (value < 0 || static_cast<std::size_t>(value) > runtime::gpu().shared_per_block)
     return runtime::failed(
         "cudaFuncSetAttribute", cudaErrorInvalidValue,

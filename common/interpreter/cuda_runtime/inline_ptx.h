@@ -10,8 +10,18 @@
 #include <type_traits>
 
 #include "common/interpreter/count/gpus.h"
+#include "common/interpreter/instructions/mbarrier_order.h"
 #include "common/interpreter/interpreter.h"
 #include "common/interpreter/language/language.h"
+
+namespace interpreter {
+
+/// bar.sync and bar.arrive with a number: a warp's threads execute it together.
+void named_barrier_of_warps(unsigned number, unsigned threads, bool waits);
+/// Where a number stands for a place in shared memory because it is the low half of a pointer to it; null if it is none.
+void* shared_at_low_half(std::uint32_t low_half);
+
+}  // namespace interpreter
 
 namespace interpreter::ptx {
 
@@ -65,24 +75,34 @@ template <class To, class T>
 [[gnu::always_inline]] inline void* shared_at(std::uint32_t address) {
   void* const here = interpreter::shared_at(address & 0xffffff);
   const std::uint32_t rank = address >> 24;
-  return rank && rank <= cluster_size() ? mapa(here, rank - 1) : here;
+  if (!rank) return here;
+  if (void* const of_pointer = shared_at_low_half(address)) return of_pointer;
+  return rank <= cluster_size() ? mapa(here, rank - 1) : here;
 }
 [[gnu::always_inline]] inline std::uint32_t shared_in(std::uint32_t address, std::uint32_t rank) {
   return (address & 0xffffff) | (rank + 1) << 24;
 }
-/// mbarrier.arrive at an address that may be another block's.
-[[gnu::always_inline]] inline void arrive_in_cluster(std::uint32_t address, bool release_cluster) {
-  auto* const here = static_cast<std::uint64_t*>(interpreter::shared_at(address & 0xffffff));
+/// What the own block has at a place that may be another one's.
+[[gnu::always_inline]] inline std::uint64_t* mbarrier_at(std::uint32_t address) {
+  return static_cast<std::uint64_t*>(interpreter::shared_at(address & 0xffffff));
+}
+/// mbarrier.arrive, and mbarrier.expect_tx, at an address that may be another block's.
+[[gnu::always_inline]] inline void arrive_in_cluster(std::uint32_t address, Arrival how) {
+  how.block = address >> 24;
+  mbarrier_arrive_as(mbarrier_at(address), how);
+}
+[[gnu::always_inline]] inline void expect_in_cluster(std::uint32_t address, std::uint32_t bytes) {
   if (address >> 24)
-    mbarrier_arrive_cluster(here, (address >> 24) - 1, release_cluster);
+    mbarrier_expect_tx_cluster(mbarrier_at(address), (address >> 24) - 1, bytes);
   else
-    mbarrier_arrive(here, 1);
+    mbarrier_expect_tx(mbarrier_at(address), bytes);
 }
 /// @}
 
 /// @name Loads and stores: one access, as nvcc's is
 /// @{
-enum class Access { kWeak, kReadOnly, kRelaxed };
+/// kOfBlock: relaxed, with a scope that ends with the block
+enum class Access { kWeak, kReadOnly, kRelaxed, kOfBlock };
 template <class T, int kCount>
 struct Values {
   T at[kCount];
@@ -100,7 +120,10 @@ template <class T, int kCount, Access kAccess>
   using Whole = Word<sizeof(T) * kCount>;
   if constexpr (kAccess == Access::kReadOnly) read_only_load(address, sizeof(Whole));
   // A conditional expression would be volatile for both.
-  if constexpr (kAccess == Access::kRelaxed)
+  if constexpr (kAccess == Access::kOfBlock && sizeof(Whole) <= 8)
+    return same_bits<Values<T, kCount>>(atomic_update(
+        reinterpret_cast<Whole*>(const_cast<char*>(address)), [](Whole&) { return false; }, Scope::kBlock));
+  else if constexpr (kAccess == Access::kRelaxed)
     return same_bits<Values<T, kCount>>(static_cast<Whole>(*reinterpret_cast<const volatile Whole*>(address)));
   else
     return same_bits<Values<T, kCount>>(*reinterpret_cast<const Whole*>(address));
@@ -108,7 +131,11 @@ template <class T, int kCount, Access kAccess>
 template <class T, int kCount, Access kAccess>
 [[gnu::always_inline]] inline void store(char* address, Values<T, kCount> values) {
   using Whole = Word<sizeof(T) * kCount>;
-  if constexpr (kAccess == Access::kRelaxed)
+  if constexpr (kAccess == Access::kOfBlock && sizeof(Whole) <= 8)
+    atomic_update(
+        reinterpret_cast<Whole*>(address), [&](Whole& value) { return value = same_bits<Whole>(values), true; }, Scope::kBlock,
+        AtomicKind::kReplace);
+  else if constexpr (kAccess == Access::kRelaxed)
     *reinterpret_cast<volatile Whole*>(address) = same_bits<Whole>(values);
   else
     *reinterpret_cast<Whole*>(address) = same_bits<Whole>(values);

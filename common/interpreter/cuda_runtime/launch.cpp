@@ -23,7 +23,7 @@ namespace {
 // For kernels that a program names by address alone.
 struct Registry {
   std::mutex mutex;
-  std::map<const void*, cudaError_t (*)(const Configuration&, void**)> starters;
+  std::map<const void*, cudaError_t (*)(const void*, const Configuration&, void**)> starters;
   std::map<const void*, dim3> clusters;  // of kernels that were launched before: what __cluster_dims__ says
 };
 Registry& registry() {
@@ -47,8 +47,7 @@ std::string what_is_wrong(const Launch& launch, bool cooperative, cudaError_t& e
     return std::to_string(launch.dynamic_shared_bytes) + " bytes of dynamic shared memory, but the kernel may have " +
            std::to_string(dynamic_shared_limit(launch.kernel)) + ": see cudaFuncSetAttribute";
   error = cudaErrorInvalidClusterSize;  // as an H200 has it
-  if (!clusters_are_possible(launch.grid, launch.cluster))
-    return "a cluster has 1 to 8 blocks, and the grid's sizes are multiples of the cluster's";
+  if (const std::string why = why_no_clusters(launch); !why.empty()) return why;
   error = cudaErrorCooperativeLaunchTooLarge;
   if (cooperative &&
       std::size_t(launch.grid.x) * launch.grid.y * launch.grid.z > resident_blocks(threads, launch.dynamic_shared_bytes))
@@ -119,20 +118,20 @@ Configuration::Configuration(const cudaLaunchConfig_t& config)
   }
 }
 
-void register_kernel(const void* kernel, cudaError_t (*starter)(const Configuration&, void**)) {
+void register_kernel(const void* kernel, cudaError_t (*starter)(const void*, const Configuration&, void**)) {
   std::lock_guard lock(registry().mutex);
   registry().starters[kernel] = starter;
 }
 
 cudaError_t start_by_address(const char* call, const void* kernel, const Configuration& configuration, void** arguments) {
-  cudaError_t (*starter)(const Configuration&, void**) = nullptr;
+  cudaError_t (*starter)(const void*, const Configuration&, void**) = nullptr;
   {
     std::lock_guard lock(registry().mutex);
     const auto found = registry().starters.find(kernel);
     if (found != registry().starters.end()) starter = found->second;
   }
   if (!starter) return failed(call, cudaErrorInvalidDeviceFunction, "give the kernel by its name, not as a pointer to void");
-  return starter(configuration, arguments);
+  return starter(kernel, configuration, arguments);
 }
 
 }  // namespace interpreter::cuda_runtime

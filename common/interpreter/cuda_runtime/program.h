@@ -57,8 +57,11 @@ cudaError_t start(const Launch& launch, bool cooperative = false);
 /// no clusters begins again with these.
 void in_clusters_of(dim3 cluster);
 
+/// Tells of a parameter of the kernel that calls it that is a tensor map, but no `__grid_constant__`: the copy engine cannot read it.
+void without_grid_constant(const void* tensor_map);
+
 /// Makes a kernel known by its address, for cudaLaunchKernel.
-void register_kernel(const void* kernel, cudaError_t (*starter)(const Configuration&, void** arguments));
+void register_kernel(const void* kernel, cudaError_t (*starter)(const void* kernel, const Configuration&, void** arguments));
 
 /// Takes --order, --as and --count of the command from the environment. Before main(), for device memory is as large as the GPU's.
 bool load_settings();
@@ -267,8 +270,21 @@ cudaError_t start_with_pointers(const Configuration& c, void (*kernel)(Parameter
 template <auto kernel>
 bool make_known() {
   register_kernel(reinterpret_cast<const void*>(kernel),
-                  [](const Configuration& c, void** arguments) { return start_with_pointers(c, kernel, arguments); });
+                  [](const void*, const Configuration& c, void** arguments) { return start_with_pointers(c, kernel, arguments); });
   return true;
+}
+
+/// The same of what a template makes, where the program turns its address into a pointer to void. Anything else stays what it is.
+template <class... Parameters>
+auto known(void (*kernel)(Parameters...)) {
+  register_kernel(reinterpret_cast<const void*>(kernel), [](const void* address, const Configuration& c, void** arguments) {
+    return start_with_pointers(c, reinterpret_cast<void (*)(Parameters...)>(const_cast<void*>(address)), arguments);
+  });
+  return kernel;
+}
+template <class T>
+T known(T value) {
+  return value;
 }
 
 /// Whether `bytes` from `offset` on lie in a variable of `size` bytes. If not, `call` has failed.

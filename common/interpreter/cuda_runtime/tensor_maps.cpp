@@ -1,13 +1,11 @@
-// The one function of the driver that kernels for Hopper need, and how programs find it without linking the driver.
+// The one function of the driver that kernels for Hopper need.
 #include <cuda.h>
-#include <cuda_runtime_api.h>
 
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <string>
 
-#include "common/interpreter/cuda_runtime/state.h"
 #include "common/interpreter/instructions/bulk_copies.h"
 
 namespace interpreter::cuda_runtime {
@@ -93,18 +91,4 @@ extern "C" CUresult CUDAAPI cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMap
     return refuse("a row of the box is wider than the swizzle");
   std::memcpy(map, &made, sizeof made);
   return CUDA_SUCCESS;
-}
-
-extern "C" cudaError_t CUDARTAPI cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned, unsigned long long,
-                                                                  cudaDriverEntryPointQueryResult* result) {
-  const bool known = std::strcmp(symbol, "cuTensorMapEncodeTiled") == 0;
-  *function = known ? reinterpret_cast<void*>(&cuTensorMapEncodeTiled) : nullptr;
-  if (result) *result = known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
-  return known ? cudaSuccess
-               : failed("cudaGetDriverEntryPointByVersion", cudaErrorNotSupported,
-                        std::string(symbol) + ": of the driver, the interpreter has cuTensorMapEncodeTiled alone");
-}
-extern "C" cudaError_t CUDARTAPI cudaGetDriverEntryPoint(const char* symbol, void** function, unsigned long long flags,
-                                                         cudaDriverEntryPointQueryResult* result) {
-  return cudaGetDriverEntryPointByVersion(symbol, function, 12000, flags, result);
 }

@@ -18,6 +18,8 @@
 namespace interpreter {
 namespace {
 
+constexpr std::uint32_t kOfLocalCopy = TensorMap::kMagic + 1;  // in place of the magic number
+
 // Bytes that lie side by side in global memory, and where the first of them lies in the box.
 struct Run {
   std::uintptr_t global;
@@ -133,6 +135,11 @@ void BulkCopies::require_place(const AsyncProxy::Instruction& by, const TensorMa
 
 Box BulkCopies::box_of(const AsyncProxy::Instruction& by, std::uintptr_t shared, const TensorMap& map, const int* coordinates,
                        bool write) {
+  if (map.magic == kOfLocalCopy)
+    block_.reporter.fail(Check::kMemcheck,
+                         std::string(by.name) + " with a tensor map that is a parameter without __grid_constant__: nvcc copies it to local "
+                                                "memory, where the copy engine cannot read it",
+                         "the parameter is `const __grid_constant__ CUtensorMap`", &by.fiber, user_location(by.pc));
   if (reinterpret_cast<std::uintptr_t>(&map) % 64 || map.magic != TensorMap::kMagic)
     block_.reporter.fail(
         Check::kMemcheck, std::string(by.name) + " with something that is no tensor map",
@@ -364,3 +371,12 @@ void cp_async_bulk_wait_group(unsigned groups, bool read) {
 }
 
 }  // namespace interpreter
+
+namespace interpreter::cuda_runtime {
+
+void without_grid_constant(const void* map) {
+  std::uint32_t& magic = static_cast<TensorMap*>(const_cast<void*>(map))->magic;  // a copy of the thread's own
+  if (magic == TensorMap::kMagic) magic = kOfLocalCopy;
+}
+
+}  // namespace interpreter::cuda_runtime

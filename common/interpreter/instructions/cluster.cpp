@@ -79,9 +79,12 @@ void ClusterBarrier::arrive(Fiber& fiber, Pc pc, bool relaxed) {
   Barrier& at = barrier();
   const bool publishes = !relaxed || thread.fenced;
   thread = {true, at.phase, pc};
-  if (publishes && block_.work().options().racecheck) {
+  if (block_.work().options().racecheck) {
     if (!at.known) at.known = std::make_shared<Knowledge>();
-    block_.clock.release_into(fiber.linear, *at.known, at.last);
+    if (publishes)
+      block_.clock.release_into(fiber.linear, *at.known, at.last);
+    else  // what a fence covers
+      *at.known = *merge(at.known, block_.clock.fenced(fiber.linear, true));
   }
   block_.activity.note_change();
   if (++at.arrived == live()) complete();

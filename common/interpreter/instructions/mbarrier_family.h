@@ -6,11 +6,14 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/interpreter/checks/async_proxy.h"
 #include "common/interpreter/instructions/family.h"
+#include "common/interpreter/instructions/mbarrier_order.h"
 
 namespace interpreter {
 
@@ -39,15 +42,21 @@ class Mbarriers final : public Family {
   void init(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned arrivals, bool over_another = false);
   void invalidate(const AsyncProxy::Instruction& by, std::uintptr_t address);
   /// @return the number of the phase that was under way
-  std::uint64_t arrive(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned count, unsigned bytes);
+  std::uint64_t arrive(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned count, unsigned bytes,
+                       bool relaxed = false);
   /// Later phases have one arrival less.
   void arrive_and_drop(const AsyncProxy::Instruction& by, std::uintptr_t address);
-  /// By a thread of any block of the cluster. @param writes whether others see what the thread has written
-  void arrive_remotely(const AsyncProxy::Instruction& by, std::uintptr_t address, bool writes);
+  /// By a thread of any block of the cluster.
+  void arrive_remotely(const AsyncProxy::Instruction& by, std::uintptr_t address, const Arrival& how);
+  /// By a thread of any block, too.
   void expect(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned bytes);
-  /// @param blocking try_wait, else test_wait  @param cluster sees what threads of other blocks have written
-  /// @return whether the phase with that parity is complete
-  bool wait(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned parity, bool blocking, bool cluster);
+  enum class Sees {
+    kBlock,    ///< what threads of its own block have done
+    kCluster,  ///< what threads of other blocks have written, too
+    kNothing,  ///< before its next fence
+  };
+  /// @param blocking try_wait, else test_wait  @return whether the phase with that parity is complete
+  bool wait(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned parity, bool blocking, Sees sees);
 
   /// A copy has been issued that says `bytes` to the mbarrier when it lands. @param land does the copy; it leaves the stamp behind
   void add_copy(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned bytes, std::function<void(const Stamp&)> land);
@@ -79,7 +88,7 @@ class Mbarriers final : public Family {
   struct Waiter {
     unsigned thread;
     std::uintptr_t address;
-    bool cluster;
+    Sees sees;
     bool completed = false;
     KnowledgePtr known = nullptr;  // what the phase makes known
   };
@@ -88,13 +97,14 @@ class Mbarriers final : public Family {
                          const std::string& expected);
   bool in_use(std::uintptr_t address, const Mbarrier& barrier) const;
   void note_access(const AsyncProxy::Instruction& by, std::uintptr_t address, bool write, bool atomic);
+  void visit(const AsyncProxy::Instruction& by, std::uintptr_t address);
   void require_tx_in_range(const AsyncProxy::Instruction& by, std::uintptr_t address, const Mbarrier& barrier);
   bool somebody_waits_at(std::uintptr_t address) const;
   void arrive(const AsyncProxy::Instruction& by, std::uintptr_t address, Mbarrier& barrier, unsigned count, unsigned bytes,
               const KnowledgePtr& known);
   void advance(std::uintptr_t address, Mbarrier& barrier);
   [[noreturn]] void fail_unexpected(std::uintptr_t address, const Mbarrier& barrier);
-  void acquire(const Fiber& fiber, const KnowledgePtr& known);
+  void acquire(const Fiber& fiber, const KnowledgePtr& known, Sees sees);
   bool lacks_some_arrivals() const;
   std::uintptr_t awaited_by(const Fiber& fiber) const;
 
@@ -102,6 +112,7 @@ class Mbarriers final : public Family {
   std::map<std::uintptr_t, Mbarrier> barriers_;
   unsigned made_ = 0;             // so far, in this block
   std::vector<Waiter*> waiters_;  // on the waiting threads' stacks
+  std::set<std::pair<unsigned, Pc>> given_up_;  // threads and try_waits that have given up once
   std::uint64_t seen_ = 0;        // Activity::changes() when waiters were last told to look again
   unsigned told_ = 0;             // how often they were, since then
 };

@@ -24,6 +24,7 @@ constexpr unsigned kMostTries = 64;
 void Mbarriers::begin(unsigned) {
   barriers_.clear();
   waiters_.clear();
+  given_up_.clear();
   made_ = 0, seen_ = 0, told_ = 0;
 }
 
@@ -123,19 +124,29 @@ void Mbarriers::require_tx_in_range(const AsyncProxy::Instruction& by, std::uint
 }
 
 void Mbarriers::expect(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned bytes) {
-  block_.scheduler.rendezvous(by.fiber);
+  Block& running = *current_block;
+  running.scheduler.rendezvous(by.fiber);
+  if (&running != &block_) visit(by, address);
   Mbarrier& barrier = require(by, address);
   note_access(by, address, true, true);
   barrier.bytes += bytes;
   require_tx_in_range(by, address, barrier);
-  block_.waiting.note_change(by.fiber);
+  running.waiting.note_change(by.fiber);
 }
 
-std::uint64_t Mbarriers::arrive(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned count, unsigned bytes) {
+// A thread of another block of the cluster uses a barrier of this one.
+void Mbarriers::visit(const AsyncProxy::Instruction& by, std::uintptr_t address) {
+  Block& running = *current_block;
+  running.visits.require_resident(by.fiber, block_, reinterpret_cast<const void*>(address), "used", by.pc);
+  if (block_.work().options().racecheck) running.visits.note(by.fiber, block_, address, by.pc);
+}
+
+std::uint64_t Mbarriers::arrive(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned count, unsigned bytes,
+                                bool relaxed) {
   block_.scheduler.rendezvous(by.fiber);
   Mbarrier& barrier = require(by, address);
   const std::uint64_t phase = barrier.phase;
-  arrive(by, address, barrier, count, bytes, nullptr);
+  arrive(by, address, barrier, count, bytes, relaxed ? block_.clock.fenced(by.fiber.linear, false) : nullptr);
   return phase;
 }
 
@@ -148,19 +159,18 @@ void Mbarriers::arrive_and_drop(const AsyncProxy::Instruction& by, std::uintptr_
 
 // What a release.cta or an acquire.cta orders ends with the block (PTX ISA, "Memory Consistency Model": morally strong). But who
 // arrives has read what it had to read, and knows what has landed.
-void Mbarriers::arrive_remotely(const AsyncProxy::Instruction& by, std::uintptr_t address, bool writes) {
+void Mbarriers::arrive_remotely(const AsyncProxy::Instruction& by, std::uintptr_t address, const Arrival& how) {
   Block& running = *current_block;
   running.scheduler.rendezvous(by.fiber);
-  running.visits.require_resident(by.fiber, block_, reinterpret_cast<const void*>(address), "used", by.pc);
+  if (&running != &block_) visit(by, address);
   Mbarrier& barrier = require(by, address);
   KnowledgePtr known;
   if (block_.work().options().racecheck && &running != &block_) {
-    running.visits.note(by.fiber, block_, address, by.pc);
-    known = running.clock.release(by.fiber.linear);
-    if (writes) barrier.cluster_arrived = merge(barrier.cluster_arrived, known);
+    known = how.relaxed ? running.clock.fenced(by.fiber.linear, true) : running.clock.release(by.fiber.linear);
+    if (how.release_cluster || how.relaxed) barrier.cluster_arrived = merge(barrier.cluster_arrived, known);
     known = without_writes(known);
   }
-  arrive(by, address, barrier, 1, 0, known);
+  arrive(by, address, barrier, how.count, how.expected_bytes, known);
 }
 
 // @param known what others learn by that; null: all that the thread knows
@@ -243,7 +253,7 @@ void Mbarriers::advance(std::uintptr_t address, Mbarrier& barrier) {
       continue;
     }
     waiter.completed = true, waiter.known = barrier.completed;
-    if (waiter.cluster) waiter.known = merge(barrier.completed, barrier.cluster_completed);
+    if (waiter.sees != Sees::kBlock) waiter.known = merge(barrier.completed, barrier.cluster_completed);
     waiters_.erase(waiters_.begin() + static_cast<std::ptrdiff_t>(i));
     block_.wake_in_family(block_.scheduler.fibers()[waiter.thread]);
   }
@@ -267,11 +277,15 @@ bool Mbarriers::somebody_waits_at(std::uintptr_t address) const {
   return std::any_of(waiters_.begin(), waiters_.end(), [&](const Waiter* waiter) { return waiter->address == address; });
 }
 
-void Mbarriers::acquire(const Fiber& fiber, const KnowledgePtr& known) {
-  if (known && block_.work().options().racecheck) block_.clock.acquire(fiber.linear, known);
+void Mbarriers::acquire(const Fiber& fiber, const KnowledgePtr& known, Sees sees) {
+  if (!known || !block_.work().options().racecheck) return;
+  if (sees == Sees::kNothing)
+    block_.clock.acquire_at_fence(fiber.linear, known);
+  else
+    block_.clock.acquire(fiber.linear, known);
 }
 
-bool Mbarriers::wait(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned parity, bool blocking, bool cluster) {
+bool Mbarriers::wait(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned parity, bool blocking, Sees sees) {
   block_.activity.note_progress();
   block_.scheduler.rendezvous(by.fiber);
   Mbarrier& barrier = require(by, address);
@@ -279,9 +293,13 @@ bool Mbarriers::wait(const AsyncProxy::Instruction& by, std::uintptr_t address, 
   note_access(by, address, false, true);
   // Who looks once, and goes on whatever he sees, is to see that copies take their time.
   const bool too_early = !blocking && !barrier.own_copies.empty() && !std::exchange(barrier.looked_at, true);
-  if ((barrier.phase & 1) == parity && !too_early) advance(address, barrier);
+  const bool is_incomplete = (barrier.phase & 1) == parity;
+  // try_wait gives up after a time that only the GPU knows (PTX ISA, "mbarrier.try_wait"). So each one of a thread does so once: who
+  // does not look at the result is to be found.
+  if (is_incomplete && blocking && given_up_.emplace(by.fiber.linear, by.pc).second) return false;
+  if (is_incomplete && !too_early) advance(address, barrier);
   if ((barrier.phase & 1) != parity) {
-    acquire(by.fiber, cluster ? merge(barrier.completed, barrier.cluster_completed) : barrier.completed);
+    acquire(by.fiber, sees == Sees::kBlock ? barrier.completed : merge(barrier.completed, barrier.cluster_completed), sees);
     return true;
   }
   const void* const p = reinterpret_cast<const void*>(address);
@@ -290,10 +308,10 @@ bool Mbarriers::wait(const AsyncProxy::Instruction& by, std::uintptr_t address, 
     block_.waiting.poll(by.fiber, p, by.pc);
     return false;
   }
-  Waiter waiter{by.fiber.linear, address, cluster};
+  Waiter waiter{by.fiber.linear, address, sees};
   waiters_.push_back(&waiter);
   block_.wait_in_family(by.fiber, by.name, by.pc);
-  if (waiter.completed) acquire(by.fiber, waiter.known);
+  if (waiter.completed) acquire(by.fiber, waiter.known, sees);
   return waiter.completed;
 }
 
@@ -411,7 +429,8 @@ void block_barrier_arrive_and_drop(std::uint64_t* barrier) {
 bool block_barrier_wait(std::uint64_t* barrier, unsigned parity, bool blocking) {
   const Entered in;
   const Pc pc = to_pc(__builtin_return_address(0));
-  return in.block.family<Mbarriers>().wait({in.fiber, "barrier.wait", pc}, address_of(barrier), parity, blocking, false);
+  return in.block.family<Mbarriers>().wait({in.fiber, "barrier.wait", pc}, address_of(barrier), parity, blocking,
+                                           Mbarriers::Sees::kBlock);
 }
 void mbarrier_expect_tx(std::uint64_t* barrier, unsigned bytes) {
   const Entered in;
@@ -426,25 +445,52 @@ void mbarrier_arrive_expect_tx(std::uint64_t* barrier, unsigned bytes) {
 bool mbarrier_test_wait_parity(std::uint64_t* barrier, unsigned parity) {
   const Entered in;
   const Pc pc = to_pc(__builtin_return_address(0));
-  return in.block.family<Mbarriers>().wait({in.fiber, "mbarrier.test_wait", pc}, address_of(barrier), parity, false, false);
+  return in.block.family<Mbarriers>().wait({in.fiber, "mbarrier.test_wait", pc}, address_of(barrier), parity, false,
+                                           Mbarriers::Sees::kBlock);
 }
 bool mbarrier_try_wait_parity(std::uint64_t* barrier, unsigned parity) {
   const Entered in;
   const Pc pc = to_pc(__builtin_return_address(0));
-  return in.block.family<Mbarriers>().wait({in.fiber, "mbarrier.try_wait", pc}, address_of(barrier), parity, true, false);
+  return in.block.family<Mbarriers>().wait({in.fiber, "mbarrier.try_wait", pc}, address_of(barrier), parity, true,
+                                           Mbarriers::Sees::kBlock);
 }
 bool mbarrier_try_wait_parity_acquire_cluster(std::uint64_t* barrier, unsigned parity) {
   const Entered in;
   const Pc pc = to_pc(__builtin_return_address(0));
   return in.block.family<Mbarriers>().wait({in.fiber, "mbarrier.try_wait.acquire.cluster", pc}, address_of(barrier), parity, true,
-                                           true);
+                                           Mbarriers::Sees::kCluster);
+}
+bool mbarrier_wait_relaxed(std::uint64_t* barrier, unsigned parity, bool blocking) {
+  const Entered in;
+  const Pc pc = to_pc(__builtin_return_address(0));
+  return in.block.family<Mbarriers>().wait({in.fiber, blocking ? "mbarrier.try_wait.relaxed" : "mbarrier.test_wait.relaxed", pc},
+                                           address_of(barrier), parity, blocking, Mbarriers::Sees::kNothing);
 }
 void mbarrier_arrive_cluster(std::uint64_t* barrier, unsigned rank, bool release_cluster) {
   const Entered in;
   const AsyncProxy::Instruction by{in.fiber, release_cluster ? "mbarrier.arrive.release.cluster" : "mbarrier.arrive",
                                    to_pc(__builtin_return_address(0))};
   const std::uintptr_t address = in.block.async_proxy.counterpart(by, address_of(barrier), rank);
-  in.block.cluster().block(rank).family<Mbarriers>().arrive_remotely(by, address, release_cluster);
+  in.block.cluster().block(rank).family<Mbarriers>().arrive_remotely(by, address, {.release_cluster = release_cluster});
+}
+unsigned mbarrier_arrive_as(std::uint64_t* barrier, const Arrival& how) {
+  const Entered in;
+  const char* const name = how.expects         ? "mbarrier.arrive.expect_tx"
+                           : how.relaxed         ? "mbarrier.arrive.relaxed"
+                           : how.release_cluster ? "mbarrier.arrive.release.cluster"
+                                                 : "mbarrier.arrive";
+  const AsyncProxy::Instruction by{in.fiber, name, to_pc(__builtin_return_address(0))};
+  if (how.block == 0)
+    return in.block.family<Mbarriers>().arrive(by, address_of(barrier), how.count, how.expected_bytes, how.relaxed) & 1;
+  const std::uintptr_t address = in.block.async_proxy.counterpart(by, address_of(barrier), how.block - 1);
+  in.block.cluster().block(how.block - 1).family<Mbarriers>().arrive_remotely(by, address, how);
+  return 0;
+}
+void mbarrier_expect_tx_cluster(std::uint64_t* barrier, unsigned rank, unsigned bytes) {
+  const Entered in;
+  const AsyncProxy::Instruction by{in.fiber, "mbarrier.expect_tx", to_pc(__builtin_return_address(0))};
+  const std::uintptr_t address = in.block.async_proxy.counterpart(by, address_of(barrier), rank);
+  in.block.cluster().block(rank).family<Mbarriers>().expect(by, address, bytes);
 }
 void fence_proxy_async(bool shared, bool global) {
   const Entered in;

@@ -554,5 +554,17 @@ void* shared_at(std::uint32_t address) {
   const Entered in(Worlds::kBoth);
   return reinterpret_cast<void*>(in.block.shared.address_at(address));
 }
+// Who leaves out __cvta_generic_to_shared has what a GPU takes, too: there, the low half of a pointer to shared memory is the address.
+void* shared_at_low_half(std::uint32_t low_half) {
+  const Entered in(Worlds::kBoth);
+  for (const SharedMemory::Part* const part : {&in.block.shared.arena, &in.block.shared.statics})
+    if (const std::uint32_t offset = low_half - static_cast<std::uint32_t>(part->begin); offset < part->bytes) {
+      in.block.work().launch->note(
+          "an instruction gets half a pointer as an address of shared memory, which PTX does not promise to be one: "
+          "__cvta_generic_to_shared() gives the address");
+      return reinterpret_cast<void*>(part->begin + offset);
+    }
+  return nullptr;
+}
 
 }  // namespace interpreter

@@ -45,9 +45,8 @@ void check_configuration(const Launch& launch, const Gpu& gpu) {
   if (*bound && b.x * b.y * b.z > *bound)
     refuse("block of " + text(b) + " threads", "at most " + std::to_string(*bound) + ", as the kernel's __launch_bounds__ say");
   const dim3 c = launch.cluster;
-  if (!clusters_are_possible(g, c))
-    refuse("grid of " + text(g) + " blocks in clusters of " + text(c),
-           "1 to 8 blocks in a cluster, and the grid's sizes are multiples of the cluster's");
+  if (const std::string why = why_no_clusters(launch); !why.empty())
+    refuse("grid of " + text(g) + " blocks in clusters of " + text(c), why);
   if (c.x * c.y * c.z > 1 && gpu.compute_capability < 90)
     refuse("clusters on " + std::string(gpu.title), "a GPU of compute capability 9.0");
   if (launch.dynamic_shared_bytes > gpu.shared_per_block)

@@ -4,6 +4,41 @@ namespace interpreter {
 
 std::string kernel_name_of(const Launch& launch) { return launch.name ? launch.name : function_name(launch.kernel); }
 
+namespace {
+
+struct LargeClusters {
+  std::mutex mutex;
+  std::set<const void*> kernels;  // that ask for them
+};
+LargeClusters& large_clusters() {
+  static LargeClusters& the_kernels = *new LargeClusters;
+  return the_kernels;
+}
+
+}  // namespace
+
+void allow_large_clusters(const void* kernel, bool allowed) {
+  std::lock_guard lock(large_clusters().mutex);
+  if (allowed)
+    large_clusters().kernels.insert(kernel);
+  else
+    large_clusters().kernels.erase(kernel);
+}
+
+std::string why_no_clusters(const Launch& launch) {
+  constexpr std::uint64_t kPortable = 8, kMost = 16;
+  const dim3 grid = launch.grid, cluster = launch.cluster;
+  const std::uint64_t blocks = std::uint64_t(cluster.x) * cluster.y * cluster.z;
+  if (blocks == 0 || blocks > kMost || grid.x % cluster.x || grid.y % cluster.y || grid.z % cluster.z)
+    return "a cluster has 1 to 8 blocks, and the grid's sizes are multiples of the cluster's";
+  if (blocks <= kPortable) return "";
+  std::lock_guard lock(large_clusters().mutex);
+  const std::set<const void*>& asked = large_clusters().kernels;
+  // Which kernel it is may not be known: then one that asked will do.
+  if (launch.kernel_is_known ? asked.contains(launch.kernel) : !asked.empty()) return "";
+  return "a cluster has 1 to 8 blocks; for up to 16, set the kernel's cudaFuncAttributeNonPortableClusterSizeAllowed";
+}
+
 void LaunchState::fail(Diagnosis d) {
   std::lock_guard lock(mutex);
   if (failed) return;

@@ -18,12 +18,11 @@ namespace interpreter {
 
 class Cluster;
 
-/// Whether CUDA starts such clusters: of 1 to 8 blocks, as every GPU that has clusters can, and no block is left over.
-constexpr bool clusters_are_possible(dim3 grid, dim3 cluster) {
-  constexpr std::uint64_t kMostBlocks = 8;
-  const std::uint64_t blocks = std::uint64_t(cluster.x) * cluster.y * cluster.z;
-  return blocks > 0 && blocks <= kMostBlocks && grid.x % cluster.x == 0 && grid.y % cluster.y == 0 && grid.z % cluster.z == 0;
-}
+/// Why CUDA does not start clusters of that size; empty if it does. Every GPU that has clusters can have 8 blocks in one, an H100 or
+/// H200 16 of a kernel that asks for it; and no block is left over.
+std::string why_no_clusters(const Launch& launch);
+/// What cudaFuncAttributeNonPortableClusterSizeAllowed says of a kernel.
+void allow_large_clusters(const void* kernel, bool allowed);
 
 /// The name of the launch's kernel, as reports have it.
 std::string kernel_name_of(const Launch& launch);

@@ -10,7 +10,7 @@ namespace interpreter {
 
 void Meetings::begin() {
   warps_.resize(block_.scheduler.warps());
-  for (Warp& warp : warps_) warp.collectives.clear();
+  for (Warp& warp : warps_) warp.collectives.clear(), std::ranges::fill(warp.last, Last());
   at_barrier_ = 0, last_barrier_ = 0;
   rounds_[&block_.recorder.flow()].forget_pairs();
 }
@@ -32,7 +32,7 @@ void Meetings::meet(Fiber& fiber, const char* name, unsigned mask, void* argumen
   while (i < warp.collectives.size() &&
          !(warp.collectives[i].mask == mask && warp.collectives[i].combine == combine && !(warp.collectives[i].arrived & bit)))
     ++i;
-  if (i == warp.collectives.size()) warp.collectives.push_back({mask, 0, name, combine, pc});
+  if (i == warp.collectives.size()) warp.collectives.push_back({mask, 0, name, combine, pc, site});
   Collective& group = warp.collectives[i];
   if (pc != group.pc) [[unlikely]]
     require_same_instruction(fiber, group, pc);
@@ -63,6 +63,24 @@ void Meetings::require_same_instruction(const Fiber& fiber, const Collective& gr
                        "all 32 lanes of a warp execute the same " + std::string(group.name) + " together", &fiber, here);
 }
 
+// Who has exited is not waited for. But one that was at the same place, and named other lanes there, has not left before: it was to
+// meet these (CUDA C++ Programming Guide, "Warp Vote Functions": the same mask).
+void Meetings::require_same_mask(unsigned w, const Collective& group) const {
+  for (std::uint32_t rest = group.mask & ~group.arrived; rest; rest &= rest - 1) {
+    const unsigned lane = static_cast<unsigned>(std::countr_zero(rest));
+    const Last& last = warps_[w].last[lane];
+    if (!last.name || last.mask == group.mask || std::strcmp(last.name, group.name) != 0 || last.site.line != group.site.line ||
+        std::strcmp(last.site.file, group.site.file) != 0)
+      continue;
+    const Fiber& here = block_.scheduler.fiber(w, static_cast<unsigned>(std::countr_zero(group.arrived)));
+    block_.reporter.fail(Check::kSynccheck,
+                         std::string(group.name) + " with masks that differ: thread " + to_text(here.thread) + " gives " +
+                             hex(group.mask) + ", and thread " +
+                             to_text(block_.scheduler.fiber(w, lane).thread) + ", which is in it, has given " + hex(last.mask),
+                         "all lanes that a mask names call the function with that mask", &here, {group.site.file, group.site.line});
+  }
+}
+
 void Meetings::complete(unsigned w, std::size_t index) {
   Warp& warp = warps_[w];
   const Collective group = warp.collectives[index];
@@ -73,6 +91,11 @@ void Meetings::complete(unsigned w, std::size_t index) {
         std::string(group.name) + " by lanes " + hex(group.arrived) + " of the warp alone: the others have exited or do not exist",
         "all 32 lanes of a warp execute " + std::string(group.name) + " together",
         &block_.scheduler.fiber(w, static_cast<unsigned>(std::countr_zero(group.arrived))), user_location(group.pc));
+  if (!group.pc) {
+    if (group.mask & ~group.arrived) require_same_mask(w, group);
+    for (std::uint32_t rest = group.arrived; rest; rest &= rest - 1)
+      warp.last[std::countr_zero(rest)] = {group.name, group.mask, group.site};
+  }
   if (group.combine) {
     block_.collective_worlds.combine(w, group.mask, group.arrived, warp.arguments, group.combine);
     if (block_.worlds.in_other()) return;  // the second world of the thread that came last

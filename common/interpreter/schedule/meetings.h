@@ -56,15 +56,24 @@ class Meetings {
     const char* name;
     Combine combine;
     Pc pc;  // of an instruction that the whole warp executes; else 0
+    Site site;
+  };
+  // Of a lane, the collective with a mask that it was in last.
+  struct Last {
+    const char* name = nullptr;
+    unsigned mask = 0;
+    Site site;
   };
   struct Warp {
     std::vector<Collective> collectives;
     void* arguments[32];
+    Last last[32];
   };
 
   void meet(Fiber& fiber, const char* name, unsigned mask, void* argument, Combine combine, Site site, Pc pc);
   void complete(unsigned warp, std::size_t collective);
   [[noreturn]] void fail_not_in_mask(const Fiber& fiber, const char* name, unsigned mask, Site site);
+  [[gnu::noinline]] void require_same_mask(unsigned warp, const Collective& group) const;
   [[gnu::noinline]] void require_same_instruction(const Fiber& fiber, const Collective& group, Pc pc);
   void require_same_call(const Fiber& first, const Fiber& fiber);
   void require_same_round(const Fiber& first, const Fiber& fiber);

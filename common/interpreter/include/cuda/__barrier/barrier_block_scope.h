@@ -111,3 +111,5 @@ class barrier<thread_scope_block, std::__empty_completion> : public __block_scop
 };
 
 _LIBCUDACXX_END_NAMESPACE_CUDA
+
+#include "common/interpreter/include/cuda/device_copies.h"
