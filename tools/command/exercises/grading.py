@@ -16,7 +16,8 @@ from .judging import MISSING, Verdict
 PLACES = ("", "exercises/my", "my", "exercises")  # in a student's folder, where NN_name/gemm.cuh may lie
 RIGHT = "The result is right"  # as the coach says where only the way is not as wanted
 HALF = 0.5
-LEAST_WORDS, LEAST_ALIKE = 40, 80  # tokens of an answer that are compared, and the percentage that is told
+LEAST_WORDS, MOST_WORDS, LEAST_ALIKE = 40, 10_000, 80  # tokens of an answer that is compared, and the percentage that is told
+SECONDS_ALIKE = 60  # that sim_c++ gets for an exercise
 
 
 def students_of(folder):
@@ -137,20 +138,26 @@ def alike(folder, students, exercises):
     for exercise in exercises:
         paths = {shown(student): handed_in(os.path.join(folder, student), exercise) for student in students}
         texts = {who: read(path) for who, (path, missing) in paths.items() if not missing}
-        found += alike_in(exercise, {**texts, "the course's answer": read(exercise.solution)})
+        in_exercise = alike_in(exercise, {**texts, "the course's answer": read(exercise.solution)})
+        if in_exercise is None:
+            return f"sim_c++ compared the answers to {exercise.title} for {SECONDS_ALIKE} s without an end: nobody has compared any."
+        found += in_exercise
     return sorted(found, key=lambda each: (-each[0], each[1:]))
 
 
 def alike_in(exercise, texts):
+    """None where that takes too long. Whose answer is far longer than others is left out: it would take longest."""
     handed_out = set(map(str.strip, read(exercise.stub).splitlines()))
     with tempfile.TemporaryDirectory() as scratch:
         names = []
         for number, text in zip(itertools.count(), texts.values()):
             own = [line for line in text.splitlines() if line.strip() not in handed_out]
-            if len(re.findall(r"\w+|[^\w\s]", "\n".join(own))) >= LEAST_WORDS:
+            if LEAST_WORDS <= len(re.findall(r"\w+|[^\w\s]", "\n".join(own))) <= MOST_WORDS:
                 files.write(os.path.join(scratch, str(number)), "\n".join(own) + "\n")
                 names.append(str(number))
         command = ["sh", "-c", 'cd "$0" && exec sim_c++ -p -e -r 16 -t "$@"', scratch, str(LEAST_ALIKE), *names]
-        _, said = processes.ask(command)
+        code, said = processes.ask(["timeout", str(SECONDS_ALIKE), *command])
+        if code == 124:
+            return None
     who = list(texts)
     return [(int(percent), exercise.name, who[int(a)], who[int(b)]) for a, percent, b in FOUND.findall(said) if int(a) != len(who) - 1]
