@@ -453,7 +453,9 @@ class FarCopy {
     constexpr std::int64_t kFar = (std::int64_t{1} << 31) + 64, kMostBytes = 24'000'000'000;
     const bool by_rows = near_.col_stride == 1;
     count_ = by_rows ? near_.rows : near_.cols, length_ = by_rows ? near_.cols : near_.rows;
-    stride_ = std::min(kFar, kMostBytes / size_ / std::max<std::int64_t>(1, count_ - 1) / 64 * 64);
+    // What the task says of strides' remainders holds for both.
+    stride_ = std::min(kFar, kMostBytes / size_ / std::max<std::int64_t>(1, count_ - 1) / 64 * 64) +
+              (by_rows ? near_.row_stride : near_.col_stride) % 64;
     (by_rows ? far_.row_stride : far_.col_stride) = stride_;
     far_.data = interpreter::allocate(static_cast<std::size_t>((stride_ * (count_ - 1) + length_) * size_), name);
     copy(near_, far_);

@@ -52,7 +52,7 @@ void check(Coach& coach) {
     behind.each.c_offset = offset, behind.each.drawn = draw.seed();
     coach.multiply_heads<__half, __half>(behind, values);
   }
-  coach.multiply_far_rows<__half, __half>(heads(2, 3, 3), values);
+  coach.multiply_far_rows<__half, __half>(with_strides(heads(2, 3, 3), 5, 0, 3), values);
 
   // 16 rows are one tile, however many rows that has: what is loaded beyond P and V is P again.
   constexpr double kHeads = 2, kN = 128, kK = 128;

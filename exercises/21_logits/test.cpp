@@ -30,7 +30,8 @@ void check(Coach& coach) {
     c.drawn = coach.draw().seed();
     drawn.push_back(c);
   }
-  coach.multiply_far_rows<__half, __half>(Case{3, 3, 3}, gemm);
+  for (const int64_t padding_b : {5, 4})  // B's rows begin at chunks, or it is copied
+    coach.multiply_far_rows<__half, __half>(Case{.m = 3, .n = 3, .k = 3, .padding = 5, .padding_b = padding_b}, gemm);
   for (const Case& c : drawn) {
     const bool has_chunks = (c.n + c.padding_b) % 8 == 0 && c.b_offset % 8 == 0;
     const Counts counts = coach.multiply<__half, __half>(c, gemm);
