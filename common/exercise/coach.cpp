@@ -31,6 +31,7 @@ std::string shape(const Case& c, harness::DType in) {
             (c.padding_c < 0 ? padding : std::to_string(c.padding_c)) + " elements longer than what they hold";
   else if (c.padding)
     text += ", rows " + padding + " elements longer than what they hold";
+  if (c.c_offset) text += ", C begins " + std::to_string(c.c_offset) + " elements behind an aligned address";
   if (c.b_offset) text += ", B begins " + std::to_string(c.b_offset) + " elements behind an aligned address";
   if (!c.what.empty()) text += ", " + c.what;
   if (c.drawn) text += ", drawn at random: --seed " + std::to_string(c.drawn) + " draws it again";
@@ -441,61 +442,84 @@ void Coach::require_tensor_core(const Heads& h, harness::DType in, harness::DTyp
       subject_of(h, in, out), [=] { return posed(h, in, out); }, function);
 }
 
-void Coach::multiply_far_rows([[maybe_unused]] const std::string& layout, [[maybe_unused]] harness::DType in,
-                              [[maybe_unused]] harness::DType out, [[maybe_unused]] const Function& function) const {
+#ifdef COURSE_ON_INTERPRETER
+namespace {
+
+// A matrix once more, in rows (or columns) that lie so far apart that an int counts no offset to the last one; and, where there are few,
+// not even a stride.
+class FarCopy {
+ public:
+  FarCopy(const harness::TestMatrix& matrix, const std::string& name)
+      : near_(matrix.view()), size_(static_cast<std::int64_t>(harness::bytes(matrix.type()))), far_(near_) {
+    constexpr std::int64_t kFar = (std::int64_t{1} << 31) + 64, kMostBytes = 24'000'000'000;
+    const bool by_rows = near_.col_stride == 1;
+    count_ = by_rows ? near_.rows : near_.cols, length_ = by_rows ? near_.cols : near_.rows;
+    // What the task says of strides' remainders holds for both.
+    stride_ = std::min(kFar, kMostBytes / size_ / std::max<std::int64_t>(1, count_ - 1) / 64 * 64) +
+              (by_rows ? near_.row_stride : near_.col_stride) % 64;
+    (by_rows ? far_.row_stride : far_.col_stride) = stride_;
+    far_.data = interpreter::allocate(static_cast<std::size_t>((stride_ * (count_ - 1) + length_) * size_), name);
+    copy(near_, far_);
+  }
+  FarCopy(const FarCopy&) = delete;
+  FarCopy& operator=(const FarCopy&) = delete;
+  ~FarCopy() { interpreter::release(far_.data); }
+  const harness::AnyMatrix& view() const { return far_; }
+  std::int64_t stride() const { return stride_; }
+  void copy_back() const { copy(far_, near_); }
+
+ private:
+  void copy(const harness::AnyMatrix& from, const harness::AnyMatrix& to) const {
+    std::vector<unsigned char> line(static_cast<std::size_t>(length_ * size_));
+    const auto at = [&](const harness::AnyMatrix& m, std::int64_t i) {
+      return static_cast<unsigned char*>(m.data) + i * (m.col_stride == 1 ? m.row_stride : m.col_stride) * size_;
+    };
+    for (std::int64_t i = 0; i < count_; ++i) {
+      interpreter::copy_out(line.data(), at(from, i), line.size());
+      interpreter::copy_in(at(to, i), line.data(), line.size());
+    }
+  }
+  harness::AnyMatrix near_;
+  std::int64_t size_;
+  harness::AnyMatrix far_;
+  std::int64_t count_ = 0, length_ = 0, stride_ = 0;
+};
+
+}  // namespace
+#endif
+
+void Coach::multiply_far_rows([[maybe_unused]] const Subject& subject,
+                              [[maybe_unused]] const std::function<std::unique_ptr<Posed>()>& pose,
+                              [[maybe_unused]] const Function& function) const {
 #ifdef COURSE_ON_INTERPRETER
   if (only_asks_) return;
-  constexpr std::int64_t kRows = 3, kStride = (std::int64_t{1} << 31) + 64;  // the third row is beyond 2^32
-  const std::string what = "3 x 3 x 3 (m, n, k) in " + std::string(name(in)) + ", " + layout + ", rows " + std::to_string(kStride) +
-                           " elements apart: an int cannot count so far",
-                    problem = "\n\nProblem: " + what + ".";
-  struct Far {
-    Far(std::int64_t number, harness::DType type, bool transposed) : number_(number), size_(harness::bytes(type)), type_(type) {
-      const std::size_t bytes = static_cast<std::size_t>(kStride * (kRows - 1) + kRows) * size_;
-      data = static_cast<unsigned char*>(interpreter::allocate(bytes, number == 2 ? "C" : number ? "B" : "A"));
-      view = {data, kRows, kRows, transposed ? 1 : kStride, transposed ? kStride : 1};
-      std::vector<unsigned char> row(kRows * size_);
-      for (std::int64_t r = 0; r < kRows; ++r) {
-        for (std::int64_t c = 0; c < kRows; ++c)
-          harness::store(type_, row.data() + static_cast<std::size_t>(c) * size_,
-                         number_ == 2 ? NAN : value(transposed ? c : r, transposed ? r : c));
-        interpreter::copy_in(data + static_cast<std::size_t>(r * kStride) * size_, row.data(), row.size());
-      }
-    }
-    Far(const Far&) = delete;
-    Far& operator=(const Far&) = delete;
-    ~Far() { interpreter::release(data); }
-    double value(std::int64_t row, std::int64_t col) const {
-      return static_cast<double>(1 + 2 * row + 5 * col + number_ * (row + 1));
-    }
-    double stored(std::int64_t row, std::int64_t col) const {
-      unsigned char element[8];
-      interpreter::copy_out(element, data + static_cast<std::size_t>(row * kStride + col) * size_, size_);
-      return harness::load(type_, element);
-    }
-    std::int64_t number_;
-    std::size_t size_;
-    harness::DType type_;
-    unsigned char* data;
-    Matrix<void> view;
-  };
+  const std::unique_ptr<Posed> problem = pose();
+  const FarCopy A(problem->A, "A"), B(problem->B, "B"), C(problem->C, "C");
+  const std::string text = "\n\nProblem: " + subject.words + "; rows of A are " + std::to_string(A.stride()) + " elements apart, of B " +
+                           std::to_string(B.stride()) + ", of C " + std::to_string(C.stride()) + ": an int cannot count so far.";
+  std::string wrong;
   try {
-    const Far A(0, in, layout.at(0) == 't'), B(1, in, layout.at(1) == 't'), C(2, out, false);
-    function({kRows, kRows, kRows, A.view, B.view, C.view, nullptr});
-    for (std::int64_t row = 0; row < kRows; ++row)
-      for (std::int64_t col = 0; col < kRows; ++col) {
-        double expected = 0;
-        for (std::int64_t k = 0; k < kRows; ++k) expected += A.value(row, k) * B.value(k, col);
-        if (const double found = C.stored(row, col); !(std::abs(found - expected) < 1e-3 * expected))
-          throw NotYet{"The result is wrong: C[" + std::to_string(row) + ", " + std::to_string(col) + "] is " + number(found) +
-                       ", expected " + number(expected) + ".\nOffsets are as large as int64_t: which of them is kept in an int?"};
-      }
+    function(problem->operands(A.view(), B.view(), C.view(), problem->bias.view().data));
+    C.copy_back();
+    wrong = problem->verify();
   } catch (const NotYet& failure) {
-    throw NotYet{failure.text + problem};
+    throw NotYet{failure.text + text};
   } catch (const std::exception& error) {
-    throw NotYet{error.what() + problem};
+    throw NotYet{error.what() + text};
   }
+  if (!wrong.empty())
+    throw NotYet{"The result is wrong: " + wrong + ".\nOffsets are as large as int64_t: which of them is kept in an int?" + text};
 #endif
+}
+
+void Coach::multiply_far_rows(const Case& c, harness::DType in, harness::DType out, const Function& function) const {
+  multiply_far_rows(
+      subject_of(c, in, out), [=] { return posed(c, in, out); }, function);
+}
+
+void Coach::multiply_far_rows(const Heads& h, harness::DType in, harness::DType out, const Function& function) const {
+  multiply_far_rows(
+      subject_of(h, in, out), [=] { return posed(h, in, out); }, function);
 }
 
 // ------------------------------------------------------------------------------------------------------ drawn at random
@@ -552,6 +576,7 @@ std::vector<Case> Coach::drawn(const Space& space) const {
     c.padding_b = draw_.padding(space.layout.at(1) == 't' ? c.k : c.n, space.aligned_b);
     c.padding_c = draw_.padding(c.n);
     c.b_offset = draw_.between(0, space.b_offsets);
+    c.c_offset = draw_.between(0, 1) * draw_.between(0, space.c_offsets);
     c.hint = space.hint;
     c.again = cases.empty();
     c.drawn = draw_.seed();

@@ -39,7 +39,7 @@ struct Case {
   std::string what = {};                        ///< which these are, for messages: "A is all ones"
   std::string hint = {};                        ///< what to think about if the result is wrong, a sentence
   bool same_bits = false;                       ///< C has to be the same in every order of threads and blocks, bit by bit
-  std::int64_t b_offset = 0;                    ///< elements from an aligned address to B's first one
+  std::int64_t b_offset = 0, c_offset = 0;      ///< elements from an aligned address to B's, and C's, first one
   std::int64_t padding_b = -1, padding_c = -1;  ///< of B and of C, where they have one of their own
   bool again = false;                           ///< there is a second call, with other values at the same addresses
   std::uint64_t drawn = 0;                      ///< drawn at random, from this seed; 0: chosen. It is called in one order only
@@ -77,6 +77,7 @@ struct Space {
   bool empty_k = false;        ///< k may be 0
   std::string hint = {};       ///< as in Case
   std::int64_t b_offsets = 0;  ///< B may begin so many elements behind an aligned address
+  std::int64_t c_offsets = 7;  ///< the same of C
 };
 
 /// The operands of a Case in device memory.
@@ -244,12 +245,20 @@ class Coach {
   void multiply_heads_on_gpu(const Heads& h, void (*gemm)(Matrix<const In>, Matrix<const In>, Matrix<Out>)) const {
     multiply_heads_on_gpu(h, harness::kDType<In>, harness::kDType<Out>, usual<In, Out>(gemm));
   }
-  /// On the interpreter, a product of 3 rows that lie gigabytes apart: an offset of 32 bits does not reach them.
-  void multiply_far_rows(const std::string& layout, harness::DType in, harness::DType out, const Function& run) const;
+  /// On the interpreter, a problem whose rows (or columns) lie gigabytes apart: an offset of 32 bits does not reach them. It has as few
+  /// of them as the task allows, three for example.
+  void multiply_far_rows(const Case& c, harness::DType in, harness::DType out, const Function& run) const;
   /// The same of the usual function.
   template <class In, class Out>
-  void multiply_far_rows(const std::string& layout, void (*gemm)(Matrix<const In>, Matrix<const In>, Matrix<Out>)) const {
-    multiply_far_rows(layout, harness::kDType<In>, harness::kDType<Out>, usual<In, Out>(gemm));
+  void multiply_far_rows(const Case& c, void (*gemm)(Matrix<const In>, Matrix<const In>, Matrix<Out>)) const {
+    multiply_far_rows(c, harness::kDType<In>, harness::kDType<Out>, usual<In, Out>(gemm));
+  }
+  /// The same for heads.
+  void multiply_far_rows(const Heads& h, harness::DType in, harness::DType out, const Function& run) const;
+  /// The same of a function that takes the whole matrices.
+  template <class In, class Out>
+  void multiply_far_rows(const Heads& h, void (*gemm)(Matrix<const In>, Matrix<const In>, Matrix<Out>)) const {
+    multiply_far_rows(h, harness::kDType<In>, harness::kDType<Out>, usual<In, Out>(gemm));
   }
   /// C has to come from the tensor core: calls `run` once more, on a machine whose mma add nothing. @throws NotYet
   void require_tensor_core(const Case& c, harness::DType in, harness::DType out, const Function& run) const;
@@ -281,6 +290,7 @@ class Coach {
   Counts judge(const Subject& subject, const Case& c, const std::function<std::unique_ptr<Posed>()>& pose,
                const Function& run) const;
   void require_tensor_core(const Subject& subject, const std::function<std::unique_ptr<Posed>()>& pose, const Function& run) const;
+  void multiply_far_rows(const Subject& subject, const std::function<std::unique_ptr<Posed>()>& pose, const Function& run) const;
 
   std::string lesson_;
   bool only_asks_ = false;

@@ -31,6 +31,8 @@ double element(std::uint64_t matrix, std::int64_t row, std::int64_t col) {
   return static_cast<double>(static_cast<std::int64_t>(x % 257) - 128) / 64;
 }
 
+Placement moved(Placement p, std::int64_t offset) { return p.offset = offset, p; }
+
 using Given = std::function<double(std::int64_t, std::int64_t)>;
 
 // With the values that belong to `matrix` (1: A, 2: B, 3: the bias) among those that `values` stands for.
@@ -58,7 +60,7 @@ class PosedCase final : public Posed {
   PosedCase(const Case& c, DType in, DType out)
       : Posed(c.m, c.n, c.k, filled(c.drawn, 1, "A", in, placement(c.m, c.k, c.layout.at(0) == 't', c.padding), c.scale, c.a),
               filled(c.drawn, 2, "B", in, placement(c.k, c.n, c.layout.at(1) == 't', of_b(c), c.b_offset), 1, c.b), out,
-              harness::row_major(c.m, c.n, of_c(c)), "C",
+              placement(c.m, c.n, false, of_c(c), c.c_offset), "C",
               filled(c.drawn, 3, "bias", out, harness::row_major(c.epilogue.bias ? 1 : 0, c.n), 1), c.drawn),
         case_(c),
         reference_(A, B) {}
@@ -98,7 +100,7 @@ class PosedHeads final : public Posed {
       : Posed(h.each.m, h.each.n, h.each.k,
               filled(h.each.drawn, 1, h.names.substr(0, 1), in, of_a(h).placement(h.each.padding, h), h.each.scale, h.each.a),
               filled(h.each.drawn, 2, h.names.substr(1, 1), in, of_b(h).placement(exercise::of_b(h.each), h), 1, h.each.b), out,
-              of_c(h).placement(exercise::of_c(h.each), h), h.names.substr(2, 1),
+              moved(of_c(h).placement(exercise::of_c(h.each), h), h.each.c_offset), h.names.substr(2, 1),
               filled(h.each.drawn, 3, "bias", out, harness::row_major(0, 0), 1), h.each.drawn),
         heads_(h) {}
 

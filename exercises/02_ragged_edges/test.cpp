@@ -13,7 +13,7 @@ void check(Coach& coach) {
 
   coach.multiply<float, float>({34, 7, 0}, gemm);
   for (const Case& c : coach.drawn({.empty_k = true})) coach.multiply<float, float>(c, gemm);
-  coach.multiply_far_rows<float, float>("nn", gemm);
+  coach.multiply_far_rows<float, float>(Case{3, 3, 3}, gemm);
 
   // Of 5 rows and 104 columns 4 warps lie along a row of C, a row of 13 sectors. 2 threads share a column: four elements and one.
   Draw& draw = coach.draw();

@@ -12,7 +12,7 @@ void check(Coach& coach) {
   coach.multiply<float, float>({.m = 35, .n = 65, .k = 50, .padding = 3}, gemm);
 
   for (const Case& c : coach.drawn({})) coach.multiply<float, float>(c, gemm);
-  coach.multiply_far_rows<float, float>("nn", gemm);
+  coach.multiply_far_rows<float, float>(Case{3, 3, 3}, gemm);
 
   // A is loaded once for each 32 columns of C, B once for each 32 rows.
   for (const Case& c : {Case{64, 96, 64}, coach.draw().tiles(64, 32, 32, 2), coach.draw().tiles(64, 96, 32, 1)}) {

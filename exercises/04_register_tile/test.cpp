@@ -12,7 +12,7 @@ void check(Coach& coach) {
   coach.multiply<float, float>({.m = 67, .n = 65, .k = 18, .padding = 3}, gemm);
 
   for (const Case& c : coach.drawn({})) coach.multiply<float, float>(c, gemm);
-  coach.multiply_far_rows<float, float>("nn", gemm);
+  coach.multiply_far_rows<float, float>(Case{3, 3, 3}, gemm);
 
   // A warp does 32 x 16 products for each k, a thread 16 of them with 4 + 4 values.
   for (const Case& c : {Case{64, 128, 32}, coach.draw().tiles(128, 128, 16, 1), coach.draw().tiles(64, 128, 16, 1)}) {

@@ -12,7 +12,13 @@ void check(Coach& coach) {
   coach.multiply<float, float>({.m = 67, .n = 65, .k = 18, .padding = 3}, gemm);
 
   for (const Case& c : coach.drawn({})) coach.multiply<float, float>(c, gemm);
-  coach.multiply_far_rows<float, float>("nn", gemm);
+  coach.multiply_far_rows<float, float>(Case{3, 3, 3}, gemm);
+
+  for (std::int64_t offset = 1; offset < 4; ++offset) {  // C's rows are vectors as far as their stride goes
+    Case c = {coach.draw().length(70), 4 * coach.draw().between(1, 20), coach.draw().length(20)};
+    c.padding_c = 0, c.c_offset = offset, c.drawn = coach.draw().seed();
+    coach.multiply<float, float>(c, gemm);
+  }
 
   // A warp does 32 x 16 products for each k, a thread 16 of them with 4 + 4 values.
   for (const Case& c : {Case{64, 128, 32}, coach.draw().tiles(128, 128, 8, 1), coach.draw().tiles(64, 128, 8, 1)}) {

@@ -28,7 +28,7 @@ void check(Coach& coach) {
     coach.multiply<__half, float>(c, gemm);
 
   for (const Case& c : coach.drawn({.layout = "tt", .aligned_a = 8, .aligned_b = 8})) coach.multiply<__half, float>(c, gemm);
-  coach.multiply_far_rows<__half, float>("tt", gemm);
+  coach.multiply_far_rows<__half, float>(Case{3, 3, 3, "tt", 5}, gemm);
 
   for (const Case& c :
        {Case{128, 64, 128, "tt"}, coach.draw().tiles(128, 128, 64, 1, "tt"), coach.draw().tiles(128, 64, 64, 1, "tt")}) {

@@ -30,6 +30,7 @@ void check(Coach& coach) {
   coach.multiply<float, float>({.m = 35, .n = 45, .k = 96, .padding = 3}, gemm);
 
   for (const Case& c : coach.drawn({.k = 32})) coach.multiply<float, float>(c, gemm);
+  coach.multiply_far_rows<float, float>(Case{3, 3, 64}, gemm);
 
   for (const Case& c : {Case{64, 64, 128}, coach.draw().tiles(128, 64, 32, 1), coach.draw().tiles(64, 64, 32, 1)}) {
     const double products = static_cast<double>(c.m * c.n * c.k), rounds = products / (32 * 32 * 32);

@@ -272,6 +272,7 @@ void check(Coach& coach) {
   for (const Case& c : {Case{64, 64, 16}, Case{37, 70, 9}, Case{1, 40, 20}, Case{1, 1, 1}}) coach.multiply<float, float>(c, gemm);
   coach.multiply<float, float>({.m = 35, .n = 45, .k = 10, .padding = 3}, gemm);
   for (const Case& c : coach.drawn({})) coach.multiply<float, float>(c, gemm);
+  coach.multiply_far_rows<float, float>(Case{3, 3, 3}, gemm);
   Case drawn = {coach.draw().between(100, 500), coach.draw().between(100, 500), 3};
   drawn.drawn = coach.draw().seed();
   for (const Case& c : {Case{96, 160, 8}, drawn}) {

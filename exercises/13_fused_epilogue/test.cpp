@@ -7,10 +7,10 @@ void gemm(Matrix<const __half> A, Matrix<const __half> B, Matrix<__half> C, cons
 void check(Coach& coach) {
   coach.lesson("steps/07_fused_leaky_relu/README.md, \"Walk\"");
   const harness::Epilogue epilogue = {harness::kActivation<gemm::LeakyRelu>, true};
+  const Function with_bias = [](const Operands& o) { gemm(o.A<__half>(), o.B<__half>(), o.C<__half>(), o.bias<__half>()); };
   const auto multiply = [&](Case c) {
     c.epilogue = epilogue;
-    return coach.multiply(c, harness::kDType<__half>, harness::kDType<__half>,
-                          [](const Operands& o) { gemm(o.A<__half>(), o.B<__half>(), o.C<__half>(), o.bias<__half>()); });
+    return coach.multiply(c, harness::kDType<__half>, harness::kDType<__half>, with_bias);
   };
 
   const auto zero = [](std::int64_t, std::int64_t) { return 0; };
@@ -29,6 +29,7 @@ void check(Coach& coach) {
   multiply({.m = 35, .n = 45, .k = 50, .padding = 3});
 
   for (const Case& c : coach.drawn({})) multiply(c);
+  coach.multiply_far_rows(Case{.m = 3, .n = 3, .k = 3, .epilogue = epilogue}, harness::kDType<__half>, harness::kDType<__half>, with_bias);
 
   for (const Case& c : {Case{64, 64, 64}, coach.draw().tiles(64, 128, 32, 1), coach.draw().tiles(64, 64, 32, 1)}) {
     const Counts counts = multiply(c);
@@ -47,8 +48,7 @@ void check(Coach& coach) {
        .epilogue = epilogue,
        .slow =
            "Is C stored once, when it is finished? What is read or stored again costs more than all of the epilogue's arithmetic."},
-      harness::kDType<__half>, harness::kDType<__half>,
-      [](const Operands& o) { gemm(o.A<__half>(), o.B<__half>(), o.C<__half>(), o.bias<__half>()); });
+      harness::kDType<__half>, harness::kDType<__half>, with_bias);
 }
 
 }  // namespace exercise

@@ -1,3 +1,8 @@
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <vector>
 
 #include "common/device/device.cuh"
@@ -16,9 +21,42 @@ float element(std::int64_t row, std::int64_t col) {
   return static_cast<float>((row * 2341 + col * 6407 + row * col % 13 * 17) % 1921 - 960) / 64;
 }
 
-// Calls `sums_of` with a matrix and `count` sums, which are `before` at first, and compares. `along_rows`: a sum for each row.
+#ifdef COURSE_ON_INTERPRETER
+// While it exists, blocks run side by side and take turns at one address: before a block's store or atomic there takes place, another
+// block has come to one of its own, if there is one. Who reads and adds in two steps does not get away with it.
+class Turns {
+ public:
+  explicit Turns(const void* address) {
+    interpreter::options().workers = 4;
+    interpreter::options().on_store = [this, address](std::uint64_t block, const void* at) {
+      if (at == address) wait_for_another(block);
+    };
+  }
+  Turns(const Turns&) = delete;
+  ~Turns() { interpreter::options().on_store = {}, interpreter::options().workers = 1; }
+
+ private:
+  void wait_for_another(std::uint64_t block) {
+    std::unique_lock lock(mutex_);
+    const int mine = last_[block] = ++count_;
+    changed_.notify_all();
+    changed_.wait_for(lock, std::chrono::milliseconds(50), [&] {
+      for (const auto& [other, number] : last_)
+        if (other != block && number > mine) return true;
+      return false;
+    });
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::uint64_t, int> last_;  // of each block, which of all stores was its last one
+  int count_ = 0;
+};
+#endif
+
+// Calls `sums_of` with a matrix and `count` sums, which are `before` at first, and compares. `along_rows`: a sum for each row. `in_turns`:
+// for the first sum.
 Counts sums(const Coach& coach, const char* name, void (*sums_of)(Matrix<const float>, float*), std::int64_t rows,
-            std::int64_t cols, bool along_rows, std::int64_t padding = 0) {
+            std::int64_t cols, bool along_rows, std::int64_t padding = 0, [[maybe_unused]] bool in_turns = false) {
   const std::string what = std::string(name) + " of " + std::to_string(rows) + " x " + std::to_string(cols) + " in f32" +
                            (padding ? ", rows " + std::to_string(padding) + " elements longer than what they hold" : "");
   return coach.run(what, [&] {
@@ -35,15 +73,42 @@ Counts sums(const Coach& coach, const char* name, void (*sums_of)(Matrix<const f
     const device::Buffer<float> a(values, "A");
     device::Buffer<float> result(expected.size(), "sums");
     if (!along_rows) result.upload(before.data(), before.size());
+#ifdef COURSE_ON_INTERPRETER
+    const std::unique_ptr<Turns> turns(in_turns ? new Turns(result.data()) : nullptr);
+#endif
     sums_of({a.data(), rows, cols, stride, 1}, result.data());
     device::synchronize();
     const std::vector<float> got = result.download();
     for (std::size_t i = 0; i < got.size(); ++i) {
       if (got[i] != expected[i])
         throw NotYet{"The result is wrong: sums[" + std::to_string(i) + "] is " + std::to_string(got[i]) + ", expected " +
-                     std::to_string(expected[i]) + (along_rows ? "." : ". Before the call it was 5.")};
+                     std::to_string(expected[i]) + (along_rows ? "." : ". Before the call it was 5.") +
+                     (in_turns ? "\nHere another block always came in between: what it added may be lost where a sum is read and stored in two "
+                                 "steps, be each of\nthem an atomic."
+                               : "")};
     }
   });
+}
+
+// Both functions with rows gigabytes apart, where an offset of 32 bits does not reach them.
+void far_rows([[maybe_unused]] const Coach& coach) {
+#ifdef COURSE_ON_INTERPRETER
+  constexpr std::int64_t kStride = (std::int64_t{1} << 31) + 64, kRows = 3;
+  for (const bool along_rows : {true, false})
+    coach.run(std::string(along_rows ? "row_sums" : "column_sums") + " of 3 x 3 in f32, rows " + std::to_string(kStride) +
+                  " elements apart: an int cannot count so far",
+              [&] {
+                float* const a = static_cast<float*>(interpreter::allocate(((kRows - 1) * kStride + kRows) * sizeof(float), "A"));
+                const std::shared_ptr<float> owner(a, [](float* p) { interpreter::release(p); });
+                const float row[] = {1, 2, 3};
+                for (std::int64_t r = 0; r < kRows; ++r) interpreter::copy_in(a + r * kStride, row, sizeof row);
+                device::Buffer<float> result(std::vector<float>(kRows, 0), "sums");
+                (along_rows ? row_sums : column_sums)({a, kRows, kRows, kStride, 1}, result.data());
+                device::synchronize();
+                const std::vector<float> expected = along_rows ? std::vector<float>{6, 6, 6} : std::vector<float>{3, 6, 9};
+                if (result.download() != expected) throw NotYet{"The sums are wrong: which offset is kept in an int?"};
+              });
+#endif
 }
 
 Figure copies(double of) {
@@ -75,6 +140,7 @@ void check(Coach& coach) {
     coach.multiply<float, float>(c, gemm);
   coach.multiply<float, float>({.m = 18, .n = 35, .k = 50, .padding = 3}, gemm);
   for (const Case& c : coach.drawn({})) coach.multiply<float, float>(c, gemm);
+  coach.multiply_far_rows<float, float>(Case{3, 3, 3}, gemm);
   for (const Case& c : {Case{32, 32, 64}, draw.tiles(32, 32, 16, 2)}) {
     const double rounds = static_cast<double>(c.m / 16 * (c.n / 16) * (c.k / 16)), loads = rounds * 8 * 2;  // warps, A and B
     coach.multiply<float, float>(c, gemm)
@@ -90,6 +156,8 @@ void check(Coach& coach) {
     sums(coach, "column_sums", column_sums, rows, cols, false);
   sums(coach, "column_sums", column_sums, 70, 66, false, 3);
   sums(coach, "column_sums", column_sums, draw.between(129, 400), draw.between(1, 150), false, draw.between(0, 9));
+  sums(coach, "column_sums", column_sums, 128, 64, false, 0, true);
+  far_rows(coach);
   const Counts last = sums(coach, "column_sums", column_sums, 128, 128, false);
   last.at_least(loaded(128 * 128 * 4), 1, "The sums are sums of A's elements: a kernel has to read them.")
       .at_most(atomics(4 * 128 / 32), 4,

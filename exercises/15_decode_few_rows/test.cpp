@@ -19,6 +19,7 @@ void check(Coach& coach) {
   coach.multiply<__half, float>({.m = 33, .n = 1, .k = 9, .padding = 7}, gemm);
 
   for (const Case& c : coach.drawn({.aligned_a = 8, .aligned_b = 8, .hint = kParts})) coach.multiply<__half, float>(c, gemm);
+  coach.multiply_far_rows<__half, float>(Case{3, 3, 3, "nn", 5}, gemm);
 
   // The same as (8 x 4096) · (4096 x 4096) on 132 SMs: about 31 columns for each SM. k is a multiple of each kBlockK that is usual.
   Case few = {coach.draw().between(1, 16), 32 * coach.draw().between(1, 3), 3072};

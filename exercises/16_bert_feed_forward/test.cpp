@@ -205,7 +205,7 @@ void check(Coach& coach) {
   multiply({.m = 70, .n = 1, .k = 9, .padding = 7}, 132);
 
   for (const Case& c : coach.drawn({.aligned_a = 8, .aligned_b = 8})) multiply(c, static_cast<int>(coach.draw().between(1, 40)));
-  coach.multiply_far_rows("nn", harness::DType::kF16, harness::DType::kF32,
+  coach.multiply_far_rows(Case{3, 3, 3, "nn", 5}, harness::DType::kF16, harness::DType::kF32,
                           [](const Operands& o) { gemm(o.A<__half>(), o.B<__half>(), o.C<float>(), 132); });
 
   coach.multiply_on_gpu<__half, float>(

@@ -59,6 +59,12 @@ void check(Coach& coach) {
     h.each.drawn = draw.seed(), h.each.again = i == 0;
     coach.multiply_heads<__half, __half>(h, scores);
   }
+  for (const std::int64_t offset : {std::int64_t{4}, draw.between(1, 7)}) {
+    Heads behind = with_strides(heads(2, 20, 72, 0, hint), 0, 0, 8);  // its rows are chunks as far as the stride goes
+    behind.each.c_offset = offset, behind.each.drawn = draw.seed();
+    coach.multiply_heads<__half, __half>(behind, scores);
+  }
+  coach.multiply_far_rows<__half, __half>(heads(2, 3, 3, 0, hint), scores);
 
   Heads other = heads(draw.between(1, 3), 128 * draw.between(1, 2), 128, 0, hint);
   other.each.drawn = draw.seed();

@@ -47,6 +47,12 @@ void check(Coach& coach) {
     h.each.drawn = draw.seed(), h.each.again = i == 0;
     coach.multiply_heads<__half, __half>(h, values);
   }
+  for (const std::int64_t offset : {std::int64_t{4}, draw.between(1, 7)}) {
+    Heads behind = with_strides(heads(2, 20, 72), 0, 0, 8);  // its rows are chunks as far as the stride goes
+    behind.each.c_offset = offset, behind.each.drawn = draw.seed();
+    coach.multiply_heads<__half, __half>(behind, values);
+  }
+  coach.multiply_far_rows<__half, __half>(with_strides(heads(2, 3, 3), 5, 0, 3), values);
 
   // 16 rows are one tile, however many rows that has: what is loaded beyond P and V is P again.
   constexpr double kHeads = 2, kN = 128, kK = 128;

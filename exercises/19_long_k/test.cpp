@@ -12,6 +12,7 @@ void check(Coach& coach) {
     coach.multiply<__half, __half>(c, gemm);
 
   for (const Case& c : coach.drawn({.layout = "nt", .aligned_a = 8, .aligned_b = 8})) coach.multiply<__half, __half>(c, gemm);
+  coach.multiply_far_rows<__half, __half>(Case{3, 3, 9, "nt", 7}, gemm);
 
   // Each product occurs twice, the second time with the other sign, so C is 0. What parts lose is left.
   constexpr int64_t kK = 1024, kHalf = kK / 2;

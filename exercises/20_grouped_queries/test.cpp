@@ -80,6 +80,8 @@ void check(Coach& coach) {
   five(coach, coach.draw().length(20), coach.draw().between(129, 300), coach.draw().length(20));
   five(coach, coach.draw().length(20), coach.draw().length(20), coach.draw().between(300, 900));
 
+  coach.multiply_far_rows<__half, __half>(both(3, 3, 9, 7), project_halves);
+
   const Case drawn = coach.draw().tiles(64, 32, 64, 3);
   for (const Case& c : {both(128, 96, 64), both(drawn.m, drawn.n, drawn.k)}) {
     const int64_t width = c.n / 2, tiles_m = c.m / 64, tiles_n = 2 * ((width + 63) / 64), steps = c.k / 64;

@@ -24,6 +24,14 @@ void check(Coach& coach) {
       c.padding_b = stride ? i : 0, c.b_offset = stride ? 0 : i % 8;
       drawn.push_back(c);
     }
+  for (int64_t i = 1; i < 8; ++i) {  // a single row of B
+    Case c = {5, 8 * coach.draw().between(1, 12), 1};
+    c.padding = 7, c.padding_b = i % 2 ? i : 0, c.b_offset = i % 2 ? 0 : i;
+    c.drawn = coach.draw().seed();
+    drawn.push_back(c);
+  }
+  for (const int64_t padding_b : {5, 4})  // B's rows begin at chunks, or it is copied
+    coach.multiply_far_rows<__half, __half>(Case{.m = 3, .n = 3, .k = 3, .padding = 5, .padding_b = padding_b}, gemm);
   for (const Case& c : drawn) {
     const bool has_chunks = (c.n + c.padding_b) % 8 == 0 && c.b_offset % 8 == 0;
     const Counts counts = coach.multiply<__half, __half>(c, gemm);
