@@ -22,6 +22,7 @@ COMMANDS = {
     "build": "build programs, tests or the library, and run nothing",
     "test": "run every test that this machine can run",
     "list": "show the exercises and what has passed",
+    "start": "make your file of an exercise, and say what to do in it",
     "check": "check an exercise, the next one that has not passed",
     "watch": "check an exercise whenever its file is saved",
     "hint": "show a hint, one more each time",
@@ -42,12 +43,31 @@ Usage: tools/course COMMAND [ARGUMENT...]
   --version  show the commit that this is
 
 Each command installs what it needs by itself (Debian and Ubuntu). All that it
-writes lies in build/, but for what you have done in exercises/.
+writes lies in build/, but for your answers: those are exercises/my/.
+"""
+
+HERE = """\
+  tools/course check    check your answer; the first check makes the file
+  tools/course watch    check it whenever you save it
+  tools/course hint     a hint, one more each time
+  tools/course list     all exercises
+  tools/course run      the steps of the course; 'tools/course help' says what else there is
 """
 
 
 def help_text():
     return HELP.format(commands="\n".join(f"  {name:<10} {summary}" for name, summary in COMMANDS.items()))
+
+
+def where_one_is():
+    """For who has typed no command: how far the exercises are, and how to go on."""
+    from .exercises import checking, progress
+    from .exercises.exercise import all_exercises
+
+    if not all_exercises():
+        return help_text()
+    progress.take_over()
+    return f"{checking.bar()}\n{checking.what_next()}\n\n{HERE}"
 
 
 def module_of(name):
@@ -69,8 +89,8 @@ def run_subcommand(name, words):
 
 def dispatch(words):
     if not words:
-        sys.stderr.write(help_text())
-        return 2
+        sys.stdout.write(where_one_is())
+        return 0
     name, *rest = words
     if len(rest) > (name == "help") and name in ("help", "-h", "--help", "--version"):
         raise Refused(f"'{rest[-1]}': {name} takes no more arguments. For help with a command: 'tools/course help COMMAND'.")

@@ -15,8 +15,9 @@ from unittest import mock
 
 from command.cli import values
 from command.exercises import answers, checking, exercise, judging, progress
+from command.machine import needs
 from command.messages import Failed, Refused
-from command.subcommands import check, hint, reset, solution, watch
+from command.subcommands import check, hint, reset, solution, start, watch
 from command.subcommands import list as list_
 
 STUB = "one\n// >>> Your turn\nhole\n// <<<\ntwo\n"
@@ -42,14 +43,14 @@ class Made(unittest.TestCase):
             self.write(f"exercises/{name}/README.md", README)
             self.write(f"exercises/{name}/test.cpp", "")
             self.write(f"solutions/{name}/gemm.cuh", SOLUTION)
-            self.write(f"solutions/{name}/stub.cuh", STUB)
+        self.declare("01_first", "02_second_one")
         folder = os.path.join(self.root, "exercises")
         for target, value in (
             ("command.exercises.exercise.EXERCISES", folder),
             ("command.exercises.exercise.SOLUTIONS", os.path.join(self.root, "solutions")),
             ("command.exercises.answers.SOLUTIONS", os.path.join(self.root, "solutions")),
             ("command.exercises.progress.EXERCISES", folder),
-            ("command.exercises.progress.FILE", os.path.join(folder, "progress.json")),
+            ("command.exercises.progress.FILE", os.path.join(folder, "my", "progress.json")),
         ):
             patch = mock.patch(target, value)
             patch.start()
@@ -57,6 +58,10 @@ class Made(unittest.TestCase):
         exercise.all_exercises.cache_clear()
         self.addCleanup(exercise.all_exercises.cache_clear)
         self.first, self.second = exercise.all_exercises()
+
+    def declare(self, *names):
+        self.write("exercises/CMakeLists.txt", "".join(f"course_exercise({name} NEEDS 75)\n" for name in names))
+        needs.declared.cache_clear()
 
     def write(self, path, text):
         path = os.path.join(self.root, path)
@@ -89,14 +94,15 @@ class Finding(Made):
         self.assertFalse(os.path.exists(left))
 
     def test_names(self):
-        for word in ("1", "01", "01_first", "first", "exercises/01_first/", "exercises/01_first/gemm.cuh", "./exercises/01_first"):
+        for word in ("1", "01", "01_first", "first", "exercises/01_first/", "exercises/my/01_first/gemm.cuh", "./exercises/01_first"):
             self.assertEqual(exercise.named(word), self.first, word)
         self.assertEqual(exercise.named("sec"), self.second)
         for word in ("3", "third", "", "irst"):
             with self.assertRaisesRegex(Refused, "no exercise"):
                 exercise.named(word)
         self.write("exercises/03_second_two/test.cpp", "")
-        self.write("solutions/03_second_two/stub.cuh", "")
+        self.write("solutions/03_second_two/gemm.cuh", "")
+        self.declare("01_first", "02_second_one", "03_second_two")
         exercise.all_exercises.cache_clear()
         with self.assertRaisesRegex(Refused, "could be any of: 02_second_one 03_second_two"):
             exercise.named("second")
@@ -117,6 +123,12 @@ class Finding(Made):
         copied = "course: exercises/01_first copy is left out: the course has no exercise of that name.\n"
         self.assertEqual(self.folders(), (["01_first", "02_second_one"], copied))
         self.assertEqual(exercise.named("1"), self.first)
+        for added in ("exercises/04_mine/test.cpp", "solutions/04_mine/gemm.cuh", "exercises/my/01_first old/gemm.cuh"):
+            self.write(added, "")
+        names, said = self.folders()
+        self.assertEqual(names, ["01_first", "02_second_one"])
+        self.assertIn("exercises/04_mine is left out: exercises/CMakeLists.txt has no line course_exercise(04_mine NEEDS ...).", said)
+        self.assertIn("exercises/my/01_first old is left out: there is no exercise of that name.", said)
         os.rename(path("01_first"), path("01_mine"))
         names, said = self.folders()
         self.assertEqual(names, ["02_second_one"])
@@ -142,37 +154,36 @@ class Finding(Made):
 class ProgressFile(Made):
     def test_states(self):
         self.assertEqual(progress.Progress().state(self.first), "not begun")
-        self.write("exercises/01_first/gemm.cuh", SOLUTION)
+        progress.begin(self.first)
+        self.assertEqual(progress.Progress().state(self.first), "not begun")
+        self.write("exercises/my/01_first/gemm.cuh", SOLUTION)
         self.assertEqual(progress.Progress().state(self.first), "begun")
         progress.remember_pass(self.first)
         self.assertRegex(progress.Progress().state(self.first), r"^passed \d{4}-\d\d-\d\d$")
-        self.write("exercises/01_first/gemm.cuh", STUB)
+        self.write("exercises/my/01_first/gemm.cuh", STUB)
         self.assertEqual(progress.Progress().state(self.first), "passed, changed since")
         self.assertEqual(progress.Progress().next(), self.second)
         self.assertEqual(checking.bar(), "[##########..........] 1 of 2 passed")
 
     def test_a_file_that_is_gone(self):
-        os.remove(self.first.file)
-        self.assertEqual(progress.Progress().state(self.first), "its file is gone")
-        self.write("exercises/02_second_one/gemm.cuh", SOLUTION)
+        progress.begin(self.second)
         progress.remember_pass(self.second)
         os.remove(self.second.file)
-        with contextlib.redirect_stderr(io.StringIO()) as said:
-            code, shown = self.run_command(list_)
+        code, shown = self.run_command(list_)
         self.assertEqual(code, 0)
         self.assertIn("02 second one                passed, its file is gone", shown)
         self.assertIn("1 of 2 passed", shown)
-        self.assertRegex(said.getvalue(), r"there is no .*01_first/gemm\.cuh: 'tools/course reset 01' makes it anew\.\n(.|\n)*reset 02")
 
     def test_where_progress_cannot_be_written(self):
+        progress.begin(self.first)
         with mock.patch("os.replace", side_effect=OSError(30, "Read-only file system")):
             with contextlib.redirect_stderr(io.StringIO()) as said:
                 shown = self.run_command(hint, "1")[1]
                 self.assertIn("filled", self.run_command(solution, "1", "--give-up")[1])
                 progress.remember_pass(self.first)
             self.assertIn("hint 3 of 3", shown)
-            self.assertEqual(said.getvalue().count("cannot write exercises/progress.json: Read-only file system. So this is not rem"), 3)
-            self.write("exercises/progress.json", "damaged")
+            self.assertEqual(said.getvalue().count("cannot write exercises/my/progress.json: Read-only file system. So this is not rem"), 3)
+            self.write("exercises/my/progress.json", "damaged")
             with contextlib.redirect_stderr(io.StringIO()) as said:
                 self.assertEqual(progress.Progress().count(), 0)
             self.assertIn("was damaged: it cannot be moved aside", said.getvalue())
@@ -180,9 +191,9 @@ class ProgressFile(Made):
     def test_a_damaged_file_is_kept(self):
         of_hints = ('{"exercises": {"01_first": {"hints": %s}}}' % each for each in ("null", '"1"', "-1"))
         for damaged in ('{"exercises": {"01_first": {"passed"', '{"exercises": [3]}', "[]", "[" * 100000, *of_hints):
-            self.write("exercises/progress.json", damaged)
+            self.write("exercises/my/progress.json", damaged)
             self.assertEqual(progress.Progress().count(), 0)
-        kept = [name for name in os.listdir(os.path.join(self.root, "exercises")) if name.startswith("progress-")]
+        kept = [name for name in os.listdir(os.path.join(self.root, "exercises/my")) if name.startswith("progress-")]
         self.assertEqual(len(kept), 7)
 
     def test_many_at_the_same_time(self):
@@ -198,9 +209,121 @@ class ProgressFile(Made):
         self.assertEqual([len(self.progress()[each]) for each in ("01_first", "02_second_one")], [20, 20])
 
     def test_backups_have_names_of_their_own(self):
+        progress.begin(self.first)
         kept = {progress.back_up(self.first.file) for _ in range(3)}
         self.assertEqual(len(kept), 3)
         self.assertTrue(all(exercise.read(path) == STUB for path in kept))
+
+
+class Mine(Made):
+    """The learner's files, in exercises/my/."""
+
+    def git(self, *words):
+        command = ["git", "-C", self.root, "-c", "user.name=x", "-c", "user.email=x@example.org", *words]
+        return subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout
+
+    def commit(self):
+        if not shutil.which("git"):
+            self.skipTest("there is no git")
+        self.write(".gitignore", "/exercises/my/\n")
+        self.git("init", "-q")
+        self.git("add", ".")
+        self.git("commit", "-qm", "1")
+
+    def said_by(self, function, *arguments):
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            function(*arguments)
+        return said.getvalue()
+
+    def text(self, path):
+        return exercise.read(os.path.join(self.root, path))
+
+    def test_the_first_check_or_start_makes_the_file(self):
+        code, shown = self.run_command(start, "2")
+        self.assertEqual((code, self.text("exercises/my/02_second_one/gemm.cuh")), (0, STUB))
+        self.assertIn("02 second one: Fill the hole.", shown)
+        self.assertIn("then 'tools/course check 02'", shown)
+        self.write("exercises/my/02_second_one/gemm.cuh", "mine")
+        self.run_command(start, "2")
+        self.assertEqual(self.text("exercises/my/02_second_one/gemm.cuh"), "mine")
+        self.assertFalse(os.path.exists(self.first.file))
+        with self.assertRaisesRegex(Refused, "start is about one exercise"):
+            self.run_command(start, "1", "2")
+
+    def test_what_was_edited_in_the_courses_folder_moves(self):
+        for is_there in (False, True):  # one that is untouched is replaced
+            with self.subTest(is_there=is_there):
+                if not is_there:
+                    self.commit()
+                self.write("exercises/02_second_one/gemm.cuh", "mine")
+                said = self.said_by(self.run_command, list_)
+                self.assertRegex(said, r"my/02_second_one/gemm\.cuh\s+now, where git leaves it alone")
+                self.assertEqual(self.text("exercises/my/02_second_one/gemm.cuh"), "mine")
+                self.assertEqual(self.git("status", "--porcelain"), "")
+                self.assertEqual(self.text("exercises/02_second_one/gemm.cuh"), STUB)
+                self.assertEqual(progress.Progress().state(self.second), "begun")
+                self.assertEqual(self.said_by(self.run_command, list_), "")  # once
+                self.write("exercises/my/02_second_one/gemm.cuh", STUB)
+
+    def test_nothing_is_lost_where_both_were_edited(self):
+        self.commit()
+        self.write("exercises/01_first/gemm.cuh", "here")
+        self.write("exercises/my/01_first/gemm.cuh", "there")
+        self.assertIn("was edited, and is not what is checked: that is", self.said_by(self.run_command, list_))
+        self.assertEqual((self.text("exercises/01_first/gemm.cuh"), self.text("exercises/my/01_first/gemm.cuh")), ("here", "there"))
+
+    def test_where_git_cannot_put_it_back(self):
+        self.commit()
+        self.write("exercises/01_first/gemm.cuh", "mine")
+        self.write(".git/index.lock", "")
+        self.assertIn("git could not put", self.said_by(self.run_command, list_))
+        self.assertEqual(self.text("exercises/my/01_first/gemm.cuh"), "mine")
+        os.remove(os.path.join(self.root, ".git/index.lock"))
+        self.run_command(list_)
+        self.assertEqual(self.git("status", "--porcelain"), "")
+
+    def test_an_earlier_version_of_the_course(self):
+        for has_git in (True, False):
+            with self.subTest(has_git=has_git):
+                shutil.rmtree(os.path.join(self.root, "exercises/my"), ignore_errors=True)
+                if has_git:
+                    self.commit()
+                else:
+                    shutil.rmtree(os.path.join(self.root, ".git"))
+                self.write("exercises/01_first/gemm.cuh", SOLUTION)
+                self.write("exercises/01_first/gemm-2026-01-01-000000.cuh", "old")
+                passed = {"passed": "2026-01-01", "text": progress.fingerprint(self.first.stub), "hints": 2}
+                self.write("exercises/progress.json", json.dumps({"exercises": {"01_first": passed}}))
+                self.assertIn("lies in exercises/my/ now", self.said_by(self.run_command, list_))
+                self.assertEqual(progress.Progress().state(self.first), "passed 2026-01-01")
+                self.assertEqual(self.text("exercises/my/01_first/gemm.cuh"), SOLUTION)
+                self.assertEqual(self.text("exercises/my/01_first/gemm-2026-01-01-000000.cuh"), "old")
+                self.assertEqual(self.text("exercises/01_first/gemm.cuh"), STUB if has_git else SOLUTION)
+                self.assertEqual([name for name in os.listdir(os.path.join(self.root, "exercises")) if "progress" in name], [])
+                self.assertFalse(os.path.exists(self.second.file))
+
+    def test_a_stub_that_has_changed_since(self):
+        progress.begin(self.first)
+        self.write("exercises/01_first/gemm.cuh", STUB + "more\n")
+        self.assertTrue(progress.Progress().is_untouched(self.first))
+        verdict = judging.Verdict(judging.NOT_YET, "it is so", 1.5)
+        self.assertIn("has changed since you began", checking.report(self.first, verdict))
+        progress.begin(self.first)
+        self.assertEqual(self.text("exercises/my/01_first/gemm.cuh"), STUB)
+        self.run_command(reset, "1")
+        self.assertEqual(self.text("exercises/my/01_first/gemm.cuh"), STUB + "more\n")
+        self.assertNotIn("has changed since you began", checking.report(self.first, verdict))
+
+    def test_what_stands_in_the_way(self):
+        self.write("exercises/my", "a file")
+        self.assertEqual(self.run_command(list_)[0], 0)
+        with self.assertRaisesRegex(Refused, "cannot write .*my/01_first/gemm.cuh: "):
+            self.run_command(start)
+        os.remove(os.path.join(self.root, "exercises/my"))
+        os.makedirs(self.first.file)
+        with self.assertRaisesRegex(Refused, "cannot write .*my/01_first/gemm.cuh: Is a directory"):
+            self.run_command(check, "1")
+        self.assertEqual(os.listdir(os.path.dirname(self.first.file)), ["gemm.cuh"])
 
 
 class Commands(Made):
@@ -220,11 +343,12 @@ class Commands(Made):
             self.run_command(solution, "1")
         self.assertEqual(self.run_command(solution, "1", "--give-up"), (0, SOLUTION))
         self.assertEqual(self.progress()["01_first"], {"gave_up": True})
+        progress.begin(self.first)
         progress.remember_pass(self.first)
         self.assertEqual(self.run_command(solution, "1"), (0, SOLUTION))
 
     def test_reset_keeps_what_was_written(self):
-        self.write("exercises/01_first/gemm.cuh", "mine")
+        self.write("exercises/my/01_first/gemm.cuh", "mine")
         progress.remember_pass(self.first)
         code, text = self.run_command(reset, "1")
         self.assertEqual((code, exercise.read(self.first.file)), (0, STUB))
@@ -232,7 +356,7 @@ class Commands(Made):
         self.assertEqual(len(kept), 1)
         self.assertIn(kept[0], text)
         self.assertEqual(exercise.read(os.path.join(os.path.dirname(self.first.file), kept[0])), "mine")
-        self.assertEqual(self.progress(), {})
+        self.assertEqual(list(self.progress()["01_first"]), ["stub"])
         self.run_command(reset, "1")  # nothing to keep
         self.assertEqual(len([name for name in os.listdir(os.path.dirname(self.first.file)) if name.startswith("gemm-")]), 1)
         os.remove(self.first.file)
@@ -268,13 +392,18 @@ class Commands(Made):
         self.assertEqual((code, "All exercises have passed." in text), (0, True))
 
     def test_check_for_a_program(self):
-        self.workshop(judging.PASSED, judging.STOPPED)
+        self.workshop(judging.PASSED, judging.PASSED, judging.STOPPED)
+        progress.begin(self.first)
+        code, text = self.run_command(check, "--all", "--json")
+        self.assertEqual([each["state"] for each in json.loads(text)["exercises"]], ["passed", "missing"])  # that was not begun
+        self.assertEqual((code, os.path.exists(self.second.file)), (1, False))
+        progress.begin(self.second)
         code, text = self.run_command(check, "--all", "--json")
         self.assertEqual(code, 1)
         document = json.loads(text)
         self.assertEqual((document["passed"], document["total"]), (1, 2))
         self.assertEqual([each["state"] for each in document["exercises"]], ["passed", "stopped"])
-        self.assertEqual(list(self.progress()), ["01_first"])
+        self.assertEqual([name for name, each in self.progress().items() if "passed" in each], ["01_first"])
 
     def test_check_of_what_was_handed_in(self):
         self.write("handed in/01_first/gemm.cuh", SOLUTION)
@@ -409,12 +538,12 @@ class Answers(Made):
     def test_files(self):
         found = "\n".join(answers.problems_of_files(self.first))
         self.assertEqual(found, "01_first: it has 0 wrong answers, not 5.\n01_first: it has 0 right answers, not 2.")
-        self.write("solutions/01_first/stub.cuh", STUB + "more\n")
+        self.write("exercises/01_first/gemm.cuh", STUB + "more\n")
         self.write("exercises/01_first/README.md", README.replace("Hint 3", "No hint").replace("**Task.**", "Task."))
         found = "\n".join(answers.problems_of_files(self.first))
         for part in ("differ outside of the holes", "has 2 hints, not 3", "no paragraph '**Task.**'"):
             self.assertIn(part, found)
-        self.write("solutions/01_first/stub.cuh", "no hole")
+        self.write("exercises/01_first/gemm.cuh", "no hole")
         self.assertIn("its stub has no hole", "\n".join(answers.problems_of_files(self.first)))
 
     def test_stub_and_solution(self):
