@@ -4,10 +4,14 @@ import contextlib
 import io
 import json
 import os
+import pty
+import select
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
+import termios
 import threading
 import time
 import unittest
@@ -418,6 +422,89 @@ class Commands(Made):
             self.run_command(check, "--all", "--of", os.path.join(self.root, "nobody"))
         with self.assertRaisesRegex(Refused, "--all checks every exercise"):
             self.run_command(check, "--all", "1")
+
+
+class Watching(Made):
+    """In a terminal, and without one."""
+
+    def watch(self, *words, kinds):
+        """Of a process of its own: (its number, its terminal)."""
+        pid, terminal = pty.fork()
+        if pid:
+            self.addCleanup(os.close, terminal)
+            return pid, terminal
+        code = 99
+        with contextlib.suppress(BaseException), mock.patch("command.subcommands.watch.Workshop") as made:
+            made.return_value.judge.side_effect = [judging.Verdict(kind, "it is so", 1.5) for kind in kinds]
+            code = watch.COMMAND.run(watch.COMMAND.parse(words))
+        sys.stdout.flush()
+        os._exit(code)
+
+    def type(self, terminal, typed, expected):
+        """TYPED, after which EXPECTED is shown."""
+        os.write(terminal, typed.encode())
+        shown, begin = "", time.monotonic()
+        while expected not in shown:
+            self.assertLess(time.monotonic() - begin, 20, shown)
+            if select.select([terminal], [], [], 0.1)[0]:
+                shown += os.read(terminal, 65536).decode()
+        return shown
+
+    def test_keys(self):
+        edited = f"cp {self.first.solution}"
+        with mock.patch.dict(os.environ, {"EDITOR": edited, "VISUAL": ""}):
+            pid, terminal = self.watch(kinds=[judging.NOT_YET, judging.PASSED] + [judging.NOT_YET] * 3)
+        shown = self.type(terminal, "", "q quit.")
+        self.assertIn("01 first: not yet", shown)
+        self.assertNotIn("Hint number 2", self.type(terminal, "h", "Hint number 1."))
+        self.type(terminal, "h", "Hint number 2.")
+        self.type(terminal, "l", "-> 01 first")
+        self.type(terminal, "?", "Keys: h hint")
+        self.type(terminal, "rn", "y/n")
+        shown = self.type(terminal, "e", "q quit.")  # saves the solution
+        self.assertIn("01 first: passed", shown)
+        self.assertIn("02 second one: not yet", shown)
+        self.write("exercises/my/02_second_one/gemm.cuh", "mine")
+        self.type(terminal, "", "q quit.")
+        self.type(terminal, "r", "y/n")
+        self.assertIn("Yours is kept", self.type(terminal, "y", "q quit."))
+        self.assertEqual(exercise.read(self.second.file), STUB)
+        self.type(terminal, "q", "")
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        self.assertEqual(exercise.read(self.first.file), SOLUTION)
+
+    def test_the_next_exercise(self):
+        with mock.patch.dict(os.environ, {"EDITOR": "", "VISUAL": ""}):
+            pid, terminal = self.watch("1", kinds=[judging.NOT_YET] * 3)
+        self.type(terminal, "", "q quit.")
+        self.type(terminal, "e", "no editor is known: set EDITOR")
+        self.assertIn("02 second one: not yet", self.type(terminal, "n", "q quit."))
+        self.assertIn("01 first: not yet", self.type(terminal, "n", "q quit."))
+        os.write(terminal, b"q")
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        self.assertTrue(termios.tcgetattr(terminal)[3] & termios.ICANON)  # the terminal is as it was
+
+    def test_an_editor_that_cannot_be_started(self):
+        for editor in ("/no/such/editor", "'unbalanced"):
+            with mock.patch.dict(os.environ, {"VISUAL": editor}), contextlib.redirect_stderr(io.StringIO()) as said:
+                watch.edit(self.first)
+            self.assertIn("cannot start the editor", said.getvalue())
+
+    def test_without_a_terminal(self):
+        kinds = iter([judging.NOT_YET, judging.PASSED, judging.PASSED])
+
+        def judge(one, file):
+            if one == self.first:
+                threading.Timer(0.5, self.write, ["exercises/my/01_first/gemm.cuh", SOLUTION]).start()
+            return judging.Verdict(next(kinds), "it is so", 1.5)
+
+        with mock.patch("command.subcommands.watch.Workshop") as made, contextlib.redirect_stderr(io.StringIO()):
+            made.return_value.judge = judge
+            with mock.patch("sys.stdin", None):
+                code, shown = self.run_command(watch)
+        self.assertEqual(code, 0)
+        self.assertIn("Ctrl-C ends this.", shown)
+        self.assertIn("All exercises have passed.", shown)
 
 
 class Limits(unittest.TestCase):
