@@ -5,12 +5,13 @@ import contextlib
 import fcntl
 import importlib
 import os
+import shutil
 import signal
 import sys
 
 from .machine import processes
 from .messages import Refused, Stop, Terminated, escaped, say
-from .places import ROOT, tuning_cache
+from .places import PYCACHE, ROOT, tuning_cache
 
 # Each is the module of its name (verify-all is verify_all.py) below subcommands/, loaded when it is asked for.
 COMMANDS = {
@@ -198,6 +199,10 @@ def main(words):
             code = 128 + signal.SIGINT
         except BrokenPipeError:
             code = 128 + signal.SIGPIPE
+        except EOFError:  # of an import: half a module, of a disk that was full
+            shutil.rmtree(PYCACHE, ignore_errors=True)
+            code = 2
+            say(f"{PYCACHE} was damaged, and is removed: try again.")
         except OSError as error:
             code = 2
             if not processes.arrived:

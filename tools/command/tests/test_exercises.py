@@ -17,6 +17,7 @@ import time
 import unittest
 from unittest import mock
 
+from command import places
 from command.cli import values
 from command.exercises import answers, checking, exercise, judging, progress
 from command.machine import needs
@@ -191,6 +192,18 @@ class ProgressFile(Made):
             with contextlib.redirect_stderr(io.StringIO()) as said:
                 self.assertEqual(progress.Progress().count(), 0)
             self.assertIn("was damaged: it cannot be moved aside", said.getvalue())
+
+    def test_a_pass_that_cannot_be_remembered_is_told(self):
+        progress.begin(self.first)
+        workshop = mock.Mock()
+        workshop.judge.return_value = judging.Verdict(judging.PASSED, "", 1.5)
+        full = OSError(28, "No space left on device")
+        with mock.patch("command.subcommands.check.Workshop", return_value=workshop), mock.patch("os.replace", side_effect=full):
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                code, shown = self.run_command(check, "1")
+        self.assertEqual(code, 0)
+        self.assertIn("01 first: passed", shown)
+        self.assertIn("No space left on device. So this is not remembered.", said.getvalue())
 
     def test_a_damaged_file_is_kept(self):
         of_hints = ('{"exercises": {"01_first": {"hints": %s}}}' % each for each in ("null", '"1"', "-1"))
@@ -542,6 +555,32 @@ class Limits(unittest.TestCase):
             with self.assertRaises(KeyboardInterrupt):
                 self.limited("pass")
         kill.assert_called_once()
+
+
+class FullDisk(unittest.TestCase):
+    def test_judging_goes_where_there_is_room(self):
+        with tempfile.TemporaryDirectory() as build, tempfile.TemporaryDirectory() as other:
+            with mock.patch.dict(os.environ, {"TMPDIR": other}), mock.patch.object(tempfile, "tempdir", None):
+                self.assertEqual(judging.with_room(build), build)
+                with mock.patch.object(judging, "disk_is_full", lambda path: path == build):
+                    self.assertEqual((judging.with_room(build), tempfile.gettempdir()), (other, other))
+                with mock.patch.object(judging, "disk_is_full", lambda path: True), self.assertRaisesRegex(Refused, "The disk is full"):
+                    judging.with_room(build)
+
+    def test_it_is_not_the_answer(self):
+        said = "gemm.cuh:41: fatal error: closing dependency file answer.d: No space left on device\n"
+        with mock.patch.object(judging, "disk_is_full", return_value=True):
+            for tell in (judging.compiler_says, judging.linker_says):
+                with self.assertRaisesRegex(Refused, "The disk is full"):
+                    tell(said, "gemm.cuh")
+        self.assertIn("No space left", judging.compiler_says(said, "gemm.cuh"))  # an answer may say so itself
+
+    def test_python_keeps_no_modules_there(self):
+        for room, options in ((places.ROOM + 1, "-X"), (places.ROOM, "-B")):
+            with mock.patch("os.statvfs", return_value=mock.Mock(f_bavail=room, f_frsize=1)):
+                self.assertEqual(places.script("x")[1], options)
+        with mock.patch.object(places, "BUILD", "/no/such/folder"):
+            self.assertEqual(places.script("x")[1], "-B")
 
 
 class Telling(Made):
