@@ -33,8 +33,8 @@ COMMANDS = {
     "interpret": "compile and run a CUDA program without a GPU, checks on",
     "docs": "build the lessons and the pages of the API as HTML",
 }
-# What tools/plot, tools/sass, tools/registers, tools/figures, tools/check-format, tools/gpu-checks and .ci/run call: scripts/ has these.
-SCRIPTS = ("plot", "sass", "registers", "figures", "record", "walk", "wheels", "install", "lint", "where")
+# What tools/plot, tools/sass, tools/registers, tools/figures, tools/check-format, tools/gpu-checks, .ci/run and Ninja call: scripts/ has these.
+SCRIPTS = ("plot", "sass", "registers", "figures", "record", "walk", "wheels", "install", "lint", "where", "moveable")
 
 HELP = """\
 Usage: tools/course COMMAND [ARGUMENT...]
