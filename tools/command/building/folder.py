@@ -217,7 +217,9 @@ def make_moveable(build):
         ("CMakeFiles/rules.ninja", lambda text: AGAIN.sub(lambda found: f"{found[1]} && {again}", text)),  # Ninja calls CMake, too
     ):
         path = os.path.join(build, name)
-        files.write(path, change(files.text(path)))
+        text = files.text(path)
+        if change(text) != text:
+            files.write(path, change(text))
 
 
 def without_place(statement, build):

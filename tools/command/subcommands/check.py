@@ -18,7 +18,8 @@ def files_of(given, exercises):
     """The file of each exercise: the learner's, or that of a folder that was handed in."""
     if not given.of:
         return {each: each.file for each in exercises}
-    return {each: os.path.join(given.of, each.name, "gemm.cuh") for each in exercises}
+    places = {each: [os.path.join(given.of, folder, each.name, "gemm.cuh") for folder in ("my", "")] for each in exercises}
+    return {each: next(filter(os.path.isfile, files), files[-1]) for each, files in places.items()}  # of a whole exercises/, no stubs
 
 
 def judged(workshop, given, exercise, file):

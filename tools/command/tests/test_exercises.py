@@ -431,6 +431,10 @@ class Commands(Made):
         self.assertEqual([each["state"] for each in json.loads(text)["exercises"]], ["passed", "missing"])
         made.judge.assert_called_once_with(self.first, os.path.join(folder, "01_first", "gemm.cuh"))
         self.assertFalse(os.path.exists(progress.FILE))
+        self.write("handed in/my/01_first/gemm.cuh", SOLUTION)  # a whole exercises/: the other one is the stub
+        made.judge.side_effect = [judging.Verdict(judging.PASSED, "", 1.5)]
+        self.run_command(check, "1", "--of", folder)
+        made.judge.assert_called_with(self.first, os.path.join(folder, "my", "01_first", "gemm.cuh"))
         with self.assertRaisesRegex(Refused, "there is no such folder"):
             self.run_command(check, "--all", "--of", os.path.join(self.root, "nobody"))
         with self.assertRaisesRegex(Refused, "--all checks every exercise"):
