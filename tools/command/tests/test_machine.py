@@ -314,12 +314,12 @@ class BuildFolder(unittest.TestCase):
         top = "cmake_minimum_required(VERSION 3.25)\nproject(x LANGUAGES CXX)\ninclude_directories(${CMAKE_SOURCE_DIR})\nadd_subdirectory(common)\n"
         below = "add_library(x STATIC x.cpp)\nadd_library(y STATIC y.cpp)\ntarget_compile_options(y PRIVATE -g)\n"
         texts = {"CMakeLists.txt": top, "common/CMakeLists.txt": below, "common/x.h": "", "common/x.cpp": '#include "common/x.h"\n', "common/y.cpp": ""}
-        place = os.path.join(self.root, "the course")
+        before, after = (os.path.join(self.root, name) for name in ("the course", "moved"))
         for name, text in texts.items():
             files.write(self.make(os.path.join("the course", name), -3600), text)
-        for place, compiled in ((place, {"x.cpp.o", "y.cpp.o"}), (place, set()), (os.path.join(self.root, "moved"), {"y.cpp.o"})):
-            if not os.path.exists(place):
-                os.rename(os.path.join(self.root, "the course"), place)
+        for place, compiled in ((before, {"x.cpp.o", "y.cpp.o"}), (before, set()), (after, {"y.cpp.o"})):
+            if place == after:
+                os.rename(before, after)
             build = os.path.join(place, "build", "interpreter")
             subprocess.run(["cmake", "--fresh", "-G", "Ninja", "-S", place, "-B", build], check=True, capture_output=True)
             with mock.patch.object(folder, "ROOT", place):
