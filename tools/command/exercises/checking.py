@@ -71,8 +71,7 @@ def table():
 
 
 def check(workshop, exercise):
-    """Judges the learner's file, which is made if there is none; a pass is remembered. Returns the verdict."""
-    progress.begin(exercise)
+    """Judges the learner's file; a pass is remembered. Returns the verdict."""
     verdict = workshop.judge(exercise, exercise.file)
     if verdict.passed:
         progress.remember_pass(exercise)

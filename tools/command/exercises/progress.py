@@ -128,8 +128,7 @@ def locked():
 
 
 def remember_pass(exercise):
-    """Returns whether it could be."""
-    return try_to_change(exercise, passed=datetime.date.today().isoformat(), text=fingerprint(exercise.file))
+    try_to_change(exercise, passed=datetime.date.today().isoformat(), text=fingerprint(exercise.file))
 
 
 def forget(exercise):
@@ -167,7 +166,8 @@ def copy(exercise):
 
 
 def begin(exercise):
-    """Makes the learner's file if there is none. What somebody has edited in the course's own file moves there, and git puts that back."""
+    """Makes the learner's file if there is none: at a command's beginning, for an editor that saves takes it away for a moment. What
+    somebody has edited in the course's own file moves there, and git puts that back."""
     came, stub = from_git(exercise), read(exercise.stub)
     was_edited, place = came is not None and stub != came, os.path.relpath(exercise.stub, ROOT)
     if not exercise.is_there() or (was_edited and read(exercise.file) == came):

@@ -23,7 +23,7 @@ def files_of(given, exercises):
 
 
 def judged(workshop, given, exercise, file):
-    if not os.path.isfile(file) and (given.of or given.all):
+    if not os.path.isfile(file):
         return Verdict(MISSING, f"there is no {os.path.relpath(file, ROOT) if not given.of else file}", 0.0)
     if not given.of:
         return checking.check(workshop, exercise)
@@ -47,8 +47,9 @@ def run(given):
     files = files_of(given, exercises)
     # One of the learner's own is talked about; several, or somebody else's, are listed.
     is_list = len(files) > 1 or bool(given.of)
-    if not is_list:
-        progress.begin(exercises[0])  # or it is refused, before anything is built
+    if not given.of and not given.all:
+        for each in exercises:
+            progress.begin(each)  # or it is refused, before anything is built
     workshop = Workshop(backend, given.seed)
     workshop.prepare(exercises)
     verdicts = {}
