@@ -409,14 +409,22 @@ test_help() {
   check '--version' equal "$code $output$errors" '0 course, commit 0123456789ab-dirty'
   check '--version: nothing written' test ! -e "$scratch/course/build"
   course
-  check 'no command' equal "$code" 2
-  check 'no command' contains "$errors" 'Usage: tools/course'
+  check 'no command' equal "$code" 0
+  check 'no command' contains "$output" 'Usage: tools/course'
+  make_exercise "$scratch/course" 01_first
+  course
+  check 'no command: where one is' equal "$code$errors" 0
+  check 'no command: where one is' contains "$output" '0 of 1 passed
+Next: 01 first. Read exercises/01_first/README.md'
+  check 'no command: how to go on' contains "$output" 'tools/course check '
+  check 'no command: nothing written' test ! -e "$scratch/course/exercises/my"
 }
 
 # An exercise as it comes, in FOLDER.
 make_exercise() { # FOLDER NAME
   mkdir -p "$1/exercises/$2" "$1/solutions/$2"
-  printf '// >>> Your turn\nhole\n// <<<\n' | tee "$1/exercises/$2/gemm.cuh" >"$1/solutions/$2/stub.cuh"
+  printf 'course_exercise(%s NEEDS 75)\n' "$2" >>"$1/exercises/CMakeLists.txt"
+  printf '// >>> Your turn\nhole\n// <<<\n' >"$1/exercises/$2/gemm.cuh"
   printf '// >>> Your turn\nfilled\n// <<<\n' >"$1/solutions/$2/gemm.cuh"
   printf '**Task.** Fill it.\n\n<details>\n<summary>Hint 1</summary>\n\nDo this.\n\n</details>\n' >"$1/exercises/$2/README.md"
   : >"$1/exercises/$2/test.cpp"
@@ -436,6 +444,7 @@ test_exercises() {
   refused '01 first has not passed yet' solution 1
   refused 'watch begins with one exercise' watch 1 2
   refused 'hint is about one exercise' hint 1 2
+  refused 'start is about one exercise' start 1 2
   refused 'none of: gpu interpreter' verify-all --on tpu
   course list
   check 'list' contains "$output" '-> 01 first                     not begun'
@@ -444,10 +453,12 @@ test_exercises() {
   check 'hint' contains "$output" 'hint 1 of 1'
   course solution 2 --give-up
   check 'solution' contains "$output" filled
-  echo mine >"$scratch/course/exercises/01_first/gemm.cuh"
+  course start 1
+  check 'start' contains "$output" 'Edit exercises/my/01_first/gemm.cuh'
+  echo mine >"$scratch/course/exercises/my/01_first/gemm.cuh"
   course reset 1
-  check 'reset' grep -q hole "$scratch/course/exercises/01_first/gemm.cuh"
-  kept=("$scratch"/course/exercises/01_first/gemm-*.cuh)
+  check 'reset' grep -q hole "$scratch/course/exercises/my/01_first/gemm.cuh"
+  kept=("$scratch"/course/exercises/my/01_first/gemm-*.cuh)
   check 'reset keeps what was written' grep -q mine "${kept[0]}"
   check 'exercises: nothing was built' test ! -e "$scratch/course/build/interpreter"
   # Progress is where the exercises are.
@@ -486,18 +497,18 @@ test_new_exercises_by_git() {
   make_exercise "$theirs" 01_first
   git_of "$theirs" init -b main && git_of "$theirs" add . && git_of "$theirs" commit -m 1
   git_of "$scratch" clone "$theirs" "$mine"
-  echo mine >"$mine/exercises/01_first/gemm.cuh"
-  echo '{}' >"$mine/exercises/progress.json"
+  mkdir -p "$mine/exercises/my/01_first"
+  echo mine >"$mine/exercises/my/01_first/gemm.cuh"
+  echo '{}' >"$mine/exercises/my/progress.json"
   make_exercise "$theirs" 02_second
-  git_of "$theirs" add . && git_of "$theirs" commit -m 2
-  check 'git pull takes new exercises' git_of "$mine" pull
-  check 'git pull takes new exercises' test -e "$mine/exercises/02_second/gemm.cuh"
-  check 'git pull leaves edited ones alone' grep -q mine "$mine/exercises/01_first/gemm.cuh"
-  # One that is edited on both sides: git says so and changes nothing.
   echo theirs >"$theirs/exercises/01_first/gemm.cuh"
-  git_of "$theirs" commit -am 3
-  git_of "$mine" pull || true
-  check 'git pull leaves edited ones alone' grep -q mine "$mine/exercises/01_first/gemm.cuh"
+  git_of "$theirs" add . && git_of "$theirs" commit -m 2
+  check 'git pull takes new exercises, and changed ones' git_of "$mine" pull
+  check 'git pull takes new exercises' test -e "$mine/exercises/02_second/gemm.cuh"
+  check 'git pull takes changed ones' grep -q theirs "$mine/exercises/01_first/gemm.cuh"
+  check 'git pull leaves what is mine alone' grep -q mine "$mine/exercises/my/01_first/gemm.cuh"
+  git_of "$mine" status --porcelain
+  check 'git does not see what is mine' test ! -s "$scratch/git"
 }
 
 test_arguments_reach_the_step() {
@@ -1339,6 +1350,20 @@ test_python_environment() {
 }
 
 # Where Python comes from, and where it cannot come from.
+# Of a disk that was full: Python keeps what could be written.
+test_half_a_module() {
+  local module
+  mkdir "$scratch/course/build"
+  course list
+  check 'compiled modules lie in build/' test -d "$scratch/course/build/pycache"
+  for module in main list; do
+    truncate -s 20 "$(find "$scratch/course/build/pycache" -name "$module.*.pyc")"
+    course list
+    [[ $code == 2 && $errors != *'there are no exercises'* ]] && course list # one that is loaded later: try again, it said
+    check "half of $module" contains "$errors" 'there are no exercises here'
+  done
+}
+
 test_no_python() {
   local line
   rm "$scratch/bin/python3"

@@ -5,12 +5,13 @@ import contextlib
 import fcntl
 import importlib
 import os
+import shutil
 import signal
 import sys
 
 from .machine import processes
 from .messages import Refused, Stop, Terminated, escaped, say
-from .places import ROOT, tuning_cache
+from .places import PYCACHE, ROOT, tuning_cache
 
 # Each is the module of its name (verify-all is verify_all.py) below subcommands/, loaded when it is asked for.
 COMMANDS = {
@@ -22,6 +23,7 @@ COMMANDS = {
     "build": "build programs, tests or the library, and run nothing",
     "test": "run every test that this machine can run",
     "list": "show the exercises and what has passed",
+    "start": "make your file of an exercise, and say what to do in it",
     "check": "check an exercise, the next one that has not passed",
     "watch": "check an exercise whenever its file is saved",
     "hint": "show a hint, one more each time",
@@ -32,8 +34,8 @@ COMMANDS = {
     "interpret": "compile and run a CUDA program without a GPU, checks on",
     "docs": "build the lessons and the pages of the API as HTML",
 }
-# What tools/plot, tools/sass, tools/registers, tools/figures, tools/check-format, tools/gpu-checks and .ci/run call: scripts/ has these.
-SCRIPTS = ("plot", "sass", "registers", "figures", "record", "walk", "options", "wheels", "install", "lint", "where")
+# What tools/plot, tools/sass, tools/registers, tools/figures, tools/check-format, tools/gpu-checks, .ci/run and Ninja call: scripts/ has these.
+SCRIPTS = ("plot", "sass", "registers", "figures", "record", "walk", "options", "wheels", "install", "lint", "where", "moveable")
 
 HELP = """\
 Usage: tools/course COMMAND [ARGUMENT...]
@@ -43,12 +45,31 @@ Usage: tools/course COMMAND [ARGUMENT...]
   --version  show the commit that this is
 
 Each command installs what it needs by itself (Debian and Ubuntu). All that it
-writes lies in build/, but for what you have done in exercises/.
+writes lies in build/, but for your answers: those are exercises/my/.
+"""
+
+HERE = """\
+  tools/course check    check your answer; the first check makes the file
+  tools/course watch    check it whenever you save it
+  tools/course hint     a hint, one more each time
+  tools/course list     all exercises
+  tools/course run      the steps of the course; 'tools/course help' says what else there is
 """
 
 
 def help_text():
     return HELP.format(commands="\n".join(f"  {name:<10} {summary}" for name, summary in COMMANDS.items()))
+
+
+def where_one_is():
+    """For who has typed no command: how far the exercises are, and how to go on."""
+    from .exercises import checking, progress
+    from .exercises.exercise import all_exercises
+
+    if not all_exercises():
+        return help_text()
+    progress.take_over()
+    return f"{checking.bar()}\n{checking.what_next()}\n\n{HERE}"
 
 
 def module_of(name):
@@ -70,8 +91,8 @@ def run_subcommand(name, words):
 
 def dispatch(words):
     if not words:
-        sys.stderr.write(help_text())
-        return 2
+        sys.stdout.write(where_one_is())
+        return 0
     name, *rest = words
     if len(rest) > (name == "help") and name in ("help", "-h", "--help", "--version"):
         raise Refused(f"'{rest[-1]}': {name} takes no more arguments. For help with a command: 'tools/course help COMMAND'.")
@@ -179,6 +200,10 @@ def main(words):
             code = 128 + signal.SIGINT
         except BrokenPipeError:
             code = 128 + signal.SIGPIPE
+        except EOFError:  # of an import: half a module, of a disk that was full
+            shutil.rmtree(PYCACHE, ignore_errors=True)
+            code = 2
+            say(f"{PYCACHE} was damaged, and is removed: try again.")
         except OSError as error:
             code = 2
             if not processes.arrived:

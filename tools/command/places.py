@@ -7,6 +7,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__
 BUILD = os.path.join(ROOT, "build")  # everything that the course writes
 LOGS = os.path.join(BUILD, "logs")
 PYCACHE = os.path.join(BUILD, "pycache")
+ROOM = 64 << 20  # bytes; with less, Python compiles no modules: of what a full disk cuts off it would keep half, and not begin again
 
 # Where the machine's own folders begin: tests give one that they have made.
 MACHINE = os.environ.get("COURSE_TEST_MACHINE", "")
@@ -15,9 +16,18 @@ MACHINE = os.environ.get("COURSE_TEST_MACHINE", "")
 PYTHON = os.environ.get("COURSE_PYTHON") or sys.executable
 
 
+def keeps_modules():
+    """Whether compiled ones may be written to build/: where that is not there, what is refused leaves nothing behind."""
+    try:
+        found = os.statvfs(BUILD)
+    except OSError:
+        return False
+    return found.f_bavail * found.f_frsize > ROOM
+
+
 def script(*path):
     """The command that runs a Python script of tools/, or a folder of them. Its compiled modules do not lie beside the sources."""
-    return [PYTHON, "-X", f"pycache_prefix={PYCACHE}", os.path.join(ROOT, "tools", *path)]
+    return [PYTHON, *(["-X", f"pycache_prefix={PYCACHE}"] if keeps_modules() else ["-B"]), os.path.join(ROOT, "tools", *path)]
 
 
 def tuning_cache():

@@ -21,7 +21,10 @@ class Message:
     """An error or a warning with the lines that belong to it."""
 
     def __init__(self, match, details):
-        self.path = os.path.normpath(match["path"])
+        path = match["path"]
+        if path.startswith(os.pardir):  # seen from the build folder: folder.make_moveable()
+            path = os.path.join(ROOT, "build", "interpreter", path)
+        self.path = os.path.normpath(path)
         self.line = int(match["line"] or match["nvcc"])
         self.column, self.kind, self.text = int(match["column"] or 0), match["kind"], match["text"][:MOST_TEXT]
         self.details = details

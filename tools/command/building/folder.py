@@ -185,7 +185,8 @@ def is_configured(stamp, wanted):
 
 
 def configure(preset, tools):
-    """Ninja configures again by itself when a CMakeLists.txt changed; it does not see the presets, or that the folder moved."""
+    """Ninja configures again by itself when a CMakeLists.txt changed; it does not see the presets, or that the folder moved. Then what has
+    debug information is compiled again: kernels."""
     stamp, log = os.path.join(BUILD, preset, ".configured"), os.path.join(LOGS, f"configure-{preset}.log")
     arguments = configure_arguments(preset, tools)
     wanted = " ".join([ROOT, *arguments])
@@ -197,7 +198,38 @@ def configure(preset, tools):
     if code or disk_is_full(BUILD):
         forget_setup(preset)
         raise failed(f"could not configure the preset '{preset}'.", log)
+    if preset == "interpreter":
+        make_moveable(os.path.join(BUILD, preset))
     files.write(stamp, wanted + "\n")
+
+
+COMPILING = re.compile(r"^build [^:]*: CXX_COMPILER__.*\n(?:  .*\n)+", re.MULTILINE)
+AGAIN = re.compile(r"^(rule RERUN_CMAKE\n(?:  .*\n)*?  command = .*)", re.MULTILINE)
+
+
+def make_moveable(build):
+    """Ninja runs no command again that is the same, and CMake writes the course's folder into each: after a move all would be compiled
+    again. So those of the folder BUILD name it as it is seen from there. What has debug information stays: that says where sources lie.
+    """
+    again = shlex.join([os.path.join(ROOT, "tools", "course"), "moveable", build]).replace("$", "$$")
+    for name, change in (
+        ("build.ninja", lambda text: COMPILING.sub(lambda found: without_place(found[0], build), text)),
+        ("CMakeFiles/rules.ninja", lambda text: AGAIN.sub(lambda found: f"{found[1]} && {again}", text)),  # Ninja calls CMake, too
+    ):
+        path = os.path.join(build, name)
+        text = files.text(path)
+        if change(text) != text:
+            files.write(path, change(text))
+
+
+def without_place(statement, build):
+    if re.search(r"^  FLAGS = (?:.* )?-g", statement, re.MULTILINE):
+        return statement
+    place = re.escape(ROOT).replace("\\ ", r"[$\\]? ")
+    inputs = re.compile(rf'"{place}"|{place}(?=[/\s"]|$)')
+    seen = os.path.relpath(ROOT, build)
+    lines = statement.split("\n")
+    return "\n".join([inputs.sub(lambda _: seen, line) if line.startswith(("build ", "  INCLUDES = ")) else line for line in lines])
 
 
 def build(preset, tools, targets=()):

@@ -42,8 +42,11 @@ def report(exercise, verdict):
         return "\n".join([*shown, bar(), what_next()])
     kind = "does not compile yet" if verdict.kind == NO_PROGRAM else "not yet"
     shown = [f"{exercise.title}: {kind} ({verdict.seconds:.1f} s).", "", textwrap.indent(verdict.text, "  "), ""]
-    if exercise.is_untouched():
+    if progress.Progress().is_untouched(exercise):
         shown += [*textwrap.wrap(f"You have not changed it so far. Task: {exercise.task()}", width()), ""]
+    if progress.Progress().is_of_another_stub(exercise):
+        place = os.path.relpath(exercise.stub, ROOT)
+        shown.append(f"The course's {place} has changed since you began: docs/exercises.md#updating says what to do.")
     shown.append(f"Edit {exercise.shown_file}, then 'tools/course check' again. Stuck? 'tools/course hint'.")
     return "\n".join(shown)
 
@@ -53,6 +56,18 @@ def what_next():
     if not following:
         return "All exercises have passed."
     return f"Next: {following.title}. Read {os.path.relpath(following.readme, ROOT)}, then 'tools/course check'."
+
+
+def task(exercise):
+    return "\n".join(textwrap.wrap(f"{exercise.title}: {exercise.task()}", width()))
+
+
+def table():
+    """The exercises and their states."""
+    done = progress.Progress()
+    following = done.next()
+    rows = [f"{'->' if each == following else '  '} {each.title:<28} {done.state(each)}" for each in all_exercises()]
+    return "\n".join([*rows, "", f"{bar()}. {what_next()}"])
 
 
 def check(workshop, exercise):

@@ -8,6 +8,7 @@ import re
 
 from .. import files
 from ..cli.steps import the_one
+from ..machine import needs
 from ..messages import Refused, say
 from ..places import ROOT
 
@@ -32,8 +33,8 @@ class Exercise:
 
     @property
     def file(self):
-        """What the learner edits."""
-        return os.path.join(EXERCISES, self.name, "gemm.cuh")
+        """What the learner edits; progress.begin() makes it. git leaves it alone."""
+        return os.path.join(mine(), self.name, "gemm.cuh")
 
     @property
     def shown_file(self):
@@ -42,7 +43,7 @@ class Exercise:
     @property
     def stub(self):
         """What `file` is at the beginning."""
-        return os.path.join(SOLUTIONS, self.name, "stub.cuh")
+        return os.path.join(EXERCISES, self.name, "gemm.cuh")
 
     @property
     def solution(self):
@@ -63,8 +64,15 @@ class Exercise:
     def is_there(self):
         return os.path.isfile(self.file)
 
-    def is_untouched(self):
-        return self.is_there() and read(self.file) == read(self.stub)
+    @property
+    def current(self):
+        """The learner's file, or what it will be in the beginning."""
+        return self.file if self.is_there() else self.stub
+
+
+def mine():
+    """The folder of what the learner has done."""
+    return os.path.join(EXERCISES, "my")
 
 
 def plain(markdown):
@@ -94,18 +102,24 @@ def folders_with(place, file):
 
 @functools.cache
 def all_exercises():
-    """Those that are complete. What a learner has copied, renamed or removed is said, once."""
-    found, course = folders_with(EXERCISES, "test.cpp"), folders_with(SOLUTIONS, "stub.cuh")
+    """Those that are complete. What somebody has copied, renamed, removed or added is said, once."""
+    found, course = folders_with(EXERCISES, "test.cpp"), folders_with(SOLUTIONS, "gemm.cuh")
+    built = set(needs.declared(EXERCISES))
     for name in sorted(found - course if course else []):
         say(f"exercises/{name} is left out: the course has no exercise of that name.")
     for name in sorted(course - found if found else []):
         say(f"exercises/{name} is left out: its test.cpp is not there. Rename the folder back, or copy it from the course anew.")
-    return tuple(map(Exercise, sorted(found & course)))
+    for name in sorted((found & course) - built):
+        say(f"exercises/{name} is left out: exercises/CMakeLists.txt has no line course_exercise({name} NEEDS ...).")
+    complete = found & course & built
+    for name in sorted(folders_with(mine(), "gemm.cuh") - complete if complete else []):
+        say(f"exercises/my/{name} is left out: there is no exercise of that name.")
+    return tuple(map(Exercise, sorted(complete)))
 
 
 def require_exercises():
     if not all_exercises():
-        incomplete = "solutions" if folders_with(EXERCISES, "test.cpp") else "exercises"  # each exercise has a stub there
+        incomplete = "solutions" if folders_with(EXERCISES, "test.cpp") else "exercises"  # each exercise has one there
         raise Refused(f"there are no exercises here: is the folder {incomplete}/ complete?")
 
 
@@ -113,5 +127,5 @@ def named(word):
     """The one whose number is WORD, or in whose name a word begins with it. A path to its folder or its file, or the solution's, will do,
     too."""
     require_exercises()
-    text = re.sub(r"^(?:.*/)?(?:exercises|solutions)/|/gemm\.cuh$|/$", "", word)
+    text = re.sub(r"^(?:.*/)?(?:exercises/my|exercises|solutions)/|/gemm\.cuh$|/$", "", word)
     return Exercise(the_one("exercise", word, text, [each.name for each in all_exercises()]))

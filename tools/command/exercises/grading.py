@@ -46,7 +46,7 @@ def judged(workshop, folder, student, exercise):
         return Verdict(MISSING, missing, 0.0)
     try:
         return workshop.judge(exercise, path)
-    except Exception as error:  # pylint: disable=broad-exception-caught
+    except Exception as error:
         return Verdict("not judged", f"{type(error).__name__}: {error}", 0.0)
 
 

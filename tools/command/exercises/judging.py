@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from ..building import errors, folder
 from ..machine import processes
-from ..machine.causes import ran_out_of_memory
+from ..machine.causes import FULL, disk_is_full, ran_out_of_memory
 from ..messages import Failed, Refused
 from ..places import BUILD, PYTHON, ROOT
 from . import symbols
@@ -133,7 +133,7 @@ class Workshop:
     @contextlib.contextmanager
     def program(self, exercise, file):
         """FILE linked with the exercise's test."""
-        with tempfile.TemporaryDirectory(prefix="exercise-", dir=self.folder) as scratch:
+        with tempfile.TemporaryDirectory(prefix="exercise-", dir=with_room(self.folder)) as scratch:
             yield self.built(exercise, file, scratch)
 
     def limited(self, command, file, made, where, seconds, text="", also=None):
@@ -182,6 +182,17 @@ def cleared(folder_of_build):
     return lock
 
 
+def with_room(folder_of_build):
+    """FOLDER_OF_BUILD; where its disk is full, another one in which a program may lie, and where temporary files go, too."""
+    if not disk_is_full(folder_of_build):
+        return folder_of_build
+    for place in (os.environ.get("TMPDIR", "/tmp"), "/dev/shm"):
+        if os.access(place, os.W_OK) and not disk_is_full(place) and not os.statvfs(place).f_flag & os.ST_NOEXEC:
+            os.environ["TMPDIR"] = tempfile.tempdir = place
+            return place
+    raise Refused(FULL)
+
+
 def existing(exercise, file):
     """The path of FILE without links, which may lie where a wall is in front."""
     file = os.path.realpath(file)
@@ -213,6 +224,8 @@ def printable(text):
 
 def compiler_says(output, file):
     lines = output.splitlines()
+    if "No space left on device" in output and disk_is_full(BUILD):
+        raise Refused(FULL)
     if ran_out_of_memory(lines[-200:]):
         return "The compiler was killed: memory ran out. Close other programs, then try again."
     if "File size limit exceeded" in output:
@@ -223,6 +236,8 @@ def compiler_says(output, file):
 
 
 def linker_says(output, exercise):
+    if "No space left on device" in output and disk_is_full(BUILD):
+        raise Refused(FULL)
     missing = UNDEFINED.search(output)
     if missing:
         function = missing[1].replace("gemm::Matrix", "Matrix").replace("exercise::", "")

@@ -145,7 +145,7 @@ class Answer:
     def __init__(self, given, exercise, is_solution):
         self.exercise, self.wanted = exercise, given.shape
         self.declared = "exercises", exercise.name
-        self.file = existing(exercise, exercise.solution if is_solution else exercise.file)
+        self.file = existing(exercise, exercise.solution if is_solution else exercise.current)
         self.kind = "solution" if is_solution else "exercise"
         self.title = f"{self.kind} {exercise.title}"
         self.problem = None

@@ -59,7 +59,7 @@ class Walk:
         self.parts.append(f"```\n$ tools/course {' '.join(words)}\n{shown}\n```\n")
 
     def edit(self, exercise, text):
-        path = os.path.join(self.exercises, exercise.name, "gemm.cuh")
+        path = os.path.join(self.exercises, "my", exercise.name, "gemm.cuh")
         before = read(path)
         diff = difflib.unified_diff(before.splitlines(), text.splitlines(), n=1, lineterm="")
         shown = [line for line in diff if not line.startswith(("---", "+++", "@@"))]
@@ -91,7 +91,9 @@ def record(exercises):
     walk.type("check")
     walk.edit(second, read(second.solution))
     walk.type("check")
-    walk.tell(f"## {third.title}\n\nThis time the learner forgets the second barrier:")
+    walk.tell(f"## {third.title}\n\nThe first check of an exercise makes the file that you edit; `start` does so, too, and builds nothing:")
+    walk.type("start")
+    walk.tell("This time the learner forgets the second barrier:")
     walk.edit(third, wrong(third, "no_second_barrier"))
     walk.type("check")
     walk.tell("The report names the line that writes too early. With the barrier:")
@@ -109,9 +111,7 @@ def main(words):
     scratch = tempfile.mkdtemp(prefix="walk-", dir=BUILD)
     try:
         exercises = os.path.join(scratch, "exercises")
-        shutil.copytree(EXERCISES, exercises, ignore=shutil.ignore_patterns("progress*.json"))
-        for each in all_exercises():
-            shutil.copyfile(each.stub, os.path.join(exercises, each.name, "gemm.cuh"))
+        shutil.copytree(EXERCISES, exercises, ignore=shutil.ignore_patterns("my"))
         text = record(exercises)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

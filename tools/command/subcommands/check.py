@@ -6,9 +6,9 @@ import textwrap
 
 from ..cli import options
 from ..cli.arguments import Command
-from ..exercises import checking, grading
+from ..exercises import checking, grading, progress
 from ..exercises.exercise import all_exercises, require_exercises
-from ..exercises.judging import MISSING, Verdict, Workshop, existing
+from ..exercises.judging import MISSING, Verdict, Workshop
 from ..machine.gpu import choose_backend
 from ..messages import Refused, say
 from ..places import ROOT
@@ -35,6 +35,8 @@ def run(given):
     if given.of and not os.path.isdir(given.of):
         raise Refused(f"--of {given.of}: there is no such folder. Name the one in which the folders NN_name lie.")
     require_exercises()
+    if not given.of:
+        progress.take_over()
     exercises = list(all_exercises()) if given.all else checking.to_check(given.everything)
     if not exercises:
         print(f"{checking.bar()}\n{checking.what_next()}")
@@ -44,8 +46,9 @@ def run(given):
     files = files_of(given, exercises)
     # One of the learner's own is talked about; several, or somebody else's, are listed.
     is_list = len(files) > 1 or bool(given.of)
-    if not is_list:
-        existing(exercises[0], exercises[0].file)  # or it is refused, before anything is built
+    if not given.of and not given.all:
+        for each in exercises:
+            progress.begin(each)  # or it is refused, before anything is built
     workshop = Workshop(backend, given.seed, [os.path.dirname(os.path.abspath(given.of))] if given.of else [])
     workshop.prepare(exercises)
     verdicts = {}
@@ -89,8 +92,8 @@ COMMAND = Command(
     usage="[EXERCISE...] [OPTION...]",
     intro="""
     Checks exercises: the result for many shapes, some of them drawn at random, and the property that the exercise is about. Without
-    EXERCISE, which is a number or a word of a name, the first one that has not passed. What you write is exercises/NN_name/gemm.cuh;
-    exercises/NN_name/README.md says what to do.
+    EXERCISE, which is a number or a word of a name, the first one that has not passed. exercises/NN_name/README.md says what to do. What
+    you write is exercises/my/NN_name/gemm.cuh: the first check makes it.
     """,
     options=(options.ALL, options.EXERCISES_ON, options.EXERCISES_JSON, options.OF, options.SEED),
     outro="Exit code: 0 all that was checked passed, 1 something did not, 2 refused input, 130 interrupted. docs/exercises.md says more.",

@@ -50,7 +50,8 @@ def state():
     """What the book depends on: the course's files, which pin Sphinx, where they lie, and Doxygen."""
     lines = []
     for place, folders, names in os.walk(ROOT):
-        hidden = {name for name in folders if name.startswith(".") or name == "__pycache__" or os.path.join(place, name) == BUILD}
+        others = (BUILD, os.path.join(ROOT, "exercises", "my"))
+        hidden = {name for name in folders if name.startswith(".") or name == "__pycache__" or os.path.join(place, name) in others}
         folders[:] = [name for name in folders if name not in hidden]
         for name in names:
             path = os.path.join(place, name)

@@ -8,11 +8,17 @@ from ..messages import Refused
 def run(given):
     if len(given.everything) > 1:
         raise Refused("hint is about one exercise: name it, or none.")
+    progress.take_over()
     exercises = checking.to_check(given.everything)
-    if not exercises:
+    if exercises:
+        show(exercises[0])
+    else:
         print(checking.what_next())
-        return 0
-    (exercise,) = exercises
+    return 0
+
+
+def show(exercise):
+    """One hint more than last time."""
     hints = exercise.hints()
     shown = min(progress.Progress().of(exercise).get("hints", 0) + 1, len(hints))
     if not progress.try_to_change(exercise, hints=shown):
@@ -21,7 +27,6 @@ def run(given):
         print(f"{exercise.title}, hint {number} of {len(hints)}:\n\n{hint}\n")
     if shown == len(hints):
         print(f"That was the last one. The solution: 'tools/course solution {exercise.name[:2]} --give-up'.")
-    return 0
 
 
 COMMAND = Command(

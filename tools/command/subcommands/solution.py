@@ -14,6 +14,7 @@ def run(given):
     if len(given.everything) != 1:
         raise Refused("solution needs an exercise, for example: tools/course solution 1")
     exercise = named(given.everything[0])
+    progress.take_over()
     if not given.give_up and not progress.Progress().has_passed(exercise):
         raise Refused(f"{exercise.title} has not passed yet. 'tools/course hint {exercise.name[:2]}' helps; --give-up shows the solution.")
     if given.give_up and not progress.Progress().has_passed(exercise):

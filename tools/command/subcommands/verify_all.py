@@ -3,7 +3,7 @@
 from ..cli import options
 from ..cli.arguments import Command
 from ..exercises import answers, checking
-from ..exercises.exercise import all_exercises, require_exercises
+from ..exercises.exercise import all_exercises, named, require_exercises
 from ..exercises.judging import Workshop
 from ..machine.gpu import choose_backend
 from ..messages import say
@@ -11,7 +11,7 @@ from ..messages import say
 
 def run(given):
     require_exercises()
-    exercises = checking.to_check(given.everything) if given.everything else list(all_exercises())
+    exercises = list(dict.fromkeys(map(named, given.everything))) or list(all_exercises())
     backend = choose_backend(given.on or "interpreter")
     exercises = checking.able(exercises, backend, bool(given.everything))
     workshop = Workshop(backend, given.seed or 1)

@@ -103,6 +103,10 @@ class Typos(InCourse):
 
 
 class Logs(InCourse):
+    def test_a_path_that_is_seen_from_the_build_folder(self):
+        first, _ = errors.first_error(["../../common/entry.cpp:2:14: error: 'step' was not declared", "    2 | x"])
+        self.assertEqual(first[0], "common/entry.cpp:2: error: 'step' was not declared")
+
     def test_nvcc(self):
         self.put("steps/02_tiled/gemm.cuh", "int x = 1\nint y;\n")
         log = [f'{self.kernel}(2): error: expected a ";"', "  int y;", "  ^", "", "1 error detected in the compilation"]

@@ -5,22 +5,26 @@ import functools
 import io
 import json
 import os
+import pty
+import select
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 import unittest
 from unittest import mock
 
-from command import files
+from command import files, places
 from command.cli import values
 from command.exercises import answers, checking, exercise, grading, judging, progress, symbols
+from command.machine import needs
 from command.messages import Failed, Refused
-from command.subcommands import check, grade, hint, interpret, reset, solution, watch
+from command.subcommands import check, grade, hint, interpret, reset, solution, start, watch
 from command.subcommands import list as list_
 
 STUB = "one\n// >>> Your turn\nhole\n// <<<\ntwo\n"
@@ -46,14 +50,14 @@ class Made(unittest.TestCase):
             self.write(f"exercises/{name}/README.md", README)
             self.write(f"exercises/{name}/test.cpp", "")
             self.write(f"solutions/{name}/gemm.cuh", SOLUTION)
-            self.write(f"solutions/{name}/stub.cuh", STUB)
+        self.declare("01_first", "02_second_one")
         folder = os.path.join(self.root, "exercises")
         for target, value in (
             ("command.exercises.exercise.EXERCISES", folder),
             ("command.exercises.exercise.SOLUTIONS", os.path.join(self.root, "solutions")),
             ("command.exercises.answers.SOLUTIONS", os.path.join(self.root, "solutions")),
             ("command.exercises.progress.EXERCISES", folder),
-            ("command.exercises.progress.FILE", os.path.join(folder, "progress.json")),
+            ("command.exercises.progress.FILE", os.path.join(folder, "my", "progress.json")),
         ):
             patch = mock.patch(target, value)
             patch.start()
@@ -61,6 +65,10 @@ class Made(unittest.TestCase):
         exercise.all_exercises.cache_clear()
         self.addCleanup(exercise.all_exercises.cache_clear)
         self.first, self.second = exercise.all_exercises()
+
+    def declare(self, *names):
+        self.write("exercises/CMakeLists.txt", "".join(f"course_exercise({name} NEEDS 75)\n" for name in names))
+        needs.declared.cache_clear()
 
     def write(self, path, text):
         path = os.path.join(self.root, path)
@@ -93,14 +101,15 @@ class Finding(Made):
         self.assertFalse(os.path.exists(left))
 
     def test_names(self):
-        for word in ("1", "01", "01_first", "first", "exercises/01_first/", "exercises/01_first/gemm.cuh", "./exercises/01_first"):
+        for word in ("1", "01", "01_first", "first", "exercises/01_first/", "exercises/my/01_first/gemm.cuh", "./exercises/01_first"):
             self.assertEqual(exercise.named(word), self.first, word)
         self.assertEqual(exercise.named("sec"), self.second)
         for word in ("3", "third", "", "irst"):
             with self.assertRaisesRegex(Refused, "no exercise"):
                 exercise.named(word)
         self.write("exercises/03_second_two/test.cpp", "")
-        self.write("solutions/03_second_two/stub.cuh", "")
+        self.write("solutions/03_second_two/gemm.cuh", "")
+        self.declare("01_first", "02_second_one", "03_second_two")
         exercise.all_exercises.cache_clear()
         with self.assertRaisesRegex(Refused, "could be any of: 02_second_one 03_second_two"):
             exercise.named("second")
@@ -121,6 +130,12 @@ class Finding(Made):
         copied = "course: exercises/01_first copy is left out: the course has no exercise of that name.\n"
         self.assertEqual(self.folders(), (["01_first", "02_second_one"], copied))
         self.assertEqual(exercise.named("1"), self.first)
+        for added in ("exercises/04_mine/test.cpp", "solutions/04_mine/gemm.cuh", "exercises/my/01_first old/gemm.cuh"):
+            self.write(added, "")
+        names, said = self.folders()
+        self.assertEqual(names, ["01_first", "02_second_one"])
+        self.assertIn("exercises/04_mine is left out: exercises/CMakeLists.txt has no line course_exercise(04_mine NEEDS ...).", said)
+        self.assertIn("exercises/my/01_first old is left out: there is no exercise of that name.", said)
         os.rename(path("01_first"), path("01_mine"))
         names, said = self.folders()
         self.assertEqual(names, ["02_second_one"])
@@ -146,47 +161,58 @@ class Finding(Made):
 class ProgressFile(Made):
     def test_states(self):
         self.assertEqual(progress.Progress().state(self.first), "not begun")
-        self.write("exercises/01_first/gemm.cuh", SOLUTION)
+        progress.begin(self.first)
+        self.assertEqual(progress.Progress().state(self.first), "not begun")
+        self.write("exercises/my/01_first/gemm.cuh", SOLUTION)
         self.assertEqual(progress.Progress().state(self.first), "begun")
         progress.remember_pass(self.first)
         self.assertRegex(progress.Progress().state(self.first), r"^passed \d{4}-\d\d-\d\d$")
-        self.write("exercises/01_first/gemm.cuh", STUB)
+        self.write("exercises/my/01_first/gemm.cuh", STUB)
         self.assertEqual(progress.Progress().state(self.first), "passed, changed since")
         self.assertEqual(progress.Progress().next(), self.second)
         self.assertEqual(checking.bar(), "[##########..........] 1 of 2 passed")
 
     def test_a_file_that_is_gone(self):
-        os.remove(self.first.file)
-        self.assertEqual(progress.Progress().state(self.first), "its file is gone")
-        self.write("exercises/02_second_one/gemm.cuh", SOLUTION)
+        progress.begin(self.second)
         progress.remember_pass(self.second)
         os.remove(self.second.file)
-        with contextlib.redirect_stderr(io.StringIO()) as said:
-            code, shown = self.run_command(list_)
+        code, shown = self.run_command(list_)
         self.assertEqual(code, 0)
         self.assertIn("02 second one                passed, its file is gone", shown)
         self.assertIn("1 of 2 passed", shown)
-        self.assertRegex(said.getvalue(), r"there is no .*01_first/gemm\.cuh: 'tools/course reset 01' makes it anew\.\n(.|\n)*reset 02")
 
     def test_where_progress_cannot_be_written(self):
+        progress.begin(self.first)
         with mock.patch("os.replace", side_effect=OSError(30, "Read-only file system")):
             with contextlib.redirect_stderr(io.StringIO()) as said:
                 shown = self.run_command(hint, "1")[1]
                 self.assertIn("filled", self.run_command(solution, "1", "--give-up")[1])
                 progress.remember_pass(self.first)
             self.assertIn("hint 3 of 3", shown)
-            self.assertEqual(said.getvalue().count("cannot write exercises/progress.json: Read-only file system. So this is not rem"), 3)
-            self.write("exercises/progress.json", "damaged")
+            self.assertEqual(said.getvalue().count("cannot write exercises/my/progress.json: Read-only file system. So this is not rem"), 3)
+            self.write("exercises/my/progress.json", "damaged")
             with contextlib.redirect_stderr(io.StringIO()) as said:
                 self.assertEqual(progress.Progress().count(), 0)
             self.assertIn("was damaged: it cannot be moved aside", said.getvalue())
 
+    def test_a_pass_that_cannot_be_remembered_is_told(self):
+        progress.begin(self.first)
+        workshop = mock.Mock()
+        workshop.judge.return_value = judging.Verdict(judging.PASSED, "", 1.5)
+        full = OSError(28, "No space left on device")
+        with mock.patch("command.subcommands.check.Workshop", return_value=workshop), mock.patch("os.replace", side_effect=full):
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                code, shown = self.run_command(check, "1")
+        self.assertEqual(code, 0)
+        self.assertIn("01 first: passed", shown)
+        self.assertIn("No space left on device. So this is not remembered.", said.getvalue())
+
     def test_a_damaged_file_is_kept(self):
         of_hints = ('{"exercises": {"01_first": {"hints": %s}}}' % each for each in ("null", '"1"', "-1"))
         for damaged in ('{"exercises": {"01_first": {"passed"', '{"exercises": [3]}', "[]", "[" * 100000, *of_hints):
-            self.write("exercises/progress.json", damaged)
+            self.write("exercises/my/progress.json", damaged)
             self.assertEqual(progress.Progress().count(), 0)
-        kept = [name for name in os.listdir(os.path.join(self.root, "exercises")) if name.startswith("progress-")]
+        kept = [name for name in os.listdir(os.path.join(self.root, "exercises/my")) if name.startswith("progress-")]
         self.assertEqual(len(kept), 7)
 
     def test_many_at_the_same_time(self):
@@ -202,9 +228,121 @@ class ProgressFile(Made):
         self.assertEqual([len(self.progress()[each]) for each in ("01_first", "02_second_one")], [20, 20])
 
     def test_backups_have_names_of_their_own(self):
+        progress.begin(self.first)
         kept = {progress.back_up(self.first.file) for _ in range(3)}
         self.assertEqual(len(kept), 3)
         self.assertTrue(all(exercise.read(path) == STUB for path in kept))
+
+
+class Mine(Made):
+    """The learner's files, in exercises/my/."""
+
+    def git(self, *words):
+        command = ["git", "-C", self.root, "-c", "user.name=x", "-c", "user.email=x@example.org", *words]
+        return subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout
+
+    def commit(self):
+        if not shutil.which("git"):
+            self.skipTest("there is no git")
+        self.write(".gitignore", "/exercises/my/\n")
+        self.git("init", "-q")
+        self.git("add", ".")
+        self.git("commit", "-qm", "1")
+
+    def said_by(self, function, *arguments):
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            function(*arguments)
+        return said.getvalue()
+
+    def text(self, path):
+        return exercise.read(os.path.join(self.root, path))
+
+    def test_the_first_check_or_start_makes_the_file(self):
+        code, shown = self.run_command(start, "2")
+        self.assertEqual((code, self.text("exercises/my/02_second_one/gemm.cuh")), (0, STUB))
+        self.assertIn("02 second one: Fill the hole.", shown)
+        self.assertIn("then 'tools/course check 02'", shown)
+        self.write("exercises/my/02_second_one/gemm.cuh", "mine")
+        self.run_command(start, "2")
+        self.assertEqual(self.text("exercises/my/02_second_one/gemm.cuh"), "mine")
+        self.assertFalse(os.path.exists(self.first.file))
+        with self.assertRaisesRegex(Refused, "start is about one exercise"):
+            self.run_command(start, "1", "2")
+
+    def test_what_was_edited_in_the_courses_folder_moves(self):
+        for is_there in (False, True):  # one that is untouched is replaced
+            with self.subTest(is_there=is_there):
+                if not is_there:
+                    self.commit()
+                self.write("exercises/02_second_one/gemm.cuh", "mine")
+                said = self.said_by(self.run_command, list_)
+                self.assertRegex(said, r"my/02_second_one/gemm\.cuh\s+now, where git leaves it alone")
+                self.assertEqual(self.text("exercises/my/02_second_one/gemm.cuh"), "mine")
+                self.assertEqual(self.git("status", "--porcelain"), "")
+                self.assertEqual(self.text("exercises/02_second_one/gemm.cuh"), STUB)
+                self.assertEqual(progress.Progress().state(self.second), "begun")
+                self.assertEqual(self.said_by(self.run_command, list_), "")  # once
+                self.write("exercises/my/02_second_one/gemm.cuh", STUB)
+
+    def test_nothing_is_lost_where_both_were_edited(self):
+        self.commit()
+        self.write("exercises/01_first/gemm.cuh", "here")
+        self.write("exercises/my/01_first/gemm.cuh", "there")
+        self.assertIn("was edited, and is not what is checked: that is", self.said_by(self.run_command, list_))
+        self.assertEqual((self.text("exercises/01_first/gemm.cuh"), self.text("exercises/my/01_first/gemm.cuh")), ("here", "there"))
+
+    def test_where_git_cannot_put_it_back(self):
+        self.commit()
+        self.write("exercises/01_first/gemm.cuh", "mine")
+        self.write(".git/index.lock", "")
+        self.assertIn("git could not put", self.said_by(self.run_command, list_))
+        self.assertEqual(self.text("exercises/my/01_first/gemm.cuh"), "mine")
+        os.remove(os.path.join(self.root, ".git/index.lock"))
+        self.run_command(list_)
+        self.assertEqual(self.git("status", "--porcelain"), "")
+
+    def test_an_earlier_version_of_the_course(self):
+        for has_git in (True, False):
+            with self.subTest(has_git=has_git):
+                shutil.rmtree(os.path.join(self.root, "exercises/my"), ignore_errors=True)
+                if has_git:
+                    self.commit()
+                else:
+                    shutil.rmtree(os.path.join(self.root, ".git"))
+                self.write("exercises/01_first/gemm.cuh", SOLUTION)
+                self.write("exercises/01_first/gemm-2026-01-01-000000.cuh", "old")
+                passed = {"passed": "2026-01-01", "text": progress.fingerprint(self.first.stub), "hints": 2}
+                self.write("exercises/progress.json", json.dumps({"exercises": {"01_first": passed}}))
+                self.assertIn("lies in exercises/my/ now", self.said_by(self.run_command, list_))
+                self.assertEqual(progress.Progress().state(self.first), "passed 2026-01-01")
+                self.assertEqual(self.text("exercises/my/01_first/gemm.cuh"), SOLUTION)
+                self.assertEqual(self.text("exercises/my/01_first/gemm-2026-01-01-000000.cuh"), "old")
+                self.assertEqual(self.text("exercises/01_first/gemm.cuh"), STUB if has_git else SOLUTION)
+                self.assertEqual([name for name in os.listdir(os.path.join(self.root, "exercises")) if "progress" in name], [])
+                self.assertFalse(os.path.exists(self.second.file))
+
+    def test_a_stub_that_has_changed_since(self):
+        progress.begin(self.first)
+        self.write("exercises/01_first/gemm.cuh", STUB + "more\n")
+        self.assertTrue(progress.Progress().is_untouched(self.first))
+        verdict = judging.Verdict(judging.NOT_YET, "it is so", 1.5)
+        self.assertIn("has changed since you began", checking.report(self.first, verdict))
+        progress.begin(self.first)
+        self.assertEqual(self.text("exercises/my/01_first/gemm.cuh"), STUB)
+        self.run_command(reset, "1")
+        self.assertEqual(self.text("exercises/my/01_first/gemm.cuh"), STUB + "more\n")
+        self.assertNotIn("has changed since you began", checking.report(self.first, verdict))
+
+    def test_what_stands_in_the_way(self):
+        self.write("exercises/my", "a file")
+        self.assertEqual(self.run_command(list_)[0], 0)
+        with self.assertRaisesRegex(Refused, "cannot write .*my/01_first/gemm.cuh: "):
+            self.run_command(start)
+        os.remove(os.path.join(self.root, "exercises/my"))
+        os.makedirs(self.first.file)
+        with self.assertRaisesRegex(Refused, "cannot write .*my/01_first/gemm.cuh: Is a directory"):
+            self.run_command(check, "1")
+        self.assertEqual(os.listdir(os.path.dirname(self.first.file)), ["gemm.cuh"])
 
 
 class Commands(Made):
@@ -224,11 +362,12 @@ class Commands(Made):
             self.run_command(solution, "1")
         self.assertEqual(self.run_command(solution, "1", "--give-up"), (0, SOLUTION))
         self.assertEqual(self.progress()["01_first"], {"gave_up": True})
+        progress.begin(self.first)
         progress.remember_pass(self.first)
         self.assertEqual(self.run_command(solution, "1"), (0, SOLUTION))
 
     def test_reset_keeps_what_was_written(self):
-        self.write("exercises/01_first/gemm.cuh", "mine")
+        self.write("exercises/my/01_first/gemm.cuh", "mine")
         progress.remember_pass(self.first)
         code, text = self.run_command(reset, "1")
         self.assertEqual((code, exercise.read(self.first.file)), (0, STUB))
@@ -236,7 +375,7 @@ class Commands(Made):
         self.assertEqual(len(kept), 1)
         self.assertIn(kept[0], text)
         self.assertEqual(exercise.read(os.path.join(os.path.dirname(self.first.file), kept[0])), "mine")
-        self.assertEqual(self.progress(), {})
+        self.assertEqual(list(self.progress()["01_first"]), ["stub"])
         self.run_command(reset, "1")  # nothing to keep
         self.assertEqual(len([name for name in os.listdir(os.path.dirname(self.first.file)) if name.startswith("gemm-")]), 1)
         os.remove(self.first.file)
@@ -272,13 +411,18 @@ class Commands(Made):
         self.assertEqual((code, "All exercises have passed." in text), (0, True))
 
     def test_check_for_a_program(self):
-        self.workshop(judging.PASSED, judging.STOPPED)
+        self.workshop(judging.PASSED, judging.PASSED, judging.STOPPED)
+        progress.begin(self.first)
+        code, text = self.run_command(check, "--all", "--json")
+        self.assertEqual([each["state"] for each in json.loads(text)["exercises"]], ["passed", "missing"])  # that was not begun
+        self.assertEqual((code, os.path.exists(self.second.file)), (1, False))
+        progress.begin(self.second)
         code, text = self.run_command(check, "--all", "--json")
         self.assertEqual(code, 1)
         document = json.loads(text)
         self.assertEqual((document["passed"], document["total"]), (1, 2))
         self.assertEqual([each["state"] for each in document["exercises"]], ["passed", "stopped"])
-        self.assertEqual(list(self.progress()), ["01_first"])
+        self.assertEqual([name for name, each in self.progress().items() if "passed" in each], ["01_first"])
 
     def test_check_of_what_was_handed_in(self):
         self.write("handed in/01_first/gemm.cuh", SOLUTION)
@@ -289,6 +433,10 @@ class Commands(Made):
         self.assertEqual([each["state"] for each in json.loads(text)["exercises"]], ["passed", "missing"])
         made.judge.assert_called_once_with(self.first, os.path.join(folder, "01_first", "gemm.cuh"))
         self.assertFalse(os.path.exists(progress.FILE))
+        self.write("handed in/my/01_first/gemm.cuh", SOLUTION)  # a whole exercises/: the other one is the stub
+        made.judge.side_effect = [judging.Verdict(judging.PASSED, "", 1.5)]
+        self.run_command(check, "1", "--of", folder)
+        made.judge.assert_called_with(self.first, os.path.join(folder, "my", "01_first", "gemm.cuh"))
         with self.assertRaisesRegex(Refused, "there is no such folder"):
             self.run_command(check, "--all", "--of", os.path.join(self.root, "nobody"))
         with self.assertRaisesRegex(Refused, "--all checks every exercise"):
@@ -364,6 +512,89 @@ class Class(Made):
                             (("x", "--weights", "1"), "no list of weights"), ((self.folder, "--out", self.first.file), "cannot write to .* --out")):  # fmt: skip
             with self.assertRaisesRegex(Refused, said):
                 self.run_command(grade, *words)
+
+
+class Watching(Made):
+    """In a terminal, and without one."""
+
+    def watch(self, *words, kinds):
+        """Of a process of its own: (its number, its terminal)."""
+        pid, terminal = pty.fork()
+        if pid:
+            self.addCleanup(os.close, terminal)
+            return pid, terminal
+        code = 99
+        with contextlib.suppress(BaseException), mock.patch("command.subcommands.watch.Workshop") as made:
+            made.return_value.judge.side_effect = [judging.Verdict(kind, "it is so", 1.5) for kind in kinds]
+            code = watch.COMMAND.run(watch.COMMAND.parse(words))
+        sys.stdout.flush()
+        os._exit(code)
+
+    def type(self, terminal, typed, expected):
+        """TYPED, after which EXPECTED is shown."""
+        os.write(terminal, typed.encode())
+        shown, begin = "", time.monotonic()
+        while expected not in shown:
+            self.assertLess(time.monotonic() - begin, 20, shown)
+            if select.select([terminal], [], [], 0.1)[0]:
+                shown += os.read(terminal, 65536).decode()
+        return shown
+
+    def test_keys(self):
+        edited = f"cp {self.first.solution}"
+        with mock.patch.dict(os.environ, {"EDITOR": edited, "VISUAL": ""}):
+            pid, terminal = self.watch(kinds=[judging.NOT_YET, judging.PASSED] + [judging.NOT_YET] * 3)
+        shown = self.type(terminal, "", "q quit.")
+        self.assertIn("01 first: not yet", shown)
+        self.assertNotIn("Hint number 2", self.type(terminal, "h", "Hint number 1."))
+        self.type(terminal, "h", "Hint number 2.")
+        self.type(terminal, "l", "-> 01 first")
+        self.type(terminal, "?", "Keys: h hint")
+        self.type(terminal, "rn", "y/n")
+        shown = self.type(terminal, "e", "q quit.")  # saves the solution
+        self.assertIn("01 first: passed", shown)
+        self.assertIn("02 second one: not yet", shown)
+        self.write("exercises/my/02_second_one/gemm.cuh", "mine")
+        self.type(terminal, "", "q quit.")
+        self.type(terminal, "r", "y/n")
+        self.assertIn("Yours is kept", self.type(terminal, "y", "q quit."))
+        self.assertEqual(exercise.read(self.second.file), STUB)
+        self.type(terminal, "q", "")
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        self.assertEqual(exercise.read(self.first.file), SOLUTION)
+
+    def test_the_next_exercise(self):
+        with mock.patch.dict(os.environ, {"EDITOR": "", "VISUAL": ""}):
+            pid, terminal = self.watch("1", kinds=[judging.NOT_YET] * 3)
+        self.type(terminal, "", "q quit.")
+        self.type(terminal, "e", "no editor is known: set EDITOR")
+        self.assertIn("02 second one: not yet", self.type(terminal, "n", "q quit."))
+        self.assertIn("01 first: not yet", self.type(terminal, "n", "q quit."))
+        os.write(terminal, b"q")
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        self.assertTrue(termios.tcgetattr(terminal)[3] & termios.ICANON)  # the terminal is as it was
+
+    def test_an_editor_that_cannot_be_started(self):
+        for editor in ("/no/such/editor", "'unbalanced"):
+            with mock.patch.dict(os.environ, {"VISUAL": editor}), contextlib.redirect_stderr(io.StringIO()) as said:
+                watch.edit(self.first)
+            self.assertIn("cannot start the editor", said.getvalue())
+
+    def test_without_a_terminal(self):
+        kinds = iter([judging.NOT_YET, judging.PASSED, judging.PASSED])
+
+        def judge(one, file):
+            if one == self.first:
+                threading.Timer(0.5, self.write, ["exercises/my/01_first/gemm.cuh", SOLUTION]).start()
+            return judging.Verdict(next(kinds), "it is so", 1.5)
+
+        with mock.patch("command.subcommands.watch.Workshop") as made, contextlib.redirect_stderr(io.StringIO()):
+            made.return_value.judge = judge
+            with mock.patch("sys.stdin", None):
+                code, shown = self.run_command(watch)
+        self.assertEqual(code, 0)
+        self.assertIn("Ctrl-C ends this.", shown)
+        self.assertIn("All exercises have passed.", shown)
 
 
 class Limits(unittest.TestCase):
@@ -661,6 +892,32 @@ std::string f(int n, double x) {
 """), "")  # fmt: skip
 
 
+class FullDisk(unittest.TestCase):
+    def test_judging_goes_where_there_is_room(self):
+        with tempfile.TemporaryDirectory() as build, tempfile.TemporaryDirectory() as other:
+            with mock.patch.dict(os.environ, {"TMPDIR": other}), mock.patch.object(tempfile, "tempdir", None):
+                self.assertEqual(judging.with_room(build), build)
+                with mock.patch.object(judging, "disk_is_full", lambda path: path == build):
+                    self.assertEqual((judging.with_room(build), tempfile.gettempdir()), (other, other))
+                with mock.patch.object(judging, "disk_is_full", lambda path: True), self.assertRaisesRegex(Refused, "The disk is full"):
+                    judging.with_room(build)
+
+    def test_it_is_not_the_answer(self):
+        said = "gemm.cuh:41: fatal error: closing dependency file answer.d: No space left on device\n"
+        with mock.patch.object(judging, "disk_is_full", return_value=True):
+            for tell in (judging.compiler_says, judging.linker_says):
+                with self.assertRaisesRegex(Refused, "The disk is full"):
+                    tell(said, "gemm.cuh")
+        self.assertIn("No space left", judging.compiler_says(said, "gemm.cuh"))  # an answer may say so itself
+
+    def test_python_keeps_no_modules_there(self):
+        for room, options in ((places.ROOM + 1, "-X"), (places.ROOM, "-B")):
+            with mock.patch("os.statvfs", return_value=mock.Mock(f_bavail=room, f_frsize=1)):
+                self.assertEqual(places.script("x")[1], options)
+        with mock.patch.object(places, "BUILD", "/no/such/folder"):
+            self.assertEqual(places.script("x")[1], "-B")
+
+
 class Telling(Made):
     def verdict(self, code, output, reason=""):
         return judging.verdict_of(judging.Done(code, output, reason), "secret")
@@ -759,12 +1016,12 @@ class Answers(Made):
     def test_files(self):
         found = "\n".join(answers.problems_of_files(self.first))
         self.assertEqual(found, "01_first: it has 0 wrong answers, not 5.\n01_first: it has 0 right answers, not 2.")
-        self.write("solutions/01_first/stub.cuh", STUB + "more\n")
+        self.write("exercises/01_first/gemm.cuh", STUB + "more\n")
         self.write("exercises/01_first/README.md", README.replace("Hint 3", "No hint").replace("**Task.**", "Task."))
         found = "\n".join(answers.problems_of_files(self.first))
         for part in ("differ outside of the holes", "has 2 hints, not 3", "no paragraph '**Task.**'"):
             self.assertIn(part, found)
-        self.write("solutions/01_first/stub.cuh", "no hole")
+        self.write("exercises/01_first/gemm.cuh", "no hole")
         self.assertIn("its stub has no hole", "\n".join(answers.problems_of_files(self.first)))
 
     def test_stub_and_solution(self):

@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -306,6 +307,26 @@ class BuildFolder(unittest.TestCase):
             os.pwrite(lock, b"999999999 1700000000 tools/course run\n", 0)
             self.assertRegex(folder.holder(lock), "since 2023-11-1.*'tools/course run', process 999999999, which was ended")
             os.close(lock)
+
+    @unittest.skipUnless(shutil.which("cmake") and shutil.which("ninja") and shutil.which("g++"), "no cmake, ninja or g++")
+    def test_a_folder_that_has_moved(self):
+        """Nothing is compiled again, but for what has debug information."""
+        top = "cmake_minimum_required(VERSION 3.25)\nproject(x LANGUAGES CXX)\ninclude_directories(${CMAKE_SOURCE_DIR})\nadd_subdirectory(common)\n"
+        below = "add_library(x STATIC x.cpp)\nadd_library(y STATIC y.cpp)\ntarget_compile_options(y PRIVATE -g)\n"
+        texts = {"CMakeLists.txt": top, "common/CMakeLists.txt": below, "common/x.h": "", "common/x.cpp": '#include "common/x.h"\n', "common/y.cpp": ""}
+        before, after = (os.path.join(self.root, name) for name in ("the course", "moved"))
+        for name, text in texts.items():
+            files.write(self.make(os.path.join("the course", name), -3600), text)
+        for place, compiled in ((before, {"x.cpp.o", "y.cpp.o"}), (before, set()), (after, {"y.cpp.o"})):
+            if place == after:
+                os.rename(before, after)
+            build = os.path.join(place, "build", "interpreter")
+            subprocess.run(["cmake", "--fresh", "-G", "Ninja", "-S", place, "-B", build], check=True, capture_output=True)
+            with mock.patch.object(folder, "ROOT", place):
+                folder.make_moveable(build)
+            said = subprocess.run(["ninja", "-C", build], check=True, capture_output=True, encoding="utf-8").stdout
+            self.assertEqual({name for name in ("x.cpp.o", "y.cpp.o") if name in said}, compiled, said)
+        self.assertIn(f"&& {place}/tools/course moveable {build}\n", files.text(f"{build}/CMakeFiles/rules.ninja"))
 
     def test_presets_are_those_of_cmake(self):
         with open(os.path.join(ROOT, "CMakePresets.json"), encoding="utf-8") as file:
