@@ -445,8 +445,8 @@ void Coach::require_tensor_core(const Heads& h, harness::DType in, harness::DTyp
 #ifdef COURSE_ON_INTERPRETER
 namespace {
 
-// A matrix once more, in rows (or columns) that lie so far apart that an int counts no offset to the last one; and, where there are few,
-// not even a stride.
+// A matrix once more, in rows (or columns) that lie so far apart that an int counts no offset to the last one; and, where there are
+// few, not even a stride.
 class FarCopy {
  public:
   FarCopy(const harness::TestMatrix& matrix, const std::string& name)
@@ -495,8 +495,9 @@ void Coach::multiply_far_rows([[maybe_unused]] const Subject& subject,
   if (only_asks_) return;
   const std::unique_ptr<Posed> problem = pose();
   const FarCopy A(problem->A, "A"), B(problem->B, "B"), C(problem->C, "C");
-  const std::string text = "\n\nProblem: " + subject.words + "; rows of A are " + std::to_string(A.stride()) + " elements apart, of B " +
-                           std::to_string(B.stride()) + ", of C " + std::to_string(C.stride()) + ": an int cannot count so far.";
+  const std::string text = "\n\nProblem: " + subject.words + "; rows of A are " + std::to_string(A.stride()) +
+                           " elements apart, of B " + std::to_string(B.stride()) + ", of C " + std::to_string(C.stride()) +
+                           ": an int cannot count so far.";
   std::string wrong;
   try {
     function(problem->operands(A.view(), B.view(), C.view(), problem->bias.view().data));

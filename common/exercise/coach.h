@@ -245,8 +245,8 @@ class Coach {
   void multiply_heads_on_gpu(const Heads& h, void (*gemm)(Matrix<const In>, Matrix<const In>, Matrix<Out>)) const {
     multiply_heads_on_gpu(h, harness::kDType<In>, harness::kDType<Out>, usual<In, Out>(gemm));
   }
-  /// On the interpreter, a problem whose rows (or columns) lie gigabytes apart: an offset of 32 bits does not reach them. It has as few
-  /// of them as the task allows, three for example.
+  /// On the interpreter, a problem whose rows (or columns) lie gigabytes apart: an offset of 32 bits does not reach them. It has as
+  /// few of them as the task allows, three for example.
   void multiply_far_rows(const Case& c, harness::DType in, harness::DType out, const Function& run) const;
   /// The same of the usual function.
   template <class In, class Out>

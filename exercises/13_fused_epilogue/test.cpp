@@ -29,7 +29,8 @@ void check(Coach& coach) {
   multiply({.m = 35, .n = 45, .k = 50, .padding = 3});
 
   for (const Case& c : coach.drawn({})) multiply(c);
-  coach.multiply_far_rows(Case{.m = 3, .n = 3, .k = 3, .epilogue = epilogue}, harness::kDType<__half>, harness::kDType<__half>, with_bias);
+  coach.multiply_far_rows(Case{.m = 3, .n = 3, .k = 3, .epilogue = epilogue}, harness::kDType<__half>, harness::kDType<__half>,
+                          with_bias);
 
   for (const Case& c : {Case{64, 64, 64}, coach.draw().tiles(64, 128, 32, 1), coach.draw().tiles(64, 64, 32, 1)}) {
     const Counts counts = multiply(c);

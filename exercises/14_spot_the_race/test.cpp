@@ -22,8 +22,8 @@ float element(std::int64_t row, std::int64_t col) {
 }
 
 #ifdef COURSE_ON_INTERPRETER
-// While it exists, blocks run side by side and take turns at one address: before a block's store or atomic there takes place, another
-// block has come to one of its own, if there is one. Who reads and adds in two steps does not get away with it.
+// While it exists, blocks run side by side and take turns at one address: before a block's store or atomic there takes place,
+// another block has come to one of its own, if there is one. Who reads and adds in two steps does not get away with it.
 class Turns {
  public:
   explicit Turns(const void* address) {
@@ -53,8 +53,8 @@ class Turns {
 };
 #endif
 
-// Calls `sums_of` with a matrix and `count` sums, which are `before` at first, and compares. `along_rows`: a sum for each row. `in_turns`:
-// for the first sum.
+// Calls `sums_of` with a matrix and `count` sums, which are `before` at first, and compares. `along_rows`: a sum for each row.
+// `in_turns`: for the first sum.
 Counts sums(const Coach& coach, const char* name, void (*sums_of)(Matrix<const float>, float*), std::int64_t rows,
             std::int64_t cols, bool along_rows, std::int64_t padding = 0, [[maybe_unused]] bool in_turns = false) {
   const std::string what = std::string(name) + " of " + std::to_string(rows) + " x " + std::to_string(cols) + " in f32" +
@@ -81,11 +81,13 @@ Counts sums(const Coach& coach, const char* name, void (*sums_of)(Matrix<const f
     const std::vector<float> got = result.download();
     for (std::size_t i = 0; i < got.size(); ++i) {
       if (got[i] != expected[i])
-        throw NotYet{"The result is wrong: sums[" + std::to_string(i) + "] is " + std::to_string(got[i]) + ", expected " +
-                     std::to_string(expected[i]) + (along_rows ? "." : ". Before the call it was 5.") +
-                     (in_turns ? "\nHere another block always came in between: what it added may be lost where a sum is read and stored in two "
-                                 "steps, be each of\nthem an atomic."
-                               : "")};
+        throw NotYet{
+            "The result is wrong: sums[" + std::to_string(i) + "] is " + std::to_string(got[i]) + ", expected " +
+            std::to_string(expected[i]) + (along_rows ? "." : ". Before the call it was 5.") +
+            (in_turns
+                 ? "\nHere another block always came in between: what it added may be lost where a sum is read and stored in two "
+                   "steps, be each of\nthem an atomic."
+                 : "")};
     }
   });
 }

@@ -182,7 +182,8 @@ void RaceCheck::report(const Race& race, unsigned w, const WarpAccess& access) {
         "a place of its own for each thread: this store gives both the same one; if they are in two passes of a loop, " + between;
   reporter_.fail(
       Check::kRacecheck, what,
-      both_atomic ? "an atomic for the whole GPU: one whose name ends in _block, or whose scope is .cta, is atomic for the threads of its block alone"
+      both_atomic ? "an atomic for the whole GPU: one whose name ends in _block, or whose scope is .cta, is atomic for the threads "
+                    "of its block alone"
       : landed    ? "who reads or writes there has waited for the copy's barrier, or for somebody who has"
       : !same_block && work_.cluster->readers.holds(race.earlier.thread)
           ? "a cluster barrier between the two, or an arrival with release.cluster at an mbarrier that the other waits for with "

@@ -101,8 +101,9 @@ extern "C" cudaError_t CUDARTAPI cudaGetDriverEntryPointByVersion(const char* sy
   *function = driver_function(symbol);
   if (result) *result = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
   return *function ? cudaSuccess
-                   : interpreter::cuda_runtime::failed("cudaGetDriverEntryPointByVersion", cudaErrorNotSupported,
-                            std::string(symbol) + ": docs/interpret.md lists what the interpreter has of the driver");
+                   : interpreter::cuda_runtime::failed(
+                         "cudaGetDriverEntryPointByVersion", cudaErrorNotSupported,
+                         std::string(symbol) + ": docs/interpret.md lists what the interpreter has of the driver");
 }
 extern "C" cudaError_t CUDARTAPI cudaGetDriverEntryPoint(const char* symbol, void** function, unsigned long long flags,
                                                          cudaDriverEntryPointQueryResult* result) {

@@ -57,7 +57,8 @@ cudaError_t start(const Launch& launch, bool cooperative = false);
 /// no clusters begins again with these.
 void in_clusters_of(dim3 cluster);
 
-/// Tells of a parameter of the kernel that calls it that is a tensor map, but no `__grid_constant__`: the copy engine cannot read it.
+/// Tells of a parameter of the kernel that calls it that is a tensor map, but no `__grid_constant__`: the copy engine cannot read
+/// it.
 void without_grid_constant(const void* tensor_map);
 
 /// Makes a kernel known by its address, for cudaLaunchKernel.

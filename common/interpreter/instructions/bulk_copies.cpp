@@ -137,8 +137,9 @@ Box BulkCopies::box_of(const AsyncProxy::Instruction& by, std::uintptr_t shared,
                        bool write) {
   if (map.magic == kOfLocalCopy)
     block_.reporter.fail(Check::kMemcheck,
-                         std::string(by.name) + " with a tensor map that is a parameter without __grid_constant__: nvcc copies it to local "
-                                                "memory, where the copy engine cannot read it",
+                         std::string(by.name) +
+                             " with a tensor map that is a parameter without __grid_constant__: nvcc copies it to local "
+                             "memory, where the copy engine cannot read it",
                          "the parameter is `const __grid_constant__ CUtensorMap`", &by.fiber, user_location(by.pc));
   if (reinterpret_cast<std::uintptr_t>(&map) % 64 || map.magic != TensorMap::kMagic)
     block_.reporter.fail(

@@ -110,11 +110,11 @@ class Mbarriers final : public Family {
 
   Block& block_;
   std::map<std::uintptr_t, Mbarrier> barriers_;
-  unsigned made_ = 0;             // so far, in this block
-  std::vector<Waiter*> waiters_;  // on the waiting threads' stacks
+  unsigned made_ = 0;                           // so far, in this block
+  std::vector<Waiter*> waiters_;                // on the waiting threads' stacks
   std::set<std::pair<unsigned, Pc>> given_up_;  // threads and try_waits that have given up once
-  std::uint64_t seen_ = 0;        // Activity::changes() when waiters were last told to look again
-  unsigned told_ = 0;             // how often they were, since then
+  std::uint64_t seen_ = 0;                      // Activity::changes() when waiters were last told to look again
+  unsigned told_ = 0;                           // how often they were, since then
 };
 
 }  // namespace interpreter

@@ -294,8 +294,8 @@ bool Mbarriers::wait(const AsyncProxy::Instruction& by, std::uintptr_t address, 
   // Who looks once, and goes on whatever he sees, is to see that copies take their time.
   const bool too_early = !blocking && !barrier.own_copies.empty() && !std::exchange(barrier.looked_at, true);
   const bool is_incomplete = (barrier.phase & 1) == parity;
-  // try_wait gives up after a time that only the GPU knows (PTX ISA, "mbarrier.try_wait"). So each one of a thread does so once: who
-  // does not look at the result is to be found.
+  // try_wait gives up after a time that only the GPU knows (PTX ISA, "mbarrier.try_wait"). So each one of a thread does so once:
+  // who does not look at the result is to be found.
   if (is_incomplete && blocking && given_up_.emplace(by.fiber.linear, by.pc).second) return false;
   if (is_incomplete && !too_early) advance(address, barrier);
   if ((barrier.phase & 1) != parity) {
@@ -475,7 +475,7 @@ void mbarrier_arrive_cluster(std::uint64_t* barrier, unsigned rank, bool release
 }
 unsigned mbarrier_arrive_as(std::uint64_t* barrier, const Arrival& how) {
   const Entered in;
-  const char* const name = how.expects         ? "mbarrier.arrive.expect_tx"
+  const char* const name = how.expects           ? "mbarrier.arrive.expect_tx"
                            : how.relaxed         ? "mbarrier.arrive.relaxed"
                            : how.release_cluster ? "mbarrier.arrive.release.cluster"
                                                  : "mbarrier.arrive";

@@ -108,7 +108,8 @@ bool NamedBarriers::add_warp(Barrier& barrier, unsigned warp, std::uint32_t live
 
 void NamedBarriers::on_exit(Fiber& fiber) {
   for (Barrier& barrier : barriers_)
-    if (add_warp(barrier, fiber.warp, block_.scheduler.warp(fiber).live & ~(1u << fiber.lane)) && barrier.arrived >= barrier.expected)
+    if (add_warp(barrier, fiber.warp, block_.scheduler.warp(fiber).live & ~(1u << fiber.lane)) &&
+        barrier.arrived >= barrier.expected)
       complete(barrier);
 }
 

@@ -554,7 +554,8 @@ void* shared_at(std::uint32_t address) {
   const Entered in(Worlds::kBoth);
   return reinterpret_cast<void*>(in.block.shared.address_at(address));
 }
-// Who leaves out __cvta_generic_to_shared has what a GPU takes, too: there, the low half of a pointer to shared memory is the address.
+// Who leaves out __cvta_generic_to_shared has what a GPU takes, too: there, the low half of a pointer to shared memory is the
+// address.
 void* shared_at_low_half(std::uint32_t low_half) {
   const Entered in(Worlds::kBoth);
   for (const SharedMemory::Part* const part : {&in.block.shared.arena, &in.block.shared.statics})

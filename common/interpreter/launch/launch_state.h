@@ -18,8 +18,8 @@ namespace interpreter {
 
 class Cluster;
 
-/// Why CUDA does not start clusters of that size; empty if it does. Every GPU that has clusters can have 8 blocks in one, an H100 or
-/// H200 16 of a kernel that asks for it; and no block is left over.
+/// Why CUDA does not start clusters of that size; empty if it does. Every GPU that has clusters can have 8 blocks in one, an H100
+/// or H200 16 of a kernel that asks for it; and no block is left over.
 std::string why_no_clusters(const Launch& launch);
 /// What cudaFuncAttributeNonPortableClusterSizeAllowed says of a kernel.
 void allow_large_clusters(const void* kernel, bool allowed);

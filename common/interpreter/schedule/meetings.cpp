@@ -75,8 +75,8 @@ void Meetings::require_same_mask(unsigned w, const Collective& group) const {
     const Fiber& here = block_.scheduler.fiber(w, static_cast<unsigned>(std::countr_zero(group.arrived)));
     block_.reporter.fail(Check::kSynccheck,
                          std::string(group.name) + " with masks that differ: thread " + to_text(here.thread) + " gives " +
-                             hex(group.mask) + ", and thread " +
-                             to_text(block_.scheduler.fiber(w, lane).thread) + ", which is in it, has given " + hex(last.mask),
+                             hex(group.mask) + ", and thread " + to_text(block_.scheduler.fiber(w, lane).thread) +
+                             ", which is in it, has given " + hex(last.mask),
                          "all lanes that a mask names call the function with that mask", &here, {group.site.file, group.site.line});
   }
 }

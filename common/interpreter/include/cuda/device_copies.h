@@ -30,8 +30,8 @@ inline std::uint64_t* barrier_native_handle(BlockBarrier& barrier) { return rein
 }
 template <class T, std::size_t kAlignment>
 [[gnu::always_inline]] inline async_contract_fulfillment memcpy_async_tx(T* to, const T* from,
-                                                                        ::cuda::aligned_size_t<kAlignment> bytes,
-                                                                        BlockBarrier& barrier) {
+                                                                         ::cuda::aligned_size_t<kAlignment> bytes,
+                                                                         BlockBarrier& barrier) {
   static_assert(kAlignment >= 16, "memcpy_async_tx wants an alignment of 16 bytes or more");
   interpreter::cp_async_bulk_load(to, from, static_cast<unsigned>(bytes), barrier_native_handle(barrier));
   return async_contract_fulfillment::async;
@@ -54,16 +54,16 @@ inline const interpreter::TensorMap* tensor_map_of(const CUtensorMap_st* map) {
 }
 
 // Of 1 to 5 dimensions, with as many coordinates.
-#define COURSE_TENSOR_COPIES(n, PARAMETERS, ...)                                                                                  \
+#define COURSE_TENSOR_COPIES(n, PARAMETERS, ...)                                                                                   \
   [[gnu::always_inline]] inline void cp_async_bulk_tensor_##n##d_global_to_shared(void* to, const CUtensorMap_st* map, PARAMETERS, \
-                                                                                  BlockBarrier& barrier) {                        \
-    const int at[] = {__VA_ARGS__};                                                                                               \
-    interpreter::cp_async_bulk_tensor_load(to, tensor_map_of(map), at, barrier_native_handle(barrier));                           \
-  }                                                                                                                               \
+                                                                                  BlockBarrier& barrier) {                         \
+    const int at[] = {__VA_ARGS__};                                                                                                \
+    interpreter::cp_async_bulk_tensor_load(to, tensor_map_of(map), at, barrier_native_handle(barrier));                            \
+  }                                                                                                                                \
   [[gnu::always_inline]] inline void cp_async_bulk_tensor_##n##d_shared_to_global(const CUtensorMap_st* map, PARAMETERS,           \
-                                                                                  const void* from) {                             \
-    const int at[] = {__VA_ARGS__};                                                                                               \
-    interpreter::cp_async_bulk_tensor_store(tensor_map_of(map), at, from);                                                        \
+                                                                                  const void* from) {                              \
+    const int at[] = {__VA_ARGS__};                                                                                                \
+    interpreter::cp_async_bulk_tensor_store(tensor_map_of(map), at, from);                                                         \
   }
 #define COURSE_COMMA ,
 COURSE_TENSOR_COPIES(1, int c0, c0)
