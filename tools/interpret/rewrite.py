@@ -509,10 +509,10 @@ class File:
                     words = []
                 else:
                     words.append(v[j].text)
-            for words in [*parameters, words]:
-                if "CUtensorMap" in words[:-1] and not {"*", "&", "[", "__grid_constant__"} & set(words):
+            for parameter in [*parameters, words]:
+                if "CUtensorMap" in parameter[:-1] and not {"*", "&", "[", "__grid_constant__"} & set(parameter):
                     brace = v[function.body].end
-                    self._replace_and_keep_columns(brace, brace, f"{_RUNTIME}without_grid_constant(&{words[-1]});", True)
+                    self._replace_and_keep_columns(brace, brace, f"{_RUNTIME}without_grid_constant(&{parameter[-1]});", True)
 
     def _rewrite_kernel_addresses(self):
         """'reinterpret_cast<void const*>(&kernel<int>)' and '(void*)kernel<int>' of the host: what a template makes is known by its address
