@@ -7,7 +7,7 @@ void gemm(Matrix<const __half> A, Matrix<const __half> B, Matrix<float> C);
 void check(Coach& coach) {
   coach.lesson("steps/06_autotune/README.md, \"Predict\", and docs/glossary.md, \"wave\"");
   constexpr const char* kParts =
-      "A warp multiplies the slices of its warp_k alone. Are all kWarpsK parts of each element's sum added up?";
+      "A warp multiplies the slices of its warp_k alone. Are all kWarpsK parts of each element's sum added up, in float?";
   for (const Case& c :
        {Case{8, 64, 256}, Case{8, 32, 128}, Case{16, 72, 136}, Case{1, 80, 64}, Case{20, 40, 200}, Case{8, 8, 16}}) {
     Case hinted = c;
@@ -29,7 +29,8 @@ void check(Coach& coach) {
     coach.multiply<__half, float>(c, gemm)
         .at_least(mma(n / 16 * k / 16), 1, "The tensor core should multiply all of it.")
         .at_most(mma(n / 8 * k / 16), 1,
-                 "A has few rows, and mma.sync multiplies 16 at once. With how many rows of zeros does a block multiply besides?")
+                 "A has few rows, and mma.sync multiplies 16 at once. With how many rows of zeros does a block multiply besides?\n"
+                 "Or does a warp multiply slices that are another warp's, or lie behind the end of k?")
         .at_least_blocks(
             static_cast<std::uint64_t>(c.n) / 32,
             "4096 columns for 132 SMs are 31 for each. How many blocks does a tile of kBlockN columns give at n = 4096?\n"

@@ -129,8 +129,10 @@ void check_drawn(const Coach& coach) {
   }
   for (int i = 0; i < 200; ++i) {
     const int most = i % 2 ? 256 : 12;  // among small tiles, one element decides
-    const Shape c = {draw.between(1, 12 * most), draw.between(1, 12 * most)};
-    const int sms = static_cast<int>(draw.between(1, 200));
+    const bool many = i % 10 == 0;      // more elements than an int can count
+    const Shape c = many ? Shape{draw.between(1, 50), draw.between(1'000'000'000, 4'000'000'000)}
+                         : Shape{draw.between(1, 12 * most), draw.between(1, 12 * most)};
+    const int sms = static_cast<int>(draw.between(1, many ? 4 : 200));
     Sizes offered;
     for (std::int64_t count = draw.between(1, 6); count > 0; --count) offered.push_back(tile(most));
     const auto rank = [&](int n) {
