@@ -17,18 +17,6 @@ void check(Coach& coach) {
   for (const Case& c : coach.drawn({})) coach.multiply<float, float>(c, gemm);
   coach.multiply_far_rows<float, float>("nn", gemm);
 
-  coach.multiply<float, float>(
-      {.m = 33,
-       .n = 34,
-       .k = 45,
-       .a = [](int64_t, int64_t) { return 1; },
-       .b = [](int64_t row, int64_t col) { return row == 20 && col == 3 ? INFINITY : 1; },
-       .what = "A is all ones, B too, but for an infinity in row 20 and column 3",
-       .hint =
-           "The second tile has 13 values of k. Where it sticks out of A and B there have to be zeros in both: an infinity that is "
-           "left\nfrom the first tile, times 0, is no number."},
-      gemm);
-
   // A is loaded once for each 32 columns of C, B once for each 32 rows.
   std::vector<Case> counted = {Case{64, 96, 64}, coach.draw().tiles(64, 32, 32, 2), coach.draw().tiles(64, 96, 32, 1)};
   for (const Case& c : coach.draw().ragged(32, 32, 32)) counted.push_back(c);
@@ -49,6 +37,18 @@ void check(Coach& coach) {
         .at_most(shared_loads(rounds * 32 * 32 * 2), 1.25,
                  "A product reads one element of sA and one of sB. What is read besides? Is there a tile behind the end of k?");
   }
+
+  coach.multiply<float, float>(
+      {.m = 33,
+       .n = 34,
+       .k = 45,
+       .a = [](int64_t row, int64_t col) { return row == 5 && col == 20 ? INFINITY : 1; },
+       .b = [](int64_t row, int64_t col) { return row == 20 && col == 3 ? INFINITY : 1; },
+       .what = "A and B are all ones, but for infinities in A[5, 20] and B[20, 3]",
+       .hint =
+           "The second tile has 13 values of k. Where it sticks out of A and B there have to be zeros in both: an infinity that is "
+           "left\nfrom the first tile, times 0, is no number."},
+      gemm);
 
   coach.multiply_on_gpu<float, float>({.m = 2048,
                                        .n = 2048,
