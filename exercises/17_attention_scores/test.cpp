@@ -65,7 +65,8 @@ void check(Coach& coach) {
   other.each.drawn = draw.seed();
   std::vector<Heads> counted = {heads(2, 128, 64, 0, hint), other};
   for (const Case& c : draw.ragged(128, 64, 128, "nt")) {  // a block may be larger
-    counted.push_back(with_strides(heads(2, c.m, c.n, 0, hint), 0, 0, c.padding_c));
+    const std::int64_t chunks = (c.n + 7) / 8;             // of a row of S: single elements at its end would be more stores
+    counted.push_back(with_strides(heads(2, c.m, 8 * chunks, 0, hint), 0, 0, 8 * (chunks % 2)));
     counted.back().each.drawn = draw.seed();
   }
   for (const Heads& h : counted) {
