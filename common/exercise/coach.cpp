@@ -14,6 +14,7 @@
 #include "common/device/device.cuh"
 #include "common/exercise/posed.h"
 #include "common/exercise/race.h"
+#include "common/gemm/gemm.h"
 
 namespace exercise {
 namespace {
@@ -358,11 +359,34 @@ const Counts& Counts::enough([[maybe_unused]] std::string_view of, [[maybe_unuse
 
 // ------------------------------------------------------------------------------------------------------------- the coach
 
+namespace {
+constexpr std::int64_t kSector = 32;
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return gemm::ceil_div<std::int64_t>(a, b); }
+}  // namespace
+
 std::string are_pieces(const Case& c) {
   const auto words = [](std::int64_t m, std::int64_t n, std::int64_t k) {
     return std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k);
   };
-  return words(c.m, c.n, c.k) + " are " + words(c.m / 16, c.n / 8, c.k / 16) + " pieces of 16 x 8 x 16. ";
+  return words(c.m, c.n, c.k) + " are " + words(ceil_div(c.m, 16), ceil_div(c.n, 8), ceil_div(c.k, 16)) +
+         " pieces of 16 x 8 x 16. ";
+}
+
+double pieces(const Case& c) { return tiles(c, 16, 8, 16); }
+
+double tiles(const Case& c, std::int64_t m, std::int64_t n, std::int64_t k) {
+  return static_cast<double>(ceil_div(c.m, m) * ceil_div(c.n, n) * ceil_div(c.k, k));
+}
+
+double sector_bytes(std::int64_t rows, std::int64_t length, harness::DType type) {
+  return static_cast<double>(rows * ceil_div(length * static_cast<std::int64_t>(harness::bytes(type)), kSector) * kSector);
+}
+
+double tile_bytes(const Case& c, std::int64_t m, std::int64_t n, harness::DType in) {
+  const double of_a = c.layout.at(0) == 't' ? sector_bytes(c.k, c.m, in) : sector_bytes(c.m, c.k, in);
+  const double of_b = c.layout.at(1) == 't' ? sector_bytes(c.n, c.k, in) : sector_bytes(c.k, c.n, in);
+  return static_cast<double>(ceil_div(c.n, n)) * of_a + static_cast<double>(ceil_div(c.m, m)) * of_b;
 }
 
 namespace {
@@ -553,6 +577,24 @@ Case Draw::tiles(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t mo
   Case c = {m * down, n * across, k * between(most == 1 ? kDeep - 2 : 1, kDeep * most * most / (down * across)), layout};
   c.drawn = seed_;
   return c;
+}
+
+std::vector<Case> Draw::ragged(std::int64_t m, std::int64_t n, std::int64_t k, const std::string& layout) {
+  constexpr std::int64_t kLong = 1000, kAligned = kSector / 2;  // a sector of the smallest elements
+  std::vector<Case> cases;
+  for (int which = 0; which < 4; ++which) {
+    const auto length = [&](std::int64_t tile, bool is_long) {
+      const std::int64_t whole = is_long ? ceil_div(kLong, tile) : which == 0 ? between(1, 2) : 0;
+      return whole * tile + between(tile / 2 + 1, tile - 1);
+    };
+    Case c = {length(m, which == 1), length(n, which == 2), length(k, which == 3), layout};
+    const auto rest = [](std::int64_t row) { return ceil_div(row, kAligned) * kAligned - row; };
+    c.padding = rest(layout.at(0) == 't' ? c.m : c.k), c.padding_b = rest(layout.at(1) == 't' ? c.k : c.n);
+    c.padding_c = rest(c.n);
+    c.drawn = seed_;
+    cases.push_back(c);
+  }
+  return cases;
 }
 
 std::vector<Case> Coach::drawn(const Space& space) const {

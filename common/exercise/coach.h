@@ -62,6 +62,9 @@ class Draw {
   /// A shape of whole tiles: 1 to `most` of them along m and n each, and the more along k the fewer these are; six at least
   /// where `most` is 1.
   Case tiles(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t most, const std::string& layout = "nn");
+  /// Shapes that end in the second half of a tile, along m, n and k. The first has a whole tile or two before that along each of
+  /// them, the others have more than a thousand elements along one, and a single tile along the others. All rows begin at sectors.
+  std::vector<Case> ragged(std::int64_t m, std::int64_t n, std::int64_t k, const std::string& layout = "nn");
 
  private:
   std::uint64_t next();
@@ -180,8 +183,17 @@ class Counts {
   std::vector<interpreter::KernelProfile> launches_;
 };
 
+/// How many of the tensor core's pieces a product has, those at its edges included.
+double pieces(const Case& c);
 /// "64 x 64 x 64 are 4 x 8 x 4 pieces of 16 x 8 x 16. "
 std::string are_pieces(const Case& c);
+/// Tiles of m x n x k, those at the edges included.
+double tiles(const Case& c, std::int64_t m, std::int64_t n, std::int64_t k);
+/// Bytes of the sectors of A and B that blocks load, each of m x n elements of C, if each loads its rows of A and columns of B
+/// once. All rows begin at sectors.
+double tile_bytes(const Case& c, std::int64_t m, std::int64_t n, harness::DType in);
+/// Bytes of the sectors of `rows` rows of `length` elements, which begin at sectors.
+double sector_bytes(std::int64_t rows, std::int64_t length, harness::DType type);
 
 class Posed;
 

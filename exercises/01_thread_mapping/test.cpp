@@ -1,3 +1,5 @@
+#include <vector>
+
 #include "common/exercise/coach.h"
 
 namespace exercise {
@@ -13,15 +15,18 @@ void check(Coach& coach) {
   for (const Case& c : coach.drawn({})) coach.multiply<float, float>(c, gemm);
   coach.multiply_far_rows<float, float>(Case{3, 3, 3}, gemm);
 
-  for (const Case& c : {Case{64, 128, 64}, coach.draw().tiles(8, 32, 8, 4), coach.draw().tiles(8, 32, 8, 1)}) {
-    const double warps = static_cast<double>(c.m * c.n) / 32;
+  std::vector<Case> counted = {Case{64, 128, 64}, coach.draw().tiles(8, 32, 8, 4), coach.draw().tiles(8, 32, 8, 1)};
+  for (const Case& c : coach.draw().ragged(8, 32, 8)) counted.push_back(c);
+  for (const Case& c : counted) {
+    const double of_a = tiles(c, 1, 32, 1), of_b = tiles(c, 1, 8, 1);  // sectors, for each row of C and each k
+    const bool is_whole = c.m % 8 == 0 && c.n % 32 == 0;  // else a warp that lies across rows has more of B for the last ones
     coach.multiply<float, float>(c, gemm)
         .at_most(sectors_per_load(), 2.5,
                  "A warp is 32 threads with neighbouring threadIdx.x. Which elements of B do they ask for at the same time?")
         .at_most(sectors_per_store(), 4, "Which elements of C does a warp store at the same time?")
-        .at_most(load_sectors(warps * static_cast<double>(c.k) * 5), 1,
+        .at_most(load_sectors(of_a + of_b), is_whole ? 1 : 1.15,
                  "For one k a warp needs 1 sector of A and 4 of B. What does it load besides, or again?")
-        .at_most(stored(static_cast<double>(c.m * c.n) * 4), 1, "Each element of C is stored once.");
+        .at_most(stored(sector_bytes(c.m, c.n, harness::DType::kF32)), 1, "Each element of C is stored once.");
   }
 
   coach.multiply_on_gpu<float, float>(

@@ -1,3 +1,6 @@
+#include <cmath>
+#include <vector>
+
 #include "common/exercise/coach.h"
 
 namespace exercise {
@@ -22,7 +25,9 @@ void check(Coach& coach) {
     c.drawn = draw.seed();
     return c;
   };
-  for (const Case& c : {Case{5, 104, 24}, drawn(draw.between(1, 4)), drawn(draw.between(6, 70))}) {
+  std::vector<Case> counted = {Case{5, 104, 24}, drawn(draw.between(1, 4)), drawn(draw.between(6, 70))};
+  for (const Case& c : draw.ragged(32, 32, 16)) counted.push_back(c);
+  for (const Case& c : counted) {
     const int64_t warps = (c.n + 31) / 32, threads = (c.m + 3) / 4;
     const std::string rows = std::to_string(c.m), shared = std::to_string(threads);
     coach.multiply<float, float>(c, gemm)
@@ -31,9 +36,18 @@ void check(Coach& coach) {
                      " of B are enough: so many threads share a column. What do the others load, which nobody needs?")
         .at_most(asked(static_cast<double>(c.n * (c.m + threads) * c.k) * 4), 1,
                  "Not all threads of the last warp have a column. What do the others load, which nobody needs?")
-        .at_most(stored(static_cast<double>(c.m * c.n) * 4), 1,
+        .at_most(stored(sector_bytes(c.m, c.n, harness::DType::kF32)), 1,
                  "Each element of C is stored once. Which are stored more often, or by more than one thread?");
   }
+
+  coach.multiply<float, float>({.m = 6,
+                                .n = 7,
+                                .k = 3,
+                                .a = [](int64_t row, int64_t) { return row == 1 ? INFINITY : 1; },
+                                .b = [](int64_t, int64_t col) { return col == 2 ? 0 : 1; },
+                                .what = "row 1 of A is infinite, column 2 of B is all zeros",
+                                .hint = "An infinity times 0 is no number, so it may not be left out."},
+                               gemm);
 
   // The masks are what this is about: on a GPU there is no bar for the time.
 }

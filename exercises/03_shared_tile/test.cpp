@@ -1,3 +1,6 @@
+#include <cmath>
+#include <vector>
+
 #include "common/exercise/coach.h"
 
 namespace exercise {
@@ -15,11 +18,14 @@ void check(Coach& coach) {
   coach.multiply_far_rows<float, float>(Case{3, 3, 3}, gemm);
 
   // A is loaded once for each 32 columns of C, B once for each 32 rows.
-  for (const Case& c : {Case{64, 96, 64}, coach.draw().tiles(64, 32, 32, 2), coach.draw().tiles(64, 96, 32, 1)}) {
-    const double products = static_cast<double>(c.m * c.n * c.k), rounds = products / (32 * 32 * 32);
+  std::vector<Case> counted = {Case{64, 96, 64}, coach.draw().tiles(64, 32, 32, 2), coach.draw().tiles(64, 96, 32, 1)};
+  for (const Case& c : coach.draw().ragged(32, 32, 32)) counted.push_back(c);
+  for (const Case& c : counted) {
+    const bool is_whole = c.m % 32 == 0 && c.n % 32 == 0;  // else lanes that do not copy may read when others do not
+    const double rounds = tiles(c, 32, 32, 32), blocks = tiles(c, 32, 32, c.k);
     coach.multiply<float, float>(c, gemm)
         .at_most(
-            loaded(4 * products * (1. / 32 + 1. / 32)), 1,
+            loaded(tile_bytes(c, 32, 32, harness::DType::kF32)), 1,
             "A block loads each element of its tiles once: 1,024 threads, one element of A and one of B each, neighbours in a row "
             "by neighbouring threads. Who loads something else, or in another order?")
         .at_most(
@@ -27,9 +33,23 @@ void check(Coach& coach) {
             "The elements of a column of sA or sB are 32 words apart: they lie in one bank. Along what does a warp write and read?")
         .at_most(shared_stores(rounds * 2 * 32), 2,  // zeros first, and then what exists
                  "A thread stores one element of each tile. What is stored again?")
-        .at_most(barriers(2 * rounds + 2 * static_cast<double>(c.m * c.n) / 1024), 1,
-                 "Two barriers for each pair of tiles are enough. What do the others wait for?");
+        .at_most(barriers(2 * rounds + 2 * blocks), 1,
+                 "Two barriers for each pair of tiles are enough. What do the others wait for?")
+        .at_most(shared_loads(rounds * 32 * 32 * 2), is_whole ? 1 : 2,
+                 "A product reads one element of sA and one of sB. What is read besides? Is there a tile behind the end of k?");
   }
+
+  coach.multiply<float, float>(
+      {.m = 33,
+       .n = 34,
+       .k = 45,
+       .a = [](int64_t row, int64_t col) { return row == 5 && col == 20 ? INFINITY : 1; },
+       .b = [](int64_t row, int64_t col) { return row == 20 && col == 3 ? INFINITY : 1; },
+       .what = "A and B are all ones, but for infinities in A[5, 20] and B[20, 3]",
+       .hint =
+           "The second tile has 13 values of k. Where it sticks out of A and B there have to be zeros in both: an infinity that is "
+           "left\nfrom the first tile, times 0, is no number."},
+      gemm);
 
   coach.multiply_on_gpu<float, float>({.m = 2048,
                                        .n = 2048,

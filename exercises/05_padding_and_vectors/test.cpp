@@ -1,3 +1,5 @@
+#include <vector>
+
 #include "common/exercise/coach.h"
 
 namespace exercise {
@@ -21,12 +23,15 @@ void check(Coach& coach) {
   }
 
   // A warp does 32 x 16 products for each k, a thread 16 of them with 4 + 4 values.
-  for (const Case& c : {Case{64, 128, 32}, coach.draw().tiles(128, 128, 8, 1), coach.draw().tiles(64, 128, 8, 1)}) {
-    const double elements = static_cast<double>(c.m * c.n), products = elements * static_cast<double>(c.k);
+  std::vector<Case> counted = {Case{64, 128, 32}, coach.draw().tiles(128, 128, 8, 1), coach.draw().tiles(64, 128, 8, 1)};
+  for (const Case& c : coach.draw().ragged(64, 64, 8)) counted.push_back(c);
+  for (const Case& c : counted) {
+    const bool is_whole = c.m % 64 == 0 && c.n % 64 == 0;  // else lanes that do not copy may read when others do not
+    const double rounds = tiles(c, 64, 64, 8), blocks = tiles(c, 64, 64, c.k), products = rounds * 64 * 64 * 8;
     coach.multiply<float, float>(c, gemm)
-        .at_most(loaded(4 * products * (1. / 64 + 1. / 64)), 1,
+        .at_most(loaded(tile_bytes(c, 64, 64, harness::DType::kF32)), 1,
                  "A block loads each sector of its tiles from global memory once. Which sectors does a warp load at the same time?")
-        .at_most(shared_loads(products / (32 * 16) * 2), 1,
+        .at_most(shared_loads(products / (32 * 16) * 2), is_whole ? 1 : 1.5,
                  "For one k a thread needs 4 neighbours of sA and 4 of sB. A float4 is 4 neighbours: how many loads are these?")
         .at_most(
             wavefronts_of_ideal(), 1,
@@ -34,7 +39,7 @@ void check(Coach& coach) {
             "words apart.")
         .at_most(shared_stores(products * (1. / 64 + 1. / 64) / 32), 1,
                  "A block stores each element of its tiles in shared memory once.")
-        .at_most(barriers(2 * products / (64 * 64 * 8) + 2 * elements / (64 * 64)), 1,
+        .at_most(barriers(2 * rounds + 2 * blocks), 1,
                  "Two barriers for each pair of tiles are enough. What do the others wait for?");
   }
 

@@ -1,4 +1,5 @@
 #include <utility>
+#include <vector>
 
 #include "common/exercise/coach.h"
 
@@ -45,16 +46,18 @@ void check(Coach& coach) {
   for (const Case& c : coach.drawn({})) multiply(coach, c, static_cast<int>(coach.draw().between(2, 5)));
   coach.multiply_far_rows(Case{3, 3, 3}, harness::kDType<float>, harness::kDType<float>,
                           [](const Operands& o) { gemm(o.A<float>(), o.B<float>(), o.C<float>(), 3); });
-  for (const auto& [c, num_stages] : {std::pair{Case{32, 32, 96}, 2},
-                                      {Case{32, 32, 96}, 4},
-                                      {coach.draw().tiles(32, 32, 16, 1), 3},
-                                      {coach.draw().tiles(32, 32, 16, 2), 5}}) {
-    const double rounds = static_cast<double>(c.m / 16 * (c.n / 16) * (c.k / 16)), loads = rounds * 8 * 2;  // warps, A and B
+  std::vector<std::pair<Case, int>> counted = {
+      {Case{32, 32, 96}, 2}, {Case{32, 32, 96}, 4}, {coach.draw().tiles(32, 32, 16, 1), 3}, {coach.draw().tiles(32, 32, 16, 2), 5}};
+  for (const Case& c : coach.draw().ragged(16, 16, 16)) counted.push_back({c, static_cast<int>(coach.draw().between(2, 5))});
+  for (const auto& [c, num_stages] : counted) {
+    // A warp copies two rows of a tile of A, and two of one of B; of the rows that do not exist it copies nothing.
+    const double rounds = tiles(c, 16, 16, 16), blocks = tiles(c, 16, 16, c.k);
+    const double loads = tiles(c, 2, 16, 16) + tiles(c, 16, 16, 2);
     const Counts counts = multiply(coach, c, num_stages);
     counts.at_least(copies(loads), 1, "A load waits, a cp.async goes on in the background. All tiles should be copied by cp.async.")
         .at_most(global_loads(loads), 1, "Each tile is copied once. Which tile has been copied before the loop, which in it?")
         .at_most(shared_stores(loads), 0, "cp.async writes to shared memory. What is stored there besides?")
-        .at_most(barriers(2 * rounds + 2 * static_cast<double>(c.m * c.n) / 256), 1,
+        .at_most(barriers(2 * rounds + 2 * blocks), 1,
                  "One barrier for each tile says both, that it is complete and that the tile before has been read.");
     for ([[maybe_unused]] const auto& launch : counts.launches())
       coach.require(

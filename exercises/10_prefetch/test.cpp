@@ -1,3 +1,5 @@
+#include <vector>
+
 #include "common/exercise/coach.h"
 
 namespace exercise {
@@ -32,14 +34,21 @@ void check(Coach& coach) {
   for (const Case& c : coach.drawn({.k = 32})) coach.multiply<float, float>(c, gemm);
   coach.multiply_far_rows<float, float>(Case{3, 3, 64}, gemm);
 
-  for (const Case& c : {Case{64, 64, 128}, coach.draw().tiles(128, 64, 32, 1), coach.draw().tiles(64, 64, 32, 1)}) {
-    const double products = static_cast<double>(c.m * c.n * c.k), rounds = products / (32 * 32 * 32);
+  std::vector<Case> counted = {Case{64, 64, 128}, coach.draw().tiles(128, 64, 32, 1), coach.draw().tiles(64, 64, 32, 1)};
+  for (Case& c : coach.draw().ragged(32, 32, 32)) {
+    c.padding = 0, c.k = (c.k + 31) / 32 * 32;
+    counted.push_back(c);
+  }
+  for (const Case& c : counted) {
+    const double rounds = tiles(c, 32, 32, 32), blocks = tiles(c, 32, 32, c.k);
     coach.multiply<float, float>(c, gemm)
-        .at_most(loaded(4 * products * (1. / 32 + 1. / 32)), 1,
-                 "Each block loads each element of its tiles once. What is loaded in the last round, when there is no next tile?")
+        .at_most(loaded(tile_bytes(c, 32, 32, harness::DType::kF32)), 1,
+                 "Each block loads each element of its tiles once. What is loaded in the last round, when there is no next tile? "
+                 "And what in "
+                 "the first one, when this tile is there already?")
         .at_most(sectors_per_load(), 4, "32 neighbours of a row are 4 sectors.")
         .at_most(shared_stores(rounds * 8 * 8), 1, "Each block stores its tiles in shared memory once.")
-        .at_most(barriers(2 * rounds + 2 * static_cast<double>(c.m * c.n) / 1024), 1,
+        .at_most(barriers(2 * rounds + 2 * blocks), 1,
                  "Two barriers for each pair of tiles are enough. What do the others wait for?");
   }
 

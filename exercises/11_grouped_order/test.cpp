@@ -140,6 +140,10 @@ void check(Coach& coach) {
           for (int64_t block = 0; block < m * n; ++block) require_groups(coach, {m, n, group_m}, block);
     for (const int64_t block : {int64_t{0}, int64_t{123'456'789}, int64_t{1'999'999'999}})
       require_groups(coach, {40'003, 50'000, 16}, block);
+    for (const int64_t block : {int64_t{2'147'483'648}, int64_t{4'294'967'296}, int64_t{19'999'999'999}})
+      require_groups(coach, {200'003, 100'000, 16}, block);
+    require_once(coach, {5, 7, int64_t{1} << 31});  // one group, and a product of its rows that no int can hold
+    require_once(coach, {5, 7, int64_t{1} << 40});
   });
 
   for (const Case& c : {Case{144, 144, 9}, Case{128, 48, 8}, Case{37, 101, 23}, Case{1, 70, 150}, Case{70, 1, 9}})

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <initializer_list>
+#include <set>
 #include <vector>
 
 #include "common/exercise/coach.h"
@@ -59,7 +60,10 @@ void check_legal(const Coach& coach) {
       const bool fits = shared(t) <= on.gpu.shared_bytes_per_block;
       ask(t, on, fits,
           "a block needs " + std::to_string(shared(t)) + " bytes of shared memory, and may ask for " +
-              std::to_string(on.gpu.shared_bytes_per_block) + (fits ? "; the rest holds too" : ""));
+              std::to_string(on.gpu.shared_bytes_per_block) +
+              (fits ? ". It has " + std::to_string(threads(t)) + " threads of at most 1,024, with " + std::to_string(registers(t)) +
+                          " registers of at most 255; the rest holds too"
+                    : ""));
     }
   const Named& h200 = kGpus[0];
   ask({144, 128, 64, 144, 32, 3}, h200, false, "a thread needs 256 registers, and has at most 255");
@@ -136,6 +140,22 @@ void check_key(const Coach& coach) {
   for (const auto& [what, p] : others)
     coach.require(key(p) != key(base), "Two problems have the same key, \"" + key(base) + "\". They differ in " + what +
                                            ".\nThe best tile of the one may be slow for the other, or impossible.");
+  // "A16" and "2", "A1" and "62": without a sign between two fields they run into each other.
+  const auto run_together = [&](const char* fields, auto change) {
+    Problem one = {23, 24, 25, "f16", "nn", "NVIDIA A16", ""}, two = one;
+    change(one, two);
+    coach.require(key(one) != key(two), "Two problems have the same key, \"" + key(one) + "\". The one has " + fields +
+                                            ".\nWithout a sign between them that neither has, they run into each other.");
+  };
+  run_together("the GPU \"NVIDIA b\" and the type \"f16\", the other one \"NVIDIA \" and \"bf16\"", [](Problem& one, Problem& two) {
+    one.gpu = "NVIDIA b", one.type = "f16";
+    two.gpu = "NVIDIA ", two.type = "bf16";
+  });
+  for (const auto number : {&Problem::m, &Problem::n, &Problem::k})
+    run_together("the GPU \"NVIDIA A16\" and a size of 2, the other one \"NVIDIA A1\" and 62", [&](Problem& one, Problem& two) {
+      one.gpu = "NVIDIA A16", one.*number = 2;
+      two.gpu = "NVIDIA A1", two.*number = 62;
+    });
   Problem later = base;
   later.when = "2026-11-23";
   coach.require(key(later) == key(base), "A day later the same problem has another key: \"" + key(base) + "\", then \"" +
@@ -216,9 +236,10 @@ void check_drawn(const Coach& coach) {
                       " on " + text(gpu) + " is " + std::to_string(blocks_of_busiest_sm(t, m, n, gpu)) + ", expected " +
                       std::to_string(busiest) + ".");
   }
-  for (int i = 0; i < 100; ++i) {
-    const std::int64_t m = draw.between(1, 9000), n = draw.between(1, 9000), k = draw.between(1, 9000);
-    const Gpu gpu = i % 2 ? drawn_gpu(draw) : kGpus[0].gpu;
+  std::int64_t m = 0, n = 0, k = 0;
+  for (int i = 0; i < 200; ++i) {
+    if (i % 2 == 0) m = draw.between(1, 9000), n = draw.between(1, 9000), k = draw.between(1, 9000);
+    const Gpu gpu = i % 2 ? drawn_gpu(draw) : kGpus[0].gpu;  // the same shape on two GPUs
     const Tile got = best_tile(m, n, k, gpu), expected = best(m, n, k, gpu);
     coach.require(text(got) == text(expected) ||
                       (legal(got, gpu) && clocks(got, m, n, k, gpu) <= clocks(expected, m, n, k, gpu) * (1 + 1e-12)),
@@ -243,6 +264,13 @@ void check_drawn(const Coach& coach) {
                                                shape(p) + ".\nThe best tile of the one may be slow for the other, or impossible.");
       }
     }
+  std::set<std::string> keys;
+  constexpr std::size_t kMany = 200'000;
+  for (std::size_t i = 0; i < kMany; ++i)
+    keys.insert(
+        key({draw.between(1, 9000), static_cast<std::int64_t>(i + 1), draw.between(1, 9000), "f16", "nn", "NVIDIA H200", ""}));
+  coach.require(keys.size() == kMany, "200,000 problems with different n have " + std::to_string(keys.size()) +
+                                          " different keys.\nThe best tile of the one may be slow for the other, or impossible.");
 }
 
 void check_best(const Coach& coach) {

@@ -1,3 +1,5 @@
+#include <vector>
+
 #include "common/exercise/coach.h"
 
 namespace exercise {
@@ -20,7 +22,7 @@ void check(Coach& coach) {
             .a = zero,
             .what = "A is all zeros, so C is LeakyReLU(bias)",
             .hint = "Each column has a bias of its own. Which bias does this element get? What does LeakyReLU make of it if it is "
-                    "below 0?"});
+                    "below 0? If it is nearly right: what rounds it, and to which of its neighbours?"});
   for (Case c : {Case{32, 32, 32}, Case{64, 96, 16}, Case{64, 32, 40}, Case{33, 31, 29}, Case{37, 70, 45}, Case{1, 40, 70},
                  Case{40, 1, 7}, Case{1, 1, 1}}) {
     c.hint = "C is LeakyReLU(A · B + bias): the bias comes first, and all of it is in float until one rounding in the end.";
@@ -32,13 +34,15 @@ void check(Coach& coach) {
   coach.multiply_far_rows(Case{.m = 3, .n = 3, .k = 3, .epilogue = epilogue}, harness::kDType<__half>, harness::kDType<__half>,
                           with_bias);
 
-  for (const Case& c : {Case{64, 64, 64}, coach.draw().tiles(64, 128, 32, 1), coach.draw().tiles(64, 64, 32, 1)}) {
+  std::vector<Case> counted = {Case{64, 64, 64}, coach.draw().tiles(64, 128, 32, 1), coach.draw().tiles(64, 64, 32, 1)};
+  for (const Case& c : coach.draw().ragged(32, 32, 32)) counted.push_back(c);
+  for (const Case& c : counted) {
     const Counts counts = multiply(c);
     counts.launches(1, "A second kernel reads all of C again. The sums are still in registers here: finish them in this kernel.");
-    const double elements = static_cast<double>(c.m * c.n), tiles = 2 * elements * static_cast<double>(c.k) * (1. / 32 + 1. / 32);
-    const double bias = elements / (32 * 32) * 8 * 64;
-    counts.at_most(stored(2 * elements), 1, "Each element of C is stored once, when it is finished.")
-        .at_most(loaded(tiles + bias), 1,
+    const double bias = tiles(c, 32, c.n, c.k) * 8 * sector_bytes(1, c.n, harness::DType::kF16);  // 8 warps of each block
+    counts
+        .at_most(stored(sector_bytes(c.m, c.n, harness::DType::kF16)), 1, "Each element of C is stored once, when it is finished.")
+        .at_most(loaded(tile_bytes(c, 32, 32, harness::DType::kF16) + bias), 1,
                  "Beside the tiles a warp loads 32 elements of the bias, once. Who reads C, or loads a bias more than once?");
   }
 

@@ -7,7 +7,7 @@ void gemm(Matrix<const __half> A, Matrix<const __half> B, Matrix<float> C);
 void check(Coach& coach) {
   coach.lesson("steps/06_autotune/README.md, \"Predict\", and docs/glossary.md, \"wave\"");
   constexpr const char* kParts =
-      "A warp multiplies the slices of its warp_k alone. Are all kWarpsK parts of each element's sum added up?";
+      "A warp multiplies the slices of its warp_k alone. Are all kWarpsK parts of each element's sum added up, in float?";
   for (const Case& c :
        {Case{8, 64, 256}, Case{8, 32, 128}, Case{16, 72, 136}, Case{1, 80, 64}, Case{20, 40, 200}, Case{8, 8, 16}}) {
     Case hinted = c;
@@ -24,20 +24,24 @@ void check(Coach& coach) {
   // The same as (8 x 4096) · (4096 x 4096) on 132 SMs: about 31 columns for each SM. k is a multiple of each kBlockK that is usual.
   Case few = {coach.draw().between(1, 16), 32 * coach.draw().between(1, 3), 3072};
   few.drawn = coach.draw().seed();
-  for (const Case& c : {Case{8, 256, 3072}, few}) {
-    const double n = static_cast<double>(c.n), k = static_cast<double>(c.k);
-    const std::uint64_t steps = static_cast<std::uint64_t>(c.k) / 16;
+  Case ragged = {coach.draw().between(1, 8), 32 * coach.draw().between(0, 2) + coach.draw().between(17, 31), 3072};
+  ragged.padding_b = (ragged.n + 15) / 16 * 16 - ragged.n;
+  ragged.drawn = coach.draw().seed();
+  for (const Case& c : {Case{8, 256, 3072}, few, ragged}) {
+    const std::uint64_t steps = static_cast<std::uint64_t>(c.k) / 16, columns = static_cast<std::uint64_t>(c.n + 31) / 32;
+    const double n = static_cast<double>(32 * columns), k = static_cast<double>(c.k);
     coach.multiply<__half, float>(c, gemm)
-        .at_least(mma(n / 16 * k / 16), 1, "The tensor core should multiply all of it.")
+        .at_least(mma(tiles(c, 16, 16, 16)), 1, "The tensor core should multiply all of it.")
         .at_most(mma(n / 8 * k / 16), 1,
-                 "A has few rows, and mma.sync multiplies 16 at once. With how many rows of zeros does a block multiply besides?")
+                 "A has few rows, and mma.sync multiplies 16 at once. With how many rows of zeros does a block multiply besides?\n"
+                 "Or does a warp multiply slices that are another warp's, or lie behind the end of k?")
         .at_least_blocks(
-            static_cast<std::uint64_t>(c.n) / 32,
+            columns,
             "4096 columns for 132 SMs are 31 for each. How many blocks does a tile of kBlockN columns give at n = 4096?\n"
             "The other SMs have nothing to do. This problem is a part of it: with 32 columns for a block it has " +
-                std::to_string(c.n / 32) + " blocks.")
+                std::to_string(columns) + " blocks.")
         .at_least_warps(
-            static_cast<std::uint64_t>(c.n) / 8,
+            4 * columns,
             "With one block on an SM, its warps are all that the SM has. It has four schedulers, and a scheduler without a\n"
             "warp does nothing. What can four warps share if a tile is as small as a fragment or two?")
         .at_most_mma_of("block", 4 * steps, "Each 32 columns have a block of their own. Which blocks have nothing to multiply?")

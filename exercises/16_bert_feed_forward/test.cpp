@@ -127,12 +127,17 @@ void check_drawn(const Coach& coach) {
     expect("last_wave" + of, last_wave(tiles, sms, blocks_per_sm),
            static_cast<double>((tiles - 1) % places + 1) / static_cast<double>(places));
   }
+  const auto large = [&] {
+    return TileSize{static_cast<int>(draw.between(20'000, 46'000)), static_cast<int>(draw.between(20'000, 46'000))};
+  };
   for (int i = 0; i < 200; ++i) {
     const int most = i % 2 ? 256 : 12;  // among small tiles, one element decides
-    const Shape c = {draw.between(1, 12 * most), draw.between(1, 12 * most)};
-    const int sms = static_cast<int>(draw.between(1, 200));
+    const bool many = i % 10 == 0;      // more elements than an int can count
+    const Shape c = many ? Shape{draw.between(1, 200'000), draw.between(1, 200'000)}
+                         : Shape{draw.between(1, 12 * most), draw.between(1, 12 * most)};
+    const int sms = static_cast<int>(draw.between(1, many ? 4 : 200));
     Sizes offered;
-    for (std::int64_t count = draw.between(1, 6); count > 0; --count) offered.push_back(tile(most));
+    for (std::int64_t count = draw.between(1, 6); count > 0; --count) offered.push_back(many ? large() : tile(most));
     const auto rank = [&](int n) {
       const TileSize t = offered[static_cast<std::size_t>(n)];
       return std::pair(ratio_up(ratio_up(c.m, t[0]) * ratio_up(c.n, t[1]), sms) * t[0] * t[1], -t[0] * t[1]);

@@ -1,5 +1,6 @@
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "common/exercise/coach.h"
 
@@ -24,10 +25,10 @@ Heads heads(std::int64_t count, std::int64_t queries, std::int64_t keys, std::in
 
 void check(Coach& coach) {
   coach.lesson("steps/07_fused_leaky_relu/README.md, and common/gemm/matrix.h");
-  coach.multiply_heads<__half, __half>(
-      heads(1, 64, 64, 0,
-            "There is one head only. Is the sum divided by the square root of 128, about 11.3, before it is rounded to f16?"),
-      scores);
+  coach.multiply_heads<__half, __half>(heads(1, 64, 64, 0,
+                                             "There is one head only. Is the sum divided by the square root of 128, about 11.3, in "
+                                             "float, before it is rounded to f16?"),
+                                       scores);
   // The sums are 128 * 32 * 32, more than f16 can hold.
   Heads large = heads(1, 16, 16, 0, "f16 ends at 65504. Is the sum divided before it is rounded to f16?");
   large.each.a = large.each.b = [](std::int64_t, std::int64_t) { return 32; };
@@ -68,19 +69,26 @@ void check(Coach& coach) {
 
   Heads other = heads(draw.between(1, 3), 128 * draw.between(1, 2), 128, 0, hint);
   other.each.drawn = draw.seed();
-  for (const Heads& h : {heads(2, 128, 64, 0, hint), other}) {
-    const double count = static_cast<double>(h.count), m = static_cast<double>(h.each.m), n = static_cast<double>(h.each.n),
-                 k = 128;
+  std::vector<Heads> counted = {heads(2, 128, 64, 0, hint), other};
+  for (const Case& c : draw.ragged(128, 64, 128, "nt")) {  // a block may be larger
+    const std::int64_t chunks = (c.n + 7) / 8;             // of a row of S: single elements at its end would be more stores
+    counted.push_back(with_strides(heads(2, c.m, 8 * chunks, 0, hint), 0, 0, 8 * (chunks % 2)));
+    counted.back().each.drawn = draw.seed();
+  }
+  for (const Heads& h : counted) {
+    const double count = static_cast<double>(h.count);
+    const Case& c = h.each;
     const Counts counts = coach.multiply_heads<__half, __half>(h, scores);
     counts.launches(1,
                     "K need not be transposed first: in memory K row by row is K transposed column by column. And one launch has\n"
                     "blocks enough for all heads, where a single head has too few.");
     counts
-        .at_most(loaded(count * (m * k * 2 * (n / 64) + n * k * 2 * (m / 64))), 1,
+        .at_most(loaded(count * tile_bytes(c, 64, 64, harness::DType::kF16)), 1,
                  "A block of 64 x 64 scores loads 64 rows of the head's Q and 64 rows of its K, each once. Who loads more?")
-        .at_most(stored(count * m * n * 2), 1, "A score is stored once, when it is scaled. S is most of what is moved here.")
-        .at_least(mma(count * m / 16 * n / 8 * k / 16), 1, "The tensor core should multiply all of it.")
-        .at_most(mma(count * m / 16 * n / 8 * k / 16), 1, "One mma.sync is enough for each piece of 16 x 8 x 16.");
+        .at_most(stored(count * sector_bytes(c.m, c.n, harness::DType::kF16)), 1,
+                 "A score is stored once, when it is scaled. S is most of what is moved here.")
+        .at_least(mma(count * pieces(c)), 1, "The tensor core should multiply all of it.")
+        .at_most(mma(count * tiles(c, 64, 64, 64) * 4 * 8 * 4), 1, "One mma.sync is enough for each piece of 16 x 8 x 16.");
     coach.require_tensor_core<__half, __half>(h, scores);
   }
 

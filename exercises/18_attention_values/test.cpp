@@ -1,5 +1,6 @@
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "common/exercise/coach.h"
 
@@ -55,22 +56,31 @@ void check(Coach& coach) {
   coach.multiply_far_rows<__half, __half>(with_strides(heads(2, 3, 3), 5, 0, 3), values);
 
   // 16 rows are one tile, however many rows that has: what is loaded beyond P and V is P again.
-  constexpr double kHeads = 2, kN = 128, kK = 128;
+  constexpr std::int64_t kHeads = 2, kN = 128, kK = 128;
   const Counts few = coach.multiply_heads<__half, __half>(heads(2, 16, 128), values);
   few.launches(1, "One launch has blocks enough for all heads, where a single head has too few.");
-  few.at_most(loaded(kHeads * (16 * kK * 2 + kN * kK * 2)), 1,
+  few.at_most(loaded(static_cast<double>(kHeads * (16 * kK * 2 + kN * kK * 2))), 1,
               "The large operand is P: with 2048 tokens its rows have 2048 numbers, those of V and O have 128 for each head.\n"
               "How many tiles lie beside each other in a head's O? Each of them reads the same rows of P.");
   Heads other = heads(draw.between(1, 3), 128, 64 * draw.between(1, 5));
   other.each.drawn = draw.seed();
-  for (const Heads& h : {heads(2, 128, 128), other}) {
-    const double count = static_cast<double>(h.count), m = 128, k = static_cast<double>(h.each.k);
+  std::vector<Heads> counted = {heads(2, 128, 128), other};
+  for (const Case& c : draw.ragged(128, kN, 128)) {  // a block may have 128 rows
+    Heads h = heads(2, c.m, (c.k + 7) / 8 * 8);
+    h.each.padding = 8 * (h.each.k / 8 % 2), h.each.padding_b = h.each.padding_c = 0;
+    h.each.drawn = draw.seed();
+    counted.push_back(h);
+  }
+  for (const Heads& h : counted) {
+    const double count = static_cast<double>(h.count);
+    const Case& c = h.each;
     coach.multiply_heads<__half, __half>(h, values)
-        .at_most(loaded(count * (m * k * 2 + kN * k * 2 * (m / 64))), 1,
+        .at_most(loaded(count * tile_bytes(c, 64, kN, harness::DType::kF16)), 1,
                  "Each block reads all of the head's V. With 64 rows of O for each block this would be 1. Who loads more?")
-        .at_least(mma(count * m / 16 * kN / 8 * k / 16), 1, "The tensor core should multiply all of it.")
-        .at_most(mma(count * m / 16 * kN / 8 * k / 16), 1, "One mma.sync is enough for each piece of 16 x 8 x 16.")
-        .at_most(stored(count * m * kN * 2), 1, "O is stored once, when its sums are complete. Who stores more?");
+        .at_least(mma(count * pieces(c)), 1, "The tensor core should multiply all of it.")
+        .at_most(mma(count * tiles(c, 64, kN, 64) * 4 * 16 * 4), 1, "One mma.sync is enough for each piece of 16 x 8 x 16.")
+        .at_most(stored(count * sector_bytes(c.m, c.n, harness::DType::kF16)), 1,
+                 "O is stored once, when its sums are complete. Who stores more?");
     coach.require_tensor_core<__half, __half>(h, values);
   }
 

@@ -50,10 +50,12 @@ void check(Coach& coach) {
 
   Case drawn = {32 * coach.draw().between(1, 2), 64 * coach.draw().between(1, 2), 256 * coach.draw().between(2, 7), "nt"};
   drawn.drawn = coach.draw().seed();
-  for (const Case& c : {zero, drawn}) {
-    const std::int64_t tiles = c.m / 32 * (c.n / 64), steps = c.k / 64, parts = c.k / 256;
+  Case ragged = drawn;
+  ragged.m += coach.draw().between(17, 31), ragged.n += coach.draw().between(33, 63);
+  for (const Case& c : {zero, drawn, ragged}) {
+    const std::int64_t steps = c.k / 64, parts = c.k / 256;
     coach.multiply<__half, __half>(c, gemm)
-        .at_most(mma(static_cast<double>(tiles * steps * 64)), 1, are_pieces(c) + "One mma.sync is enough.")
+        .at_most(mma(tiles(c, 32, 64, 64) * 64), 1, are_pieces(c) + "One mma.sync is enough.")
         .at_most_mma_of("block", static_cast<std::uint64_t>((steps + parts - 1) / parts * 64),
                         "k is cut into " + std::to_string(parts) + " parts. Which block multiplies more than one of them?");
     coach.require_tensor_core<__half, __half>(c, gemm);

@@ -1,5 +1,6 @@
 #include <array>
 #include <utility>
+#include <vector>
 
 #include "common/device/device.cuh"
 #include "common/exercise/coach.h"
@@ -83,9 +84,14 @@ void check(Coach& coach) {
   coach.multiply_far_rows<__half, __half>(both(3, 3, 9, 7), project_halves);
 
   const Case drawn = coach.draw().tiles(64, 32, 64, 3);
-  for (const Case& c : {both(128, 96, 64), both(drawn.m, drawn.n, drawn.k)}) {
-    const int64_t width = c.n / 2, tiles_m = c.m / 64, tiles_n = 2 * ((width + 63) / 64), steps = c.k / 64;
-    const double x_bytes = static_cast<double>(c.m * c.k) * 2, w_bytes = static_cast<double>(c.n * c.k) * 2,
+  std::vector<Case> counted = {both(128, 96, 64), both(drawn.m, drawn.n, drawn.k)};
+  for (const Case& c : coach.draw().ragged(64, 64, 64)) {
+    counted.push_back(both(c.m, c.n, c.k, c.padding));
+    counted.back().drawn = c.drawn;
+  }
+  for (const Case& c : counted) {
+    const int64_t width = c.n / 2, tiles_m = (c.m + 63) / 64, tiles_n = 2 * ((width + 63) / 64), steps = (c.k + 63) / 64;
+    const double x_bytes = sector_bytes(c.m, c.k, harness::DType::kF16), w_bytes = sector_bytes(c.n, c.k, harness::DType::kF16),
                  pieces = static_cast<double>(tiles_m * tiles_n * steps * 4 * 8 * 4);
     const auto words = [](int64_t a, int64_t b) { return std::to_string(a) + " x " + std::to_string(b); };
     const Counts counts = coach.multiply<__half, __half>(c, project_halves);
@@ -99,7 +105,7 @@ void check(Coach& coach) {
         .at_most(
             mma(pieces), 1,
             "K and V have " + words(tiles_m, tiles_n / 2) + " tiles each. 64 x 64 x 64 are 4 x 8 x 4 pieces, one mma.sync each.")
-        .at_least(mma(static_cast<double>(c.m / 16 * (c.n / 8) * (c.k / 16))), 1,
+        .at_least(mma(tiles({c.m, width, c.k}, 16, 8, 16) * 2), 1,
                   are_pieces(c) + "So many have the two products. The tensor core should multiply all of them.")
         .at_most(loaded(static_cast<double>(tiles_n) * x_bytes + static_cast<double>(tiles_m) * w_bytes), 1,
                  "A block's tile is one of K or one of V. It needs its rows of X, and columns of one of the two weights.")

@@ -58,6 +58,9 @@ void check(Coach& coach) {
                        " rows of tiles, and each of them loads B anew. In chunks of 16 bytes a warp loads 256 elements at once, "
                        "one by one only 32.\n"
                        "Who loads B one by one, and how often?");
+    counts.at_most(asked(static_cast<double>(c.k * c.n * 2 + tiles * 2 * 64 * 64 * 2)), 1,
+                   "Elements of B that exist are copied, and nothing else is loaded for the copy. What is written where B has no "
+                   "element?");
     counts.launches(2, "One kernel copies B to where its rows begin at chunks, another one multiplies. Both run on the GPU.");
     coach.require_tensor_core<__half, __half>(c, gemm);
   }
