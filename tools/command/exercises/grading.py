@@ -13,7 +13,7 @@ from ..machine import processes
 from .exercise import read
 from .judging import MISSING, Verdict
 
-PLACES = ("", "exercises/my", "my", "exercises")  # in a student's folder, where NN_name/gemm.cuh may lie
+PLACES = ("exercises/my", "my", "", "exercises")  # in a student's folder, where NN_name/gemm.cuh may lie, what comes first counts
 RIGHT = "The result is right"  # as the coach says where only the way is not as wanted
 HALF = 0.5
 LEAST_WORDS, MOST_WORDS, LEAST_ALIKE = 40, 10_000, 80  # tokens of an answer that is compared, and the percentage that is told
