@@ -158,7 +158,7 @@ class Runs(Folder):
             '  printf("%d\\n", cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, x, sizes, strides, box, steps,\n'
             "    CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));\n"
             "  void* f;\n"
-            '  printf("%d\\n", cudaGetDriverEntryPointByVersion("cuInit", &f, 12000, cudaEnableDefault) != cudaSuccess);\n}\n'
+            '  printf("%d\\n", cudaGetDriverEntryPointByVersion("cuMemAlloc", &f, 12000, cudaEnableDefault) != cudaSuccess);\n}\n'
         )
         result = self.interpret(text)
         self.assertEqual((result.returncode, result.stdout), (0, "1\n1\n"), result.stderr)
