@@ -437,12 +437,13 @@ Counts Coach::multiply_heads(const Heads& h, harness::DType in, harness::DType o
       subject, h.each, [=] { return posed(h, in, out); }, function);
 }
 
-void Coach::require_tensor_core([[maybe_unused]] const Subject& subject,
-                                [[maybe_unused]] const std::function<std::unique_ptr<Posed>()>& pose,
-                                [[maybe_unused]] const Function& function) const {
+template <class Problem>
+void Coach::require_tensor_core([[maybe_unused]] const Problem& p, [[maybe_unused]] harness::DType in,
+                                [[maybe_unused]] harness::DType out, [[maybe_unused]] const Function& function) const {
 #ifdef COURSE_ON_INTERPRETER
   if (only_asks_) return;
-  const std::unique_ptr<Posed> problem = pose();
+  const Subject subject = subject_of(p, in, out);
+  const std::unique_ptr<Posed> problem = posed(p, in, out);
   interpreter::options().mma = false;
   launches_of(subject, [&] { function(problem->operands()); });
   interpreter::options().mma = true;
@@ -456,15 +457,8 @@ void Coach::require_tensor_core([[maybe_unused]] const Subject& subject,
 #endif
 }
 
-void Coach::require_tensor_core(const Case& c, harness::DType in, harness::DType out, const Function& function) const {
-  require_tensor_core(
-      subject_of(c, in, out), [=] { return posed(c, in, out); }, function);
-}
-
-void Coach::require_tensor_core(const Heads& h, harness::DType in, harness::DType out, const Function& function) const {
-  require_tensor_core(
-      subject_of(h, in, out), [=] { return posed(h, in, out); }, function);
-}
+template void Coach::require_tensor_core(const Case&, harness::DType, harness::DType, const Function&) const;
+template void Coach::require_tensor_core(const Heads&, harness::DType, harness::DType, const Function&) const;
 
 #ifdef COURSE_ON_INTERPRETER
 namespace {
@@ -512,12 +506,13 @@ class FarCopy {
 }  // namespace
 #endif
 
-void Coach::multiply_far_rows([[maybe_unused]] const Subject& subject,
-                              [[maybe_unused]] const std::function<std::unique_ptr<Posed>()>& pose,
-                              [[maybe_unused]] const Function& function) const {
+template <class Problem>
+void Coach::multiply_far_rows([[maybe_unused]] const Problem& p, [[maybe_unused]] harness::DType in,
+                              [[maybe_unused]] harness::DType out, [[maybe_unused]] const Function& function) const {
 #ifdef COURSE_ON_INTERPRETER
   if (only_asks_) return;
-  const std::unique_ptr<Posed> problem = pose();
+  const Subject subject = subject_of(p, in, out);
+  const std::unique_ptr<Posed> problem = posed(p, in, out);
   const FarCopy A(problem->A, "A"), B(problem->B, "B"), C(problem->C, "C");
   const std::string text = "\n\nProblem: " + subject.words + "; rows of A are " + std::to_string(A.stride()) +
                            " elements apart, of B " + std::to_string(B.stride()) + ", of C " + std::to_string(C.stride()) +
@@ -537,15 +532,8 @@ void Coach::multiply_far_rows([[maybe_unused]] const Subject& subject,
 #endif
 }
 
-void Coach::multiply_far_rows(const Case& c, harness::DType in, harness::DType out, const Function& function) const {
-  multiply_far_rows(
-      subject_of(c, in, out), [=] { return posed(c, in, out); }, function);
-}
-
-void Coach::multiply_far_rows(const Heads& h, harness::DType in, harness::DType out, const Function& function) const {
-  multiply_far_rows(
-      subject_of(h, in, out), [=] { return posed(h, in, out); }, function);
-}
+template void Coach::multiply_far_rows(const Case&, harness::DType, harness::DType, const Function&) const;
+template void Coach::multiply_far_rows(const Heads&, harness::DType, harness::DType, const Function&) const;
 
 // ------------------------------------------------------------------------------------------------------ drawn at random
 
@@ -579,9 +567,10 @@ Case Draw::tiles(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t mo
   return c;
 }
 
-std::vector<Case> Draw::ragged(std::int64_t m, std::int64_t n, std::int64_t k, const std::string& layout) {
+std::vector<Case> Draw::ragged(std::int64_t m, std::int64_t n, std::int64_t k, const std::string& layout,
+                               std::vector<Case> before) {
   constexpr std::int64_t kLong = 1000, kAligned = kSector / 2;  // a sector of the smallest elements
-  std::vector<Case> cases;
+  std::vector<Case> cases = std::move(before);
   for (int which = 0; which < 4; ++which) {
     const auto length = [&](std::int64_t tile, bool is_long) {
       const std::int64_t whole = is_long ? ceil_div(kLong, tile) : which == 0 ? between(1, 2) : 0;
@@ -700,10 +689,10 @@ void profile_to(const std::string& profile) {
 }  // namespace
 
 // Judges the file that it is linked with: judge FILE [WORD [PROFILE [RESULTS [SEED]]]]. The last line of what it prints is "passed
-// WORD" if that is right; so a file that ends the program has not passed. WORD is "-" for the line that stdin has: it is read when
-// nothing of FILE runs any more, so FILE cannot find it in memory. PROFILE is what exercise::profile_to() takes, on a GPU also
-// "largest", for the problem with most to do; nothing is timed then. RESULTS is what exercise::race() takes. SEED, a number from 1
-// on, says what is drawn at random. An empty word is as none.
+// WORD" if that is right, and "right WORD" if C alone is; so a file that ends the program, or prints the like, has not passed.
+// WORD is "-" for the line that stdin has: it is read when nothing of FILE runs any more, so FILE cannot find it in memory.
+// PROFILE is what exercise::profile_to() takes, on a GPU also "largest", for the problem with most to do; nothing is timed then.
+// RESULTS is what exercise::race() takes. SEED, a number from 1 on, says what is drawn at random. An empty word is as none.
 int main(int argc, char** argv) {
   if (argc < 2 || argc > 6) {
     std::fprintf(stderr, "usage: %s FILE [WORD [PROFILE [RESULTS [SEED]]]]\n", argv[0]);
@@ -718,22 +707,26 @@ int main(int argc, char** argv) {
   interpreter::options().step_budget = 200'000'000;
 #endif
   exercise::Coach coach(false, argument(5).empty() ? 1 : std::strtoull(argument(5).c_str(), nullptr, 10));
+  const auto end = [&](const char* verdict, int code) {
+    std::string word = argument(2);
+    if (word == "-") std::getline(std::cin, word);
+    std::printf("%s %s\n", verdict, word.c_str());
+    std::fflush(stdout);
+    std::_Exit(code);  // what FILE has left for the end of the program does not run
+  };
   std::string text;
+  bool is_right = false;
   try {
     if (!profile.empty()) profile_to(profile);
     exercise::check(coach);
     if (!exercise::noted_race.empty()) throw exercise::NotYet{exercise::noted_race};
     exercise::write_profile();
     if (profile.empty()) std::printf("%s", timed(coach, argument(4)).c_str());
-    std::string word = argument(2);
-    if (word == "-") std::getline(std::cin, word);
-    std::printf("passed %s\n", word.c_str());
-    std::fflush(stdout);
-    std::_Exit(0);  // what FILE has left for the end of the program does not run
+    end("passed", 0);
   } catch (const exercise::Seen&) {
     return 0;
   } catch (const exercise::NotYet& failure) {
-    text = failure.text;
+    text = failure.text, is_right = text.starts_with("The result is right");
   } catch (const std::exception& error) {
     text = error.what();
   } catch (...) {
@@ -743,5 +736,6 @@ int main(int argc, char** argv) {
   exercise::write_profile();  // of what came before it, too
   std::printf("%s\n", text.c_str());
   if (!coach.lesson().empty()) std::printf("Reread: %s\n", coach.lesson().c_str());
+  if (is_right) end("right", 1);
   return 1;
 }

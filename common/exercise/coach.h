@@ -64,7 +64,9 @@ class Draw {
   Case tiles(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t most, const std::string& layout = "nn");
   /// Shapes that end in the second half of a tile, along m, n and k. The first has a whole tile or two before that along each of
   /// them, the others have more than a thousand elements along one, and a single tile along the others. All rows begin at sectors.
-  std::vector<Case> ragged(std::int64_t m, std::int64_t n, std::int64_t k, const std::string& layout = "nn");
+  /// @param before  stand in front of these
+  std::vector<Case> ragged(std::int64_t m, std::int64_t n, std::int64_t k, const std::string& layout = "nn",
+                           std::vector<Case> before = {});
 
  private:
   std::uint64_t next();
@@ -258,33 +260,22 @@ class Coach {
     multiply_heads_on_gpu(h, harness::kDType<In>, harness::kDType<Out>, usual<In, Out>(gemm));
   }
   /// On the interpreter, a problem whose rows (or columns) lie gigabytes apart: an offset of 32 bits does not reach them. It has as
-  /// few of them as the task allows, three for example.
-  void multiply_far_rows(const Case& c, harness::DType in, harness::DType out, const Function& run) const;
-  /// The same of the usual function.
-  template <class In, class Out>
-  void multiply_far_rows(const Case& c, void (*gemm)(Matrix<const In>, Matrix<const In>, Matrix<Out>)) const {
-    multiply_far_rows(c, harness::kDType<In>, harness::kDType<Out>, usual<In, Out>(gemm));
+  /// few of them as the task allows, three for example. @tparam Problem Case or Heads
+  template <class Problem>
+  void multiply_far_rows(const Problem& p, harness::DType in, harness::DType out, const Function& run) const;
+  /// The same of the usual function, which takes the whole matrices of heads.
+  template <class In, class Out, class Problem>
+  void multiply_far_rows(const Problem& p, void (*gemm)(Matrix<const In>, Matrix<const In>, Matrix<Out>)) const {
+    multiply_far_rows(p, harness::kDType<In>, harness::kDType<Out>, usual<In, Out>(gemm));
   }
-  /// The same for heads.
-  void multiply_far_rows(const Heads& h, harness::DType in, harness::DType out, const Function& run) const;
-  /// The same of a function that takes the whole matrices.
-  template <class In, class Out>
-  void multiply_far_rows(const Heads& h, void (*gemm)(Matrix<const In>, Matrix<const In>, Matrix<Out>)) const {
-    multiply_far_rows(h, harness::kDType<In>, harness::kDType<Out>, usual<In, Out>(gemm));
-  }
-  /// C has to come from the tensor core: calls `run` once more, on a machine whose mma add nothing. @throws NotYet
-  void require_tensor_core(const Case& c, harness::DType in, harness::DType out, const Function& run) const;
-  /// The same of the usual function.
-  template <class In, class Out>
-  void require_tensor_core(const Case& c, void (*gemm)(Matrix<const In>, Matrix<const In>, Matrix<Out>)) const {
-    require_tensor_core(c, harness::kDType<In>, harness::kDType<Out>, usual<In, Out>(gemm));
-  }
-  /// The same for heads.
-  void require_tensor_core(const Heads& h, harness::DType in, harness::DType out, const Function& run) const;
-  /// The same for heads of the usual function.
-  template <class In, class Out>
-  void require_tensor_core(const Heads& h, void (*gemm)(Matrix<const In>, Matrix<const In>, Matrix<Out>)) const {
-    require_tensor_core(h, harness::kDType<In>, harness::kDType<Out>, usual<In, Out>(gemm));
+  /// C has to come from the tensor core: calls `run` once more, on a machine whose mma add nothing. @tparam Problem Case or Heads
+  /// @throws NotYet
+  template <class Problem>
+  void require_tensor_core(const Problem& p, harness::DType in, harness::DType out, const Function& run) const;
+  /// The same of the usual function, which takes the whole matrices of heads.
+  template <class In, class Out, class Problem>
+  void require_tensor_core(const Problem& p, void (*gemm)(Matrix<const In>, Matrix<const In>, Matrix<Out>)) const {
+    require_tensor_core(p, harness::kDType<In>, harness::kDType<Out>, usual<In, Out>(gemm));
   }
   /// Calls `body`, in the same orders and under the same checks; body itself throws NotYet for a wrong result.
   Counts run(const std::string& what, const std::function<void()>& body) const;
@@ -301,8 +292,6 @@ class Coach {
   }
   Counts judge(const Subject& subject, const Case& c, const std::function<std::unique_ptr<Posed>()>& pose,
                const Function& run) const;
-  void require_tensor_core(const Subject& subject, const std::function<std::unique_ptr<Posed>()>& pose, const Function& run) const;
-  void multiply_far_rows(const Subject& subject, const std::function<std::unique_ptr<Posed>()>& pose, const Function& run) const;
 
   std::string lesson_;
   bool only_asks_ = false;

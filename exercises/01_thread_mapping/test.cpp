@@ -1,5 +1,3 @@
-#include <vector>
-
 #include "common/exercise/coach.h"
 
 namespace exercise {
@@ -15,9 +13,8 @@ void check(Coach& coach) {
   for (const Case& c : coach.drawn({})) coach.multiply<float, float>(c, gemm);
   coach.multiply_far_rows<float, float>(Case{3, 3, 3}, gemm);
 
-  std::vector<Case> counted = {Case{64, 128, 64}, coach.draw().tiles(8, 32, 8, 4), coach.draw().tiles(8, 32, 8, 1)};
-  for (const Case& c : coach.draw().ragged(8, 32, 8)) counted.push_back(c);
-  for (const Case& c : counted) {
+  for (const Case& c :
+       coach.draw().ragged(8, 32, 8, "nn", {Case{64, 128, 64}, coach.draw().tiles(8, 32, 8, 4), coach.draw().tiles(8, 32, 8, 1)})) {
     const double of_a = tiles(c, 1, 32, 1), of_b = tiles(c, 1, 8, 1);  // sectors, for each row of C and each k
     const bool is_whole = c.m % 8 == 0 && c.n % 32 == 0;  // else a warp that lies across rows has more of B for the last ones
     coach.multiply<float, float>(c, gemm)

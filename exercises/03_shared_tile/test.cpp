@@ -1,5 +1,4 @@
 #include <cmath>
-#include <vector>
 
 #include "common/exercise/coach.h"
 
@@ -18,9 +17,8 @@ void check(Coach& coach) {
   coach.multiply_far_rows<float, float>(Case{3, 3, 3}, gemm);
 
   // A is loaded once for each 32 columns of C, B once for each 32 rows.
-  std::vector<Case> counted = {Case{64, 96, 64}, coach.draw().tiles(64, 32, 32, 2), coach.draw().tiles(64, 96, 32, 1)};
-  for (const Case& c : coach.draw().ragged(32, 32, 32)) counted.push_back(c);
-  for (const Case& c : counted) {
+  for (const Case& c : coach.draw().ragged(
+           32, 32, 32, "nn", {Case{64, 96, 64}, coach.draw().tiles(64, 32, 32, 2), coach.draw().tiles(64, 96, 32, 1)})) {
     const bool is_whole = c.m % 32 == 0 && c.n % 32 == 0;  // else lanes that do not copy may read when others do not
     const double rounds = tiles(c, 32, 32, 32), blocks = tiles(c, 32, 32, c.k);
     coach.multiply<float, float>(c, gemm)

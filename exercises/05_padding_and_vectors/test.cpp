@@ -1,5 +1,3 @@
-#include <vector>
-
 #include "common/exercise/coach.h"
 
 namespace exercise {
@@ -23,9 +21,8 @@ void check(Coach& coach) {
   }
 
   // A warp does 32 x 16 products for each k, a thread 16 of them with 4 + 4 values.
-  std::vector<Case> counted = {Case{64, 128, 32}, coach.draw().tiles(128, 128, 8, 1), coach.draw().tiles(64, 128, 8, 1)};
-  for (const Case& c : coach.draw().ragged(64, 64, 8)) counted.push_back(c);
-  for (const Case& c : counted) {
+  for (const Case& c : coach.draw().ragged(
+           64, 64, 8, "nn", {Case{64, 128, 32}, coach.draw().tiles(128, 128, 8, 1), coach.draw().tiles(64, 128, 8, 1)})) {
     const bool is_whole = c.m % 64 == 0 && c.n % 64 == 0;  // else lanes that do not copy may read when others do not
     const double rounds = tiles(c, 64, 64, 8), blocks = tiles(c, 64, 64, c.k), products = rounds * 64 * 64 * 8;
     coach.multiply<float, float>(c, gemm)

@@ -1,5 +1,3 @@
-#include <vector>
-
 #include "common/exercise/coach.h"
 
 namespace exercise {
@@ -32,9 +30,9 @@ void check(Coach& coach) {
   for (const Case& c : coach.drawn({})) coach.multiply<__half, float>(c, gemm);
   coach.multiply_far_rows<__half, float>(Case{3, 3, 3}, gemm);
 
-  std::vector<Case> counted = {Case{64, 64, 64}, coach.draw().tiles(64, 64, 16, 2), coach.draw().tiles(64, 64, 16, 1)};
-  for (const Case& c : coach.draw().ragged(64, 32, 16)) counted.push_back(c);  // a block may be larger
-  for (const Case& c : counted) {
+  // a block may be larger
+  for (const Case& c : coach.draw().ragged(
+           64, 32, 16, "nn", {Case{64, 64, 64}, coach.draw().tiles(64, 64, 16, 2), coach.draw().tiles(64, 64, 16, 1)})) {
     const bool is_whole = c.n % 8 == 0;  // else lanes that skip an element store the next one with others
     const double of_blocks = tiles(c, 64, 32, 16) * 4 * 4;
     const std::string are = are_pieces(c);

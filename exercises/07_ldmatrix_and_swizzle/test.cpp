@@ -1,5 +1,3 @@
-#include <vector>
-
 #include "common/exercise/coach.h"
 
 namespace exercise {
@@ -28,10 +26,10 @@ void check(Coach& coach) {
   for (const Case& c : coach.drawn({.layout = "nt", .aligned_a = 8, .aligned_b = 8})) coach.multiply<__half, float>(c, gemm);
   coach.multiply_far_rows<__half, float>(Case{3, 3, 3, "nt", 5}, gemm);
 
-  std::vector<Case> counted = {Case{128, 64, 128, "nt"}, coach.draw().tiles(128, 128, 64, 1, "nt"),
-                               coach.draw().tiles(128, 64, 64, 1, "nt")};
-  for (const Case& c : coach.draw().ragged(128, 64, 64, "nt")) counted.push_back(c);  // a block may be larger
-  for (const Case& c : counted) {
+  // a block may be larger
+  for (const Case& c : coach.draw().ragged(
+           128, 64, 64, "nt",
+           {Case{128, 64, 128, "nt"}, coach.draw().tiles(128, 128, 64, 1, "nt"), coach.draw().tiles(128, 64, 64, 1, "nt")})) {
     const double rounds = tiles(c, 64, 32, 64), blocks = tiles(c, 64, 32, c.k), warps = 4, slices = 4;
     const bool is_whole = c.m % 64 == 0 && c.n % 32 == 0 && c.k % 64 == 0;  // a copy at the edge writes less at a time
     const std::string are = are_pieces(c);

@@ -1,5 +1,3 @@
-#include <vector>
-
 #include "common/exercise/coach.h"
 
 namespace exercise {
@@ -36,10 +34,10 @@ void check(Coach& coach) {
       "Eight lanes give the rows of a matrix of 8 x 8. These rows should lie in different banks, and place() sees to it "
       "for the same\n"
       "chunk of eight rows.";
-  std::vector<Case> counted = {Case{128, 64, 128, "tt"}, coach.draw().tiles(128, 128, 64, 1, "tt"),
-                               coach.draw().tiles(128, 64, 64, 1, "tt")};
-  for (const Case& c : coach.draw().ragged(128, 64, 64, "tt")) counted.push_back(c);  // a block may be larger
-  for (const Case& c : counted) {
+  // a block may be larger
+  for (const Case& c : coach.draw().ragged(
+           128, 64, 64, "tt",
+           {Case{128, 64, 128, "tt"}, coach.draw().tiles(128, 128, 64, 1, "tt"), coach.draw().tiles(128, 64, 64, 1, "tt")})) {
     const double rounds = tiles(c, 64, 32, 64), blocks = tiles(c, 64, 32, c.k), warps = 4, slices = 4;
     const bool is_whole = c.m % 64 == 0 && c.n % 32 == 0 && c.k % 64 == 0;  // a copy at the edge writes less at a time
     const std::string are = are_pieces(c);

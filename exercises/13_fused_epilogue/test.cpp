@@ -1,5 +1,3 @@
-#include <vector>
-
 #include "common/exercise/coach.h"
 
 namespace exercise {
@@ -34,9 +32,8 @@ void check(Coach& coach) {
   coach.multiply_far_rows(Case{.m = 3, .n = 3, .k = 3, .epilogue = epilogue}, harness::kDType<__half>, harness::kDType<__half>,
                           with_bias);
 
-  std::vector<Case> counted = {Case{64, 64, 64}, coach.draw().tiles(64, 128, 32, 1), coach.draw().tiles(64, 64, 32, 1)};
-  for (const Case& c : coach.draw().ragged(32, 32, 32)) counted.push_back(c);
-  for (const Case& c : counted) {
+  for (const Case& c : coach.draw().ragged(
+           32, 32, 32, "nn", {Case{64, 64, 64}, coach.draw().tiles(64, 128, 32, 1), coach.draw().tiles(64, 64, 32, 1)})) {
     const Counts counts = multiply(c);
     counts.launches(1, "A second kernel reads all of C again. The sums are still in registers here: finish them in this kernel.");
     const double bias = tiles(c, 32, c.n, c.k) * 8 * sector_bytes(1, c.n, harness::DType::kF16);  // 8 warps of each block

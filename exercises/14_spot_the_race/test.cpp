@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "common/device/device.cuh"
@@ -74,7 +75,8 @@ Counts sums(const Coach& coach, const char* name, void (*sums_of)(Matrix<const f
     device::Buffer<float> result(expected.size(), "sums");
     if (!along_rows) result.upload(before.data(), before.size());
 #ifdef COURSE_ON_INTERPRETER
-    const std::unique_ptr<Turns> turns(in_turns ? new Turns(result.data()) : nullptr);
+    std::optional<Turns> turns;
+    if (in_turns) turns.emplace(result.data());
 #endif
     sums_of({a.data(), rows, cols, stride, 1}, result.data());
     device::synchronize();

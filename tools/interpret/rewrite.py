@@ -203,7 +203,7 @@ def rewrite_macro(text, view=DEVICE):
 
 def _is_to_void(visible, first, last):
     """Whether tokens [first, last) are 'void*', const or not."""
-    return sorted(t.text for t in visible[first:last]) in (["*", "void"], ["*", "const", "void"])
+    return last - first in (2, 3) and sorted(t.text for t in visible[first:last]) in (["*", "void"], ["*", "const", "void"])
 
 
 def _end_of_template_name(visible, i):

@@ -394,6 +394,13 @@ namespace {
 
 std::uintptr_t address_of(const std::uint64_t* barrier) { return reinterpret_cast<std::uintptr_t>(barrier); }
 
+// The counterpart of `barrier` in the block `rank` of the cluster, and what that block has of mbarriers.
+std::pair<Mbarriers&, std::uintptr_t> there(const Entered& in, const AsyncProxy::Instruction& by, const std::uint64_t* barrier,
+                                            unsigned rank) {
+  const std::uintptr_t address = in.block.async_proxy.counterpart(by, address_of(barrier), rank);
+  return {in.block.cluster().block(rank).family<Mbarriers>(), address};
+}
+
 }  // namespace
 
 void mbarrier_init(std::uint64_t* barrier, unsigned arrivals) {
@@ -470,8 +477,8 @@ void mbarrier_arrive_cluster(std::uint64_t* barrier, unsigned rank, bool release
   const Entered in;
   const AsyncProxy::Instruction by{in.fiber, release_cluster ? "mbarrier.arrive.release.cluster" : "mbarrier.arrive",
                                    to_pc(__builtin_return_address(0))};
-  const std::uintptr_t address = in.block.async_proxy.counterpart(by, address_of(barrier), rank);
-  in.block.cluster().block(rank).family<Mbarriers>().arrive_remotely(by, address, {.release_cluster = release_cluster});
+  const auto [mbarriers, address] = there(in, by, barrier, rank);
+  mbarriers.arrive_remotely(by, address, {.release_cluster = release_cluster});
 }
 unsigned mbarrier_arrive_as(std::uint64_t* barrier, const Arrival& how) {
   const Entered in;
@@ -482,15 +489,15 @@ unsigned mbarrier_arrive_as(std::uint64_t* barrier, const Arrival& how) {
   const AsyncProxy::Instruction by{in.fiber, name, to_pc(__builtin_return_address(0))};
   if (how.block == 0)
     return in.block.family<Mbarriers>().arrive(by, address_of(barrier), how.count, how.expected_bytes, how.relaxed) & 1;
-  const std::uintptr_t address = in.block.async_proxy.counterpart(by, address_of(barrier), how.block - 1);
-  in.block.cluster().block(how.block - 1).family<Mbarriers>().arrive_remotely(by, address, how);
+  const auto [mbarriers, address] = there(in, by, barrier, how.block - 1);
+  mbarriers.arrive_remotely(by, address, how);
   return 0;
 }
 void mbarrier_expect_tx_cluster(std::uint64_t* barrier, unsigned rank, unsigned bytes) {
   const Entered in;
   const AsyncProxy::Instruction by{in.fiber, "mbarrier.expect_tx", to_pc(__builtin_return_address(0))};
-  const std::uintptr_t address = in.block.async_proxy.counterpart(by, address_of(barrier), rank);
-  in.block.cluster().block(rank).family<Mbarriers>().expect(by, address, bytes);
+  const auto [mbarriers, address] = there(in, by, barrier, rank);
+  mbarriers.expect(by, address, bytes);
 }
 void fence_proxy_async(bool shared, bool global) {
   const Entered in;

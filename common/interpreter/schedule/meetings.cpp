@@ -10,7 +10,7 @@ namespace interpreter {
 
 void Meetings::begin() {
   warps_.resize(block_.scheduler.warps());
-  for (Warp& warp : warps_) warp.collectives.clear(), std::ranges::fill(warp.last, Last());
+  for (Warp& warp : warps_) warp.collectives.clear(), warp.met = 0;
   at_barrier_ = 0, last_barrier_ = 0;
   rounds_[&block_.recorder.flow()].forget_pairs();
 }
@@ -66,10 +66,10 @@ void Meetings::require_same_instruction(const Fiber& fiber, const Collective& gr
 // Who has exited is not waited for. But one that was at the same place, and named other lanes there, has not left before: it was to
 // meet these (CUDA C++ Programming Guide, "Warp Vote Functions": the same mask).
 void Meetings::require_same_mask(unsigned w, const Collective& group) const {
-  for (std::uint32_t rest = group.mask & ~group.arrived; rest; rest &= rest - 1) {
+  for (std::uint32_t rest = group.mask & ~group.arrived & warps_[w].met; rest; rest &= rest - 1) {
     const unsigned lane = static_cast<unsigned>(std::countr_zero(rest));
     const Last& last = warps_[w].last[lane];
-    if (!last.name || last.mask == group.mask || std::strcmp(last.name, group.name) != 0 || last.site.line != group.site.line ||
+    if (last.mask == group.mask || std::strcmp(last.name, group.name) != 0 || last.site.line != group.site.line ||
         std::strcmp(last.site.file, group.site.file) != 0)
       continue;
     const Fiber& here = block_.scheduler.fiber(w, static_cast<unsigned>(std::countr_zero(group.arrived)));
@@ -93,6 +93,7 @@ void Meetings::complete(unsigned w, std::size_t index) {
         &block_.scheduler.fiber(w, static_cast<unsigned>(std::countr_zero(group.arrived))), user_location(group.pc));
   if (!group.pc) {
     if (group.mask & ~group.arrived) require_same_mask(w, group);
+    warp.met |= group.arrived;
     for (std::uint32_t rest = group.arrived; rest; rest &= rest - 1)
       warp.last[std::countr_zero(rest)] = {group.name, group.mask, group.site};
   }

@@ -60,13 +60,14 @@ class Meetings {
   };
   // Of a lane, the collective with a mask that it was in last.
   struct Last {
-    const char* name = nullptr;
-    unsigned mask = 0;
+    const char* name;
+    unsigned mask;
     Site site;
   };
   struct Warp {
     std::vector<Collective> collectives;
     void* arguments[32];
+    std::uint32_t met = 0;  // lanes that have a `last`
     Last last[32];
   };
 

@@ -14,7 +14,6 @@ from .exercise import read
 from .judging import MISSING, Verdict
 
 PLACES = ("exercises/my", "my", "", "exercises")  # in a student's folder, where NN_name/gemm.cuh may lie, what comes first counts
-RIGHT = "The result is right"  # as the coach says where only the way is not as wanted
 HALF = 0.5
 LEAST_WORDS, MOST_WORDS, LEAST_ALIKE = 40, 10_000, 80  # tokens of an answer that is compared, and the percentage that is told
 SECONDS_ALIKE = 60  # that sim_c++ gets for an exercise
@@ -52,7 +51,7 @@ def judged(workshop, folder, student, exercise):
 
 def credit(verdict):
     """0 to 1: a half where C is right and the way to it is not."""
-    return 1.0 if verdict.passed else HALF if verdict.text.startswith(RIGHT) else 0.0
+    return 1.0 if verdict.passed else HALF if verdict.right else 0.0
 
 
 def shown(name):

@@ -52,6 +52,7 @@ class Verdict:
     kind: str  # one of the five above
     text: str  # what a learner is told
     seconds: float
+    right: bool = False  # the result is; the way to it may not be
 
     @property
     def passed(self):
@@ -107,19 +108,19 @@ class Workshop:
         begin = time.monotonic()
         file = existing(exercise, file)
         with self.program(exercise, file) as built:
-            kind, text = self.outcome(built, file)
-        return Verdict(kind, printable(text.replace(ROOT + os.sep, "")), time.monotonic() - begin)
+            kind, text, right = self.outcome(built, file)
+        return Verdict(kind, printable(text.replace(ROOT + os.sep, "")), time.monotonic() - begin, right)
 
     def outcome(self, built, file):
         if built.refused:
-            return built.kind, built.refused
+            return built.kind, built.refused, False
         word = secrets.token_hex(8)  # what a file cannot print by itself: it lies in a pipe until the check is over
         with self.alone:
             seed = self.seed or 1 + secrets.randbelow(MOST_SEED)
-            kind, text = verdict_of(self.limited([built.path, file, "-", "", "", str(seed)], file, built.path, ROOT, SECONDS, word), word)
+            kind, text, right = verdict_of(self.limited([built.path, file, "-", "", "", str(seed)], file, built.path, ROOT, SECONDS, word), word)
         if kind != PASSED and built.warnings:
             text += "\n\nThe compiler has a question, too:\n" + "\n".join(built.warnings)
-        return kind, text
+        return kind, text, right
 
     def profile(self, exercise, file, path):
         """Runs the test as judge() does; the file PATH says afterwards what was counted, whether or not the answer is right. Returns why
@@ -251,25 +252,28 @@ def linker_says(output, exercise):
 
 
 def verdict_of(done, word):
+    """A Verdict's kind, its text, and whether the result is right."""
     # What is no error is nothing to think about while something else is.
     lines = [line for line in done.output.rstrip().splitlines() if not line.startswith("interpreter: note:")]
     if done.code == 2 and lines and lines[-1].startswith("interpreter: needs "):
         raise Refused(lines[-1])  # address space: nothing that the file could change
     if done.reason:
-        return STOPPED, "\n".join([*lines[-5:], done.reason])
+        return STOPPED, "\n".join([*lines[-5:], done.reason]), False
     if done.left:
-        return STOPPED, f"When it had ended, processes that it had started still ran ({done.left}), and were ended. An answer starts none."
+        return STOPPED, f"When it had ended, processes that it had started still ran ({done.left}), and were ended. An answer starts none.", False
     if done.code == 0 and lines and lines[-1] == f"passed {word}":
-        return PASSED, "\n".join(lines[:-1])
+        return PASSED, "\n".join(lines[:-1]), True
     if done.code == 1 and lines:
+        right = lines[-1] == f"right {word}"
+        lines = lines[:-1] if right else lines
         left_out = [f"({len(lines) - MOST_LINES} lines before these)"] if len(lines) > MOST_LINES else []
-        return NOT_YET, "\n".join([*left_out, *lines[-MOST_LINES:]])
+        return NOT_YET, "\n".join([*left_out, *lines[-MOST_LINES:]]), right
     if done.code > 128:
         name = signal.Signals(done.code - 128).name
         end = f"The program was ended by {name}, outside of a kernel: look at what the host code does."
     else:
         end = f"The program ended with exit code {done.code} before its check was over: nothing in this file may end the program."
-    return STOPPED, "\n".join([*lines[-5:], end])
+    return STOPPED, "\n".join([*lines[-5:], end]), False
 
 
 # --- limits ---

@@ -460,7 +460,7 @@ class Class(Made):
             return judging.Verdict(judging.PASSED, "", 1)
         if "=cem" in path:
             raise OSError("no room")
-        return judging.Verdict(judging.NOT_YET, "The result is right, the way to it is not yet: <script>", 1)
+        return judging.Verdict(judging.NOT_YET, "The result is right, the way to it is not yet: <script>", 1, right=True)
 
     def grade(self, *words):
         workshop = mock.Mock()
@@ -796,6 +796,11 @@ class Symbols(Made):
         answer, *others = self.compiled(*sources)
         return symbols.refused(answer, symbols.Others(others), "gemm.cuh")
 
+    def test_what_the_coach_throws(self):
+        text = "namespace exercise { struct %s { int text; }; void f() { throw %s{1}; } }"
+        self.assertIn("which the check has already", self.refused(text % ("NotYet", "NotYet")))
+        self.assertEqual(self.refused(text % ("Mine", "Mine")), "")
+
     def test_what_is_not_for_an_answer(self):
         text = """
 #include <filesystem>
@@ -920,7 +925,15 @@ class FullDisk(unittest.TestCase):
 
 class Telling(Made):
     def verdict(self, code, output, reason=""):
-        return judging.verdict_of(judging.Done(code, output, reason), "secret")
+        return judging.verdict_of(judging.Done(code, output, reason), "secret")[:2]
+
+    def test_only_the_coach_says_that_the_result_is_right(self):
+        said = "The result is right, the way to it is not yet: x\n"
+        for last, right in (("right secret\n", True), ("right\n", False), ("", False), ("right secret\nmore\n", False)):
+            kind, text, told = judging.verdict_of(judging.Done(1, said + last, ""), "secret")
+            self.assertEqual((kind, told), (judging.NOT_YET, right))
+            self.assertEqual("right secret" in text, last.endswith("more\n"))
+            self.assertEqual(grading.credit(judging.Verdict(kind, text, 1, told)), 0.5 if right else 0)
 
     def test_verdicts(self):
         self.assertEqual(self.verdict(0, "passed secret\n"), (judging.PASSED, ""))
