@@ -16,6 +16,7 @@ scratch=$(mktemp -d -t 'course test.XXXXXX')
 trap 'rm -rf "$scratch"' EXIT
 export SCRATCH=$scratch COURSE_TEST_MACHINE=$scratch/machine
 unset PYTHONDONTWRITEBYTECODE COURSE_PYTHON COURSE_COMMIT COURSE_TUNING_CACHE COURSE_GPU_ARCHITECTURES COURSE_TUNED_ARCHITECTURES CUDA_HOME CPATH CPLUS_INCLUDE_PATH COLUMNS
+unset CC CXX CFLAGS CXXFLAGS LDFLAGS CUDACXX CUDAHOSTCXX CUDAARCHS CUDAFLAGS CMAKE_CUDA_ARCHITECTURES
 passed=0 failed=0 code='' output='' errors=''
 largest_file=unlimited
 python=$(python3 -c 'import sys; print(sys.executable)') # python3 itself may be a script that needs more than PATH

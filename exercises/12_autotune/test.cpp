@@ -307,7 +307,8 @@ void check(Coach& coach) {
     const Tile t = best(c.m, c.n, c.k, kGpus[0].gpu);
     const std::int64_t down = (c.m - 1) / t.block_m + 1, across = (c.n - 1) / t.block_n + 1;
     const std::string expected = std::to_string(down * across) + " blocks of " + std::to_string(threads(t)) + " threads";
-    for ([[maybe_unused]] const auto& launch : coach.multiply<float, float>(c, gemm).launches(1, "One kernel computes C.")) {
+    const Counts counts = coach.multiply<float, float>(c, gemm);
+    for ([[maybe_unused]] const auto& launch : counts.launches(1, "One kernel computes C.")) {
       const std::string blocks = std::to_string(launch.grid.x) + " blocks of " + std::to_string(launch.block.x) + " threads";
       coach.require(blocks == expected, "For " + std::to_string(c.m) + " x " + std::to_string(c.n) + " x " + std::to_string(c.k) +
                                             " gemm() starts " + blocks + ", expected " + expected + ": " + std::to_string(down) +

@@ -151,6 +151,7 @@ using Tiles = gemm::TypeList<Tile<64, 256, 4, 8, Schedule::kPingPong>>;
 using MoreTiles = gemm::TypeList<Tile<64, 192, 5, 8, Schedule::kPingPong>, Tile<64, 128, 8, 8, Schedule::kPingPong>,
                                  Tile<64, 64, 8, 8, Schedule::kPingPong>, Tile<128, 256, 4, 8, Schedule::kCooperative>,
                                  Tile<128, 224, 4, 8, Schedule::kCooperative>, Tile<128, 192, 4, 8, Schedule::kCooperative>,
-                                 Tile<128, 160, 4, 8, Schedule::kCooperative>, Tile<128, 144, 4, 8, Schedule::kCooperative>>;
+                                 Tile<128, 160, 4, 8, Schedule::kCooperative>, Tile<128, 144, 4, 8, Schedule::kCooperative>,
+                                 Tile<64, 96, 8, 8, Schedule::kCooperative>>;
 
 }  // namespace step_14_dependent_launch
