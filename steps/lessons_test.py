@@ -42,7 +42,8 @@ def number_of(lesson):
 
 
 def text_of(lesson):
-    return lesson.read_text(encoding="utf-8")
+    """Without the line that says where the lesson stands, which is generated."""
+    return re.sub(r"<!-- place -->\n.*\n\n", "", lesson.read_text(encoding="utf-8"))
 
 
 def without_code(text):

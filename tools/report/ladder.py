@@ -27,6 +27,32 @@ def title(step, root=ROOT):
     return match.groups() if match else (step.replace("_", " ", 1), NOTHING)
 
 
+# What the course teaches in which order, and which of its steps.
+PARTS = {
+    "I": ("CUDA cores", ("01", "02")),
+    "II": ("tensor cores", ("03", "04", "05", "06", "07")),
+    "III": ("Hopper's machines", ("09", "10", "11", "12", "13")),
+    "IV": ("choose by shape", ("08", "14", "15", "16", "20")),
+    "appendix": ("the last per cents", ("17", "18", "19")),
+}
+
+
+def part(step):
+    """'II'; '' for what is no step, or a step that somebody has added."""
+    return next((name for name, (_, numbers) in PARTS.items() if step[:2] in numbers and step not in results.PEERS), "")
+
+
+def built_on(step, root=ROOT):
+    """The step whose kernel STEP's changes, as its kernel says; '' for the first one."""
+    try:
+        with open(os.path.join(root, "steps", step, "gemm.cuh"), encoding="utf-8") as kernel:
+            since = re.search(r"^/// Changes since (\d\d):", kernel.read(), re.M)
+    except OSError:
+        since = None
+    found = [each for each in sorted(os.listdir(os.path.join(root, "steps"))) if each.startswith(f"{since[1]}_")] if since else []
+    return found[0] if found else ""
+
+
 def by_step(group):
     """The tiles of each step, in the ladder's order, the first tile first."""
     steps = results.grouped(sorted(group, key=lambda each: each["step"]), lambda each: each["step"])

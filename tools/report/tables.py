@@ -6,6 +6,7 @@ A table stands between two lines of their own:
     <!-- end of table -->
 
 KIND   ladder: all steps, from a GPU's file
+       road: the best tile of each step, with its part and what it is built on; elsewhere=STEP,...: those shown at the file's other shape
        tiles: the tiles of step=NAME, from a GPU's file
        conditions: under which they were timed, and the GPU's ceilings, from a GPU's file
        counts: the counters of step=NAME, from an interpreter's file
@@ -44,7 +45,8 @@ Figures in prose are those of a file, too, if this stands in lines of its own ab
 NAME is a column of the table 'tiles' or 'conditions', FIGURE what the file says there, and what the text says. It is of the step's first tile, or of tile=NAME,
 its name or a part of it, with _ likewise. Both are rewritten where the file says something else.
 
-The alternative text of a roofline is what the plot says, and is rewritten likewise.
+The alternative text of a roofline or a road is what the plot says, and is rewritten likewise. So is the line below <!-- place --> in a
+lesson: its part, what it is built on, which lesson is next.
 """
 
 import argparse
@@ -68,7 +70,8 @@ END = "<!-- end of table -->"
 BEGIN = re.compile(r"<!-- table (\S+) (\S+)((?: \S+=\S+)*) -->")
 ANY_MARKER = re.compile(r"<!--\s*(table|end of table)\b")
 FIGURES = re.compile(r"<!-- figures (\S+)((?: \S+=\S+)+) -->")
-ROOFLINE = re.compile(r"!\[[^\]]*\]\((\S*/roofline-\S+-(\d\d)\.svg)\)")
+PLACE = "<!-- place -->"
+ROOFLINE = re.compile(r"!\[[^\]]*\]\((\S*/(?:roofline-\S+-(\d\d)|road-\S+)\.svg)\)")
 
 
 class BadTable(Exception):
@@ -226,6 +229,35 @@ def ladder_table(context):
         ("speed-up", lambda each: times(speed_up[each["step"]])),
     ]
     return table([tiles[0] for tiles in steps.values()], columns)
+
+
+@kind("road", is_of_one_step=False, across=(*SHAPE, "mode"), lists=("elsewhere",))
+def road_table(context):
+    """The best tile of each step, at the shape of most; a step of the list ELSEWHERE at the other one, which is for it."""
+    groups = sorted(results.grouped(context.results, results.setting).values(), key=lambda group: -len(ladder.by_step(group)))
+    elsewhere = context.lists.get("elsewhere", [])
+
+    def best_of(step):
+        of_shape = groups[1] if step in elsewhere else groups[0]
+        return max((each for each in of_shape if each["step"] == step), key=lambda each: ladder.of_baseline(each, "cublasGemmEx") or 0)
+
+    def at(each):
+        return f"{shapes.dimensions(each)}, {each['mode']}" if each["step"] in elsewhere else results.epilogue(each) or NOTHING
+
+    def base(each):
+        found = ladder.built_on(each["step"], context.root)
+        return found[:2] if found else NOTHING
+
+    columns = [
+        ("part", lambda each: ladder.part(each["step"])),
+        ("step", lambda each: context.step(each["step"])),
+        ("idea", lambda each: ladder.title(each["step"], context.root)[1]),
+        ("built on", base),
+        TFLOPS,
+        OF_CUBLAS,
+        ("another problem", at),
+    ]
+    return table([best_of(step) for step in ladder.by_step(groups[0])], columns)
 
 
 @kind("tiles")
@@ -735,7 +767,8 @@ def source(context):
     if document["backend"] == "interpreter":
         parts = [f"counted by the interpreter, as {gpu['name']}"]
     parts += [document["created"][:10], f"commit {document.get('commit') or NOTHING}"]
-    _, dtype, _, mode = results.describe(results.setting(context.results[0]))
+    dtype = results.describe(results.setting(context.results[0]))[1]
+    mode = " and ".join(dict.fromkeys(each["mode"] for each in context.results))
     different = set(map(shapes.of, context.results))
     shape = f"{len(different)} shapes" if len(different) > 1 else shapes.dimensions(context.results[0])
     layout = " and ".join(dict.fromkeys(each["layout"] for each in context.results))
@@ -845,19 +878,25 @@ def with_figures(root, name, lines):
 
 
 def described(root, path, link, step):
-    """The alternative text of a roofline, from the words of the plot."""
+    """The alternative text of a roofline, or of a road where no step is named, from the words of the plot."""
     plot = os.path.normpath(os.path.join(os.path.dirname(path), link))
     try:
         with open(plot, encoding="utf-8") as file:
             words = [html.unescape(each) for each in re.findall(r">([^<>]+)</text>", file.read())]
-        shape, dtype, layout, mode = next(each for each in words if each.startswith("Roofline")).split(": ", 1)[1].split(", ")
-        rate = {each.split(" ")[0]: each.split(" ")[-1] for each in words if "  " in each}
-        memory, arithmetic = re.search(r"copy: ([\d.]+ TB/s); .*: ([\d.]+ TFLOP/s)", "\n".join(words)).groups()
+        kind_of_plot = "Roofline" if step else "Road"
+        setting = next(each for each in words if each.startswith(kind_of_plot)).split(": ", 1)[1].split(", ")
+        shape, dtype, _, mode = setting
         dimensions = shape.split("x")
         shape = f"{dimensions[0]}³" if len(set(dimensions)) == 1 else "×".join(dimensions)
-        return f"Roofline at {shape}, {dtype}, {mode}: step {step} at {rate[step]} TFLOP/s, cuBLAS at {rate['cublasGemmEx']}; the roof: {memory}, {arithmetic}"
+        where = f"at {shape}, {dtype}, {mode}"
+        if not step:
+            shares = re.findall(r"^(\d\d) .*\n([\d.]+) %$", "\n".join(words), re.M)
+            return f"% of cuBLAS {where}: {', '.join(f'step {number} {share}' for number, share in shares)}"
+        rate = {each.split(" ")[0]: each.split(" ")[-1] for each in words if "  " in each}
+        memory, arithmetic = re.search(r"copy: ([\d.]+ TB/s); .*: ([\d.]+ TFLOP/s)", "\n".join(words)).groups()
+        return f"Roofline {where}: step {step} at {rate[step]} TFLOP/s, cuBLAS at {rate['cublasGemmEx']}; the roof: {memory}, {arithmetic}"
     except (OSError, StopIteration, ValueError, KeyError, AttributeError) as error:
-        raise BadTable(f"{os.path.relpath(plot, root)} is no roofline with step {step}: {error!r}") from None
+        raise BadTable(f"{os.path.relpath(plot, root)} is no such plot{f' with step {step}' if step else ''}: {error!r}") from None
 
 
 def with_descriptions(root, path, name, text):
@@ -876,6 +915,27 @@ def with_descriptions(root, path, name, text):
     return ROOFLINE.sub(rewritten, text), errors, drifted
 
 
+# --- a lesson's place ---
+
+
+def place_of(root, step):
+    """Its part, what it is built on, and which lesson is next."""
+    steps = sorted(name for name in os.listdir(os.path.join(root, "steps")) if re.match(r"\d\d_", name))
+
+    def linked(other):
+        return f"[{ladder.title(other, root)[0]}](../{other}/README.md)"
+
+    part, base, later = ladder.part(step), ladder.built_on(step, root), [name for name in steps if name > step]
+    title = ladder.PARTS[part][0] if part else ""
+    words = [f"{part if part == 'appendix' else f'part {part}'}: {title}"] if part else []
+    if base:
+        words.append(f"built on {linked(base)}: `diff steps/{{{base},{step}}}/gemm.cuh`")
+    if later:
+        words.append(f"next is {linked(later[0])}")
+    line = " · ".join(words)
+    return line[:1].upper() + line[1:]
+
+
 # --- files ---
 
 
@@ -888,6 +948,11 @@ def remake(root, path):
     at = 0
     while at < len(lines):
         line = lines[at]
+        if line == PLACE:
+            now = place_of(root, os.path.basename(os.path.dirname(path)))
+            drifted += [f"{name}: {PLACE}"] if now != lines[at + 1] else []
+            made, at = made + [line, now], at + 2
+            continue
         if FIGURES.fullmatch(line):
             end = next((i for i in range(at, len(lines)) if not lines[i]), len(lines))
             text, wrong, different = with_figures(root, name, lines[at:end])

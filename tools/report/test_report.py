@@ -827,6 +827,43 @@ class Tables(InFolder):
         self.assertEqual(self.run_tables(True), (0, ""))
         self.assertEqual(self.run_tables(False), (0, ""))
 
+    def test_a_lesson_says_what_it_is_built_on(self):
+        for name, title, base in (("01_naive", "01 naive: first", ""), ("02_tiled", "02 tiled: second", "01"), ("04_later", "04 later: third", "02")):
+            self.put(f"steps/{name}/README.md", f"# {title}\n\n<!-- place -->\nold\n\nText.\n")
+            self.put(f"steps/{name}/gemm.cuh", f"/// @file\n/// Changes since {base}:\n" if base else "/// @file\n")
+        self.assertEqual(self.run_tables(True)[0], 1)
+        self.assertEqual(self.run_tables(False)[0], 0)
+        for name, line in (
+            ("01_naive", "Part I: CUDA cores · next is [02 tiled](../02_tiled/README.md)"),
+            (
+                "02_tiled",
+                "Part I: CUDA cores · built on [01 naive](../01_naive/README.md): `diff steps/{01_naive,02_tiled}/gemm.cuh` · "
+                "next is [04 later](../04_later/README.md)",
+            ),
+            ("04_later", "Part II: tensor cores · built on [02 tiled](../02_tiled/README.md): `diff steps/{02_tiled,04_later}/gemm.cuh`"),
+        ):
+            self.assertIn(f"\n\n<!-- place -->\n{line}\n\nText.\n", self.read(f"steps/{name}/README.md"))
+        self.assertEqual(self.run_tables(True), (0, ""))
+
+    def test_every_step_is_in_one_part(self):
+        numbers = sorted(number for _, of_part in ladder.PARTS.values() for number in of_part)
+        self.assertEqual(numbers, sorted(name[:2] for name in os.listdir(os.path.join(ladder.ROOT, "steps")) if name[:2].isdigit()))
+
+    def test_the_road_has_the_best_tile_of_each_step_and_some_elsewhere(self):
+        document = gpu_document()
+        few = [{**copy.deepcopy(each), "m": 8, "mode": "cold"} for each in document["results"] if each["step"] == "02_tiled"]
+        for each in few:
+            each["ratio"]["cublasGemmEx"]["median"] = 1.25
+        document["results"] = [each for each in document["results"] if each["in"] == "f32"] + [each for each in few if each["in"] == "f32"]
+        self.put("docs/results/road.json", document)
+        self.put("README.md", f"<!-- table road docs/results/road.json elsewhere=02_tiled -->\n{tables.END}\n")
+        code, output = self.run_tables(False)
+        self.assertEqual(code, 0, output)
+        rows = [line for line in self.read("README.md").split("\n") if line.startswith("| I |")]
+        self.assertEqual(len(rows), 2)
+        self.assertIn("| 11.6 | – |", rows[0])
+        self.assertRegex(rows[1], r"\| 125 \| 8×\d+×\d+, cold \|$")
+
     def test_kinds_in_a_lesson(self):
         kinds = (
             ("tiles docs/results/gpu.json step=02_tiled dtype=f32", "| 64x64x8, 4x4 per thread | 5.27 | 26.1 ±0.4% | 50.9 | 39.5 |"),
@@ -1245,7 +1282,7 @@ class Tables(InFolder):
             (f" {BEGIN}\n{tables.END}\n", "broken marker"),
             (marker.format("ladder"), "broken marker"),
             (marker.format("ladder docs/results/gpu.json step"), "broken marker"),
-            (marker.format("stairs docs/results/gpu.json"), "no such kind of table; there are: ladder, tiles, conditions, counts, fragments, bytes"),
+            (marker.format("stairs docs/results/gpu.json"), "no such kind of table; there are: ladder, road, tiles, conditions, counts, fragments, bytes"),
             (marker.format("ladder docs/results/gpu.json colour=red"), "no such option as colour"),
             (marker.format("ladder docs/results/gpu.json step=02_tiled"), "leave out step="),
             (marker.format("tiles docs/results/gpu.json"), "add step=NAME"),
@@ -1316,7 +1353,7 @@ class Tables(InFolder):
         said = "Roofline at 8×4096×4096, f16, hot: step 02 at 35.2 TFLOP/s, cuBLAS at 51.4; the roof: 4.28 TB/s, 641 TFLOP/s"
         self.assertEqual(self.read("docs/page.md"), f"![{said}]{link}\n")
         self.put("docs/page.md", f"![{said}]{link.replace('02', '03')}\n")
-        self.assertIn("docs/plots/roofline-f16-hot-03.svg is no roofline with step 03", self.run_tables(True)[1])
+        self.assertIn("docs/plots/roofline-f16-hot-03.svg is no such plot with step 03", self.run_tables(True)[1])
 
     def test_text_without_tables_stays(self):
         text = "A table, <!-- a comment -->, no newline at the end"

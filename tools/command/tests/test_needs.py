@@ -153,8 +153,8 @@ class Declarations(unittest.TestCase):
         self.assertEqual(able, ["01_naive", "02_tiled"])
         self.assertEqual(min(each.least for each in needs.declared("steps").values()), gpu.OLDEST)
 
-    def test_the_readme_says_the_same(self):
-        with open(os.path.join(needs.ROOT, "README.md"), encoding="utf-8") as file:
+    def test_the_page_says_the_same(self):
+        with open(os.path.join(needs.ROOT, "docs", "platforms.md"), encoding="utf-8") as file:
             rows = re.findall(r"^\| (\d\d)(?:–(\d\d))? \| (\d+)\.(\d)( or higher| only) \|", file.read(), re.MULTILINE)
         said = {
             f"{number:02}": (10 * int(major) + int(minor), kind == " only")
