@@ -1,8 +1,8 @@
 /// @file
 /// What ranks say to each other: Group on the host, Communicator for their GPUs' memory.
 ///
-/// A rank is a process with a GPU of its own (tcp_group.h, nccl_communicator.h), or a thread that shares the interpreter with others
-/// (loopback.h). All ranks make the same calls in the same order.
+/// A rank is a process with a GPU of its own (tcp_group.h, nccl_communicator.h), or a thread that shares the interpreter with
+/// others (loopback.h). All ranks make the same calls in the same order.
 #pragma once
 
 #include <cuda_runtime.h>

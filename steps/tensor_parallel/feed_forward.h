@@ -3,8 +3,8 @@
 ///
 ///     Y = leaky_relu(X · W1) · W2        X, Y: tokens x model, W1: model x hidden, W2: hidden x model
 ///
-/// Each rank has some columns of W1 and the same rows of W2, so it computes these columns of the hidden layer, and from them a part of
-/// each sum of Y. It has the X, and gets the Y, of some tokens:
+/// Each rank has some columns of W1 and the same rows of W2, so it computes these columns of the hidden layer, and from them a part
+/// of each sum of Y. It has the X, and gets the Y, of some tokens:
 ///
 ///     all_gather X  →  X · my W1  →  hidden · my W2  →  reduce_scatter Y
 ///
@@ -36,10 +36,11 @@ struct Range {
   std::int64_t begin = 0, end = 0;
   std::int64_t size() const { return end - begin; }
 };
-/// Which of `total` are rank number `rank`'s: whole units, the same number for all but the last ranks, which may have fewer or none.
+/// Which of `total` are rank number `rank`'s: whole units, but for the last one, and no rank has more than one unit more than
+/// another.
 inline Range share(std::int64_t total, std::int64_t unit, int rank, int ranks) {
-  const std::int64_t each = ceil_div(ceil_div(total, unit), std::int64_t{ranks}) * unit;
-  return {std::min(total, rank * each), std::min(total, (rank + 1) * each)};
+  const std::int64_t units = ceil_div(total, unit);
+  return {std::min(total, units * rank / ranks * unit), std::min(total, units * (rank + 1) / ranks * unit)};
 }
 /// A row of a rank's W1 begins where a line of the L2 cache does.
 constexpr std::int64_t kHiddenUnit = 64;
@@ -131,7 +132,8 @@ class FeedForward {
  private:
   void run_plain(cudaStream_t stream) {
     const auto piece = static_cast<std::size_t>(places_.piece_rows() * shape_.model);
-    for (int chunk = 0; chunk < plan_.chunks; ++chunk) communicator_.all_gather(row(X_, places_.piece(chunk, 0)), piece * sizeof(T), stream);
+    for (int chunk = 0; chunk < plan_.chunks; ++chunk)
+      communicator_.all_gather(row(X_, places_.piece(chunk, 0)), piece * sizeof(T), stream);
     run_products(stream);
     for (int chunk = 0; chunk < plan_.chunks; ++chunk)
       communicator_.reduce_scatter(row(parts_, places_.piece(chunk, 0)), row(y_.data(), chunk * places_.piece_rows()), piece,
@@ -202,9 +204,9 @@ class FeedForward {
   }
 
   std::string describe() const {
-    return std::to_string(shape_.tokens) + " tokens x " + std::to_string(shape_.model) + " x " + std::to_string(shape_.hidden) + " " +
-           std::string(name(harness::kDType<T>)) + (plan_.overlapped ? ", overlapped, " : ", plain, ") + std::to_string(plan_.chunks) +
-           " chunks, slope " + std::to_string(slope_);
+    return std::to_string(shape_.tokens) + " tokens x " + std::to_string(shape_.model) + " x " + std::to_string(shape_.hidden) +
+           " " + std::string(name(harness::kDType<T>)) + (plan_.overlapped ? ", overlapped, " : ", plain, ") +
+           std::to_string(plan_.chunks) + " chunks, slope " + std::to_string(slope_);
   }
 
   Communicator& communicator_;

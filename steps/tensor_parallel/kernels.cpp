@@ -40,12 +40,14 @@ void add_parts(T* y, const T* own, const T* parts, int rank, int ranks, std::int
   if (count == 0) return;
   constexpr int kThreads = 256, kVector = 16 / sizeof(T);
   const bool in_vectors = count % kVector == 0 && (reinterpret_cast<std::uintptr_t>(y) | reinterpret_cast<std::uintptr_t>(own) |
-                                                   reinterpret_cast<std::uintptr_t>(parts)) % 16 == 0;
+                                                   reinterpret_cast<std::uintptr_t>(parts)) %
+                                                          16 ==
+                                                      0;
   const std::int64_t needed = ceil_div(count, std::int64_t{kThreads} * (in_vectors ? kVector : 1));
   const dim3 blocks(static_cast<unsigned>(std::min<std::int64_t>(needed, 8 * device::multiprocessors())));
   const device::StreamScope on(stream);
-  device::launch(in_vectors ? add_parts_kernel<T, kVector> : add_parts_kernel<T, 1>, blocks, dim3(kThreads), 0, y, own, parts, rank, ranks,
-                 count);
+  device::launch(in_vectors ? add_parts_kernel<T, kVector> : add_parts_kernel<T, 1>, blocks, dim3(kThreads), 0, y, own, parts, rank,
+                 ranks, count);
 }
 
 template <class T>

@@ -97,8 +97,8 @@ class Loopback final : public Communicator {
 
   void reduce_scatter(const void* all, void* mine, std::size_t count, harness::DType type, cudaStream_t stream) override {
     const std::size_t bytes = count * harness::bytes(type);
-    sum("reduce_scatter of " + std::to_string(count) + " " + std::string(name(type)), all,
-        static_cast<std::size_t>(rank()) * bytes, mine, count, type, stream);
+    sum("reduce_scatter of " + std::to_string(count) + " " + std::string(name(type)), all, static_cast<std::size_t>(rank()) * bytes,
+        mine, count, type, stream);
   }
 
   void all_reduce(void* data, std::size_t count, harness::DType type, cudaStream_t stream) override {

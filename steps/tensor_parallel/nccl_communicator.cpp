@@ -73,8 +73,11 @@ class Nccl final : public Communicator {
     NCCL_CHECK(ncclMemAlloc(&memory, bytes));
     memory_.push_back({memory, nullptr});
     DEVICE_CHECK(cudaMemset(memory, 0, bytes));
-    if (movers_.kind == Movers::Kind::kCopyEngines)
+    DEVICE_CHECK(cudaDeviceSynchronize());
+    if (movers_.kind == Movers::Kind::kCopyEngines) {
       NCCL_CHECK(ncclCommWindowRegister(communicator_, memory, bytes, &memory_.back().window, NCCL_WIN_COLL_SYMMETRIC));
+      if (!memory_.back().window) throw device::Error("NCCL's copy engines: these GPUs do not see each other's memory");
+    }
     return memory;
   }
 
@@ -124,9 +127,12 @@ class Nccl final : public Communicator {
         NCCL_CHECK(error);
         DEVICE_CHECK(status);
       }
-      if (now() > until)
-        throw Fault("rank " + std::to_string(rank()) + " has waited " + std::to_string(static_cast<int>(group_.patience())) +
-                    " s for what the ranks do together: one of them hangs");
+      if (now() > until) {
+        const std::string why = "it has waited " + std::to_string(static_cast<int>(group_.patience())) +
+                                " s for what the ranks do together: one of them hangs";
+        group_.fail(why);
+        group_.check();
+      }
       std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
   }
@@ -153,7 +159,9 @@ std::string name(const Movers& movers) {
   return "";
 }
 
-std::unique_ptr<Communicator> nccl_communicator(TcpGroup& group, const Movers& movers) { return std::make_unique<Nccl>(group, movers); }
+std::unique_ptr<Communicator> nccl_communicator(TcpGroup& group, const Movers& movers) {
+  return std::make_unique<Nccl>(group, movers);
+}
 
 std::string nccl_version() {
   int version = 0;

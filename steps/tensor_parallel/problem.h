@@ -19,7 +19,8 @@ struct Numbers {
 
   /// Element (row, col), before it is rounded to a type.
   GEMM_HOST_DEVICE float operator()(std::int64_t row, std::int64_t col) const {
-    std::uint64_t h = seed + 0x9E3779B97F4A7C15u * static_cast<std::uint64_t>(row) + 0xD1B54A32D192ED03u * static_cast<std::uint64_t>(col);
+    std::uint64_t h =
+        seed + 0x9E3779B97F4A7C15u * static_cast<std::uint64_t>(row) + 0xD1B54A32D192ED03u * static_cast<std::uint64_t>(col);
     h = (h ^ (h >> 30)) * 0xBF58476D1CE4E5B9u;
     h = (h ^ (h >> 27)) * 0x94D049BB133111EBu;
     h ^= h >> 31;
@@ -42,10 +43,22 @@ Data reals(const Shape& shape);
 template <class T>
 void fill(const Numbers& numbers, const Matrix<T>& m, std::int64_t first_row, std::int64_t first_col, cudaStream_t stream);
 
-/// What is wrong with some tokens' Y, compared with double precision; or an empty string.
-/// @param rows of Y, one for each of `tokens`: shape.model elements of `type` each
-/// @param exact integers(): not a bit may differ. Otherwise: as far as float sums and the roundings to `type` allow
-std::string compare(const Shape& shape, const Data& data, float slope, int ranks, harness::DType type, bool exact,
-                    const std::vector<std::int64_t>& tokens, const std::vector<unsigned char>& rows);
+/// What Y of some tokens must be, in double precision, and how far it may be off.
+class Reference {
+ public:
+  /// @param exact integers(): not a bit may differ. Otherwise: as far as float sums and the roundings to `type` allow
+  Reference(const Shape& shape, const Data& data, float slope, int ranks, harness::DType type, bool exact,
+            std::vector<std::int64_t> tokens);
+
+  /// What is wrong with these tokens' Y, or an empty string. @param rows for each of them, shape.model elements
+  std::string compare(const std::vector<unsigned char>& rows) const;
+  const std::vector<std::int64_t>& tokens() const { return tokens_; }
+
+ private:
+  Shape shape_;
+  harness::DType type_;
+  std::vector<std::int64_t> tokens_;
+  std::vector<double> sums_, allowed_;  // tokens x model
+};
 
 }  // namespace tensor_parallel

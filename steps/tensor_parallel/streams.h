@@ -1,6 +1,6 @@
 /// @file
-/// The second stream of an overlapped block, and its events. On the interpreter a launch is over when it returns: there is nothing to
-/// order.
+/// The second stream of an overlapped block, and its events. On the interpreter a launch is over when it returns: there is nothing
+/// to order.
 #pragma once
 
 #include <cuda_runtime.h>

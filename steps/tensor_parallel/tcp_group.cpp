@@ -61,9 +61,10 @@ std::optional<Place> place_from_environment() {
   struct Names {
     const char *rank, *size, *local;
   };
-  for (const Names& n : {Names{"RANK", "WORLD_SIZE", "LOCAL_RANK"},
-                         Names{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
-                         Names{"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"}, Names{"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"}}) {
+  for (const Names& n :
+       {Names{"RANK", "WORLD_SIZE", "LOCAL_RANK"},
+        Names{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+        Names{"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"}, Names{"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"}}) {
     const char *const rank = std::getenv(n.rank), *const size = std::getenv(n.size), *const local = std::getenv(n.local);
     if (!rank || !size) continue;
     Place place;
@@ -113,7 +114,8 @@ void TcpGroup::accept_all(double until) {
   if (bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) || listen(listener, 2 * size())) {
     const std::string why = reason();
     close(listener);
-    throw Fault("rank 0 cannot listen on port " + std::to_string(place_.port) + ": " + why + "; set MASTER_PORT to one that is free");
+    throw Fault("rank 0 cannot listen on port " + std::to_string(place_.port) + ": " + why +
+                "; set MASTER_PORT to one that is free");
   }
   int missing = 2 * (size() - 1);
   while (missing > 0) {

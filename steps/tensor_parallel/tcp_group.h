@@ -21,13 +21,14 @@ struct Place {
   std::string address = "127.0.0.1";
   int port = 0;
 };
-/// Of RANK, WORLD_SIZE, LOCAL_RANK (torchrun, or run_ranks() below) or the variables of Open MPI, of others' mpiruns, of Slurm; with
-/// MASTER_ADDR and MASTER_PORT, which default to this host and to a port that follows from the job. Nothing where there is none.
+/// Of RANK, WORLD_SIZE, LOCAL_RANK (torchrun, or run_ranks() below) or the variables of Open MPI, of others' mpiruns, of Slurm;
+/// with MASTER_ADDR and MASTER_PORT, which default to this host and to a port that follows from the job. Nothing where there is
+/// none.
 /// @throws harness::BadInput for numbers that are none
 std::optional<Place> place_from_environment();
 
-/// Connected through the first rank, with two connections each: one for exchange(), and one on which every rank gives a sign of life
-/// twice a second, and says how it ended.
+/// Connected through the first rank, with two connections each: one for exchange(), and one on which every rank gives a sign of
+/// life twice a second, and says how it ended.
 class TcpGroup final : public Group {
  public:
   /// Waits for all ranks, not longer than `patience` seconds and 30. @throws Fault when some do not come
@@ -73,8 +74,8 @@ class TcpGroup final : public Group {
   std::thread watcher_;
 };
 
-/// Starts this program once for each rank, on this host, with `arguments` and the variables above, and waits for all of them. When one
-/// fails, the others have `grace` seconds to end by themselves. None outlives this process.
+/// Starts this program once for each rank, on this host, with `arguments` and the variables above, and waits for all of them. When
+/// one fails, the others have `grace` seconds to end by themselves. None outlives this process.
 /// @return 0 if all did, otherwise the exit code of the rank that failed first
 int run_ranks(int ranks, char** arguments, double grace);
 

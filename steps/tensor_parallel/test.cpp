@@ -4,8 +4,8 @@
 #include <set>
 
 #include "common/library/course_gemm.h"
+#include "steps/tensor_parallel/block.h"
 #include "steps/tensor_parallel/loopback.h"
-#include "steps/tensor_parallel/problem.h"
 
 using namespace tensor_parallel;
 
@@ -32,27 +32,21 @@ void check_block(const Shape& shape, const Plan& plan, int ranks, bool exact, bo
   std::int64_t tokens_seen = 0;
   run_loopback(ranks, kPatience, [&](Communicator& c) {
     const Range hidden = share(shape.hidden, kHiddenUnit, c.rank(), ranks);
-    device::Buffer<T> w1(static_cast<std::size_t>(shape.model * hidden.size()), "W1"), w2(static_cast<std::size_t>(hidden.size() * shape.model), "W2");
-    const auto W1 = row_major(w1.data(), shape.model, hidden.size()), W2 = row_major(w2.data(), hidden.size(), shape.model);
-    fill(data.W1, W1, 0, hidden.begin, nullptr);
-    fill(data.W2, W2, hidden.begin, 0, nullptr);
-    FeedForward<T> block(c, shape, plan, {W1.data, W1.rows, W1.cols, W1.row_stride, 1}, {W2.data, W2.rows, W2.cols, W2.row_stride, 1}, kSlope,
-                         one_call<T>);
+    Weights<T> weights(shape, hidden);
+    weights.fill_with(data, nullptr);
+    FeedForward<T> block(c, shape, plan, weights.W1(), weights.W2(), kSlope, one_call<T>);
     const Range mine = replicated ? Range{0, shape.tokens} : block.places().mine(c.rank());
-    for (std::int64_t i = 0; i < mine.size(); ++i) {
-      const Matrix<T> X = block.input();
-      const std::int64_t row = replicated ? i : block.places().row(c.rank(), i);
-      fill(data.X, row_major(X.at(row, 0), 1, shape.model), mine.begin + i, 0, nullptr);
-    }
+    if (replicated)
+      fill(data.X, row_major(block.input().data, shape.tokens, shape.model), 0, 0, nullptr);
+    else
+      fill_input(block, data.X, c.rank(), nullptr);
     replicated ? block.run_replicated(nullptr) : block.run(nullptr);
     if (!replicated) block.run(nullptr);  // what the first run left does not matter
     c.wait(nullptr);
     const Matrix<T> Y = replicated ? block.all_reduced() : block.output();
-    std::vector<std::int64_t> tokens;
-    for (std::int64_t t = mine.begin; t < mine.end; ++t) tokens.push_back(t);
-    std::vector<unsigned char> rows(static_cast<std::size_t>(Y.rows * Y.cols) * sizeof(T));
-    if (!rows.empty()) device::detail::copy_out(rows.data(), Y.data, rows.size());
-    const std::string text = compare(shape, data, kSlope, ranks, harness::kDType<T>, exact, tokens, rows);
+    std::vector<std::int64_t> tokens, rows;
+    for (std::int64_t i = 0; i < mine.size(); ++i) rows.push_back(i), tokens.push_back(mine.begin + i);
+    const std::string text = Reference(shape, data, kSlope, ranks, harness::kDType<T>, exact, tokens).compare(fetch_rows(Y, rows));
     const std::lock_guard lock(mutex);
     tokens_seen += mine.size();
     if (!text.empty()) wrong = "rank " + std::to_string(c.rank()) + ": " + text;
@@ -110,8 +104,8 @@ TEST_CASE("tensor_parallel: few tokens, which all ranks have") {
 TEST_CASE("tensor_parallel: a comparison finds a token that is wrong") {
   const Shape shape{4, 16, 64};
   const std::vector<unsigned char> zeros(16 * 2);
-  CHECK(compare(shape, integers(shape), 1, 2, harness::DType::kF16, true, {2}, zeros).starts_with("Y of token 2"));
-  CHECK(compare(shape, reals(shape), 1, 2, harness::DType::kF16, false, {2}, zeros).starts_with("Y of token 2"));
+  CHECK(Reference(shape, integers(shape), 1, 2, harness::DType::kF16, true, {2}).compare(zeros).starts_with("Y of token 2"));
+  CHECK(Reference(shape, reals(shape), 1, 2, harness::DType::kF16, false, {2}).compare(zeros).starts_with("Y of token 2"));
 }
 
 TEST_CASE("tensor_parallel: ranks that disagree, end or hang end the others, with the reason") {
@@ -124,11 +118,14 @@ TEST_CASE("tensor_parallel: ranks that disagree, end or hang end the others, wit
     return "";
   };
   // The shape
-  CHECK(message(kPatience, [](Communicator& c) {
-          const Matrix<const __half> none;
-          FeedForward<__half>(c, {c.rank() == 1 ? 5 : 4, 8, 0}, {}, none, none, 1, one_call<__half>);
-        }) == "the ranks disagree: rank 0 has 4 tokens x 8 x 0 f16, plain, 1 chunks, slope 1.000000, rank 1 has 5 tokens x 8 x 0 f16, plain, 1 "
-              "chunks, slope 1.000000");
+  CHECK(message(kPatience,
+                [](Communicator& c) {
+                  const Matrix<const __half> none;
+                  FeedForward<__half>(c, {c.rank() == 1 ? 5 : 4, 8, 0}, {}, none, none, 1, one_call<__half>);
+                }) ==
+        "the ranks disagree: rank 0 has 4 tokens x 8 x 0 f16, plain, 1 chunks, slope 1.000000, rank 1 has 5 tokens x 8 x 0 f16, "
+        "plain, 1 "
+        "chunks, slope 1.000000");
   // The call
   CHECK(message(kPatience, [](Communicator& c) {
           void* const all = c.allocate(64);
