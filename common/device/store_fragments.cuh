@@ -55,8 +55,8 @@ template <int kCols>
 inline constexpr int kStoreFragmentsElements = 16 * (kCols + 8);
 
 /// Stores a warp's 16 rows of C, kCols columns, from shared memory, where rows lie kPitch elements apart, to (row, col) on; what
-/// lies outside of C is left out. For rows that have no aligned chunks: one element after the other, lanes along a row, so that what
-/// a warp stores at a time lies in few sectors.
+/// lies outside of C is left out. For rows that have no aligned chunks: one element after the other, lanes along a row, so that
+/// what a warp stores at a time lies in few sectors.
 template <int kCols, int kPitch, class Out>
 __device__ __forceinline__ void store_elements(const Out* shared, const gemm::Matrix<Out>& C, std::int64_t row, std::int64_t col) {
   constexpr int kWide = std::min(32, kCols), kStep = 32 / kWide, kAtATime = std::min(16 / kStep, 8) * kStep;

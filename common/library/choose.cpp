@@ -12,8 +12,8 @@
 namespace gemm::library {
 namespace {
 
-// To lay operands out anew: a launch, and so many bytes per clock that an SM reads and writes, when all do. An H200 has 4.2 TB/s, 16
-// bytes per clock and SM; an H100 3.0, and what stays in the L2 cache is faster.
+// To lay operands out anew: a launch, and so many bytes per clock that an SM reads and writes, when all do. An H200 has 4.2 TB/s,
+// 16 bytes per clock and SM; an H100 3.0, and what stays in the L2 cache is faster.
 constexpr double kLaunchSeconds = 5e-6, kBytesPerClock = 12;
 // The fallback: clocks for 32 steps along k of a block that has an SM alone, of a small block, and of as many small blocks as share
 // an SM, for each of them. Fitted to 4095³ (docs/results/h200/ragged-f16.json); of small blocks an estimate.
@@ -34,9 +34,7 @@ double seconds_of_fallback(const harness::Spec& spec, const harness::GpuLimits& 
 harness::AnyMatrix like_a(const harness::Spec& s) {  // of that layout
   return {nullptr, s.m, s.k, s.transpose_a ? 1 : s.k, s.transpose_a ? s.m : 1};
 }
-harness::AnyMatrix like_b(const harness::Spec& s) {
-  return {nullptr, s.k, s.n, s.transpose_b ? 1 : s.n, s.transpose_b ? s.k : 1};
-}
+harness::AnyMatrix like_b(const harness::Spec& s) { return {nullptr, s.k, s.n, s.transpose_b ? 1 : s.n, s.transpose_b ? s.k : 1}; }
 
 double seconds_of_laying_out(const Task& task, bool a, bool b, const harness::GpuLimits& gpu) {
   const auto bytes = [&](const harness::AnyMatrix& m, const Operand& x) {

@@ -31,7 +31,7 @@ struct Task {
   harness::Spec spec;  ///< without an epilogue: all run the same kernel
   Operand a, b;
 
-  Operands operands() const { return std::min(a.offers, b.offers); }         ///< what both offer
+  Operands operands() const { return std::min(a.offers, b.offers); }  ///< what both offer
   harness::Requests requests() const { return {a.requests, b.requests}; }
   /// In some order, for tables.
   bool operator<(const Task& other) const { return tied() < other.tied(); }
@@ -63,9 +63,9 @@ std::vector<const Kernel*> candidates(const std::vector<Kernel>& kernels, const 
 /// `task` with A, B or both laid out anew.
 Task laid_out(const Task& task, bool a, bool b);
 
-/// What the model (tuning_model.h) expects to be fastest: a candidate, the fallback where there is none, or a candidate for operands
-/// that are laid out anew, if the time that this takes is gained. Where `known` has times of such candidates, by the names of their
-/// variants, the fastest of those.
+/// What the model (tuning_model.h) expects to be fastest: a candidate, the fallback where there is none, or a candidate for
+/// operands that are laid out anew, if the time that this takes is gained. Where `known` has times of such candidates, by the names
+/// of their variants, the fastest of those.
 /// @throws Error when nothing of these types runs on `gpu`, with the reason
 Chosen choose(const std::vector<Kernel>& kernels, const Task& task, const harness::GpuLimits& gpu,
               const std::map<std::string, harness::TuningEntry>& known);

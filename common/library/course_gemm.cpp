@@ -180,7 +180,9 @@ void time_candidates(const Call& call, const Task& task, const Chosen& chosen, c
     by_variant[&kernel->variant] = kernel;
     variants.push_back(&kernel->variant);
   }
-  const auto launcher = [&](const harness::Variant* v) { return [&product, kernel = by_variant.at(v)] { product.launch(*kernel); }; };
+  const auto launcher = [&](const harness::Variant* v) {
+    return [&product, kernel = by_variant.at(v)] { product.launch(*kernel); };
+  };
   harness::Tuner tuner;
   tuner.gpu = gpu.limits;
   tuner.resources = [&](const harness::Variant& v) { return harness::resources_of(launcher(&v)); };

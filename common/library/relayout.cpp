@@ -12,7 +12,7 @@ namespace {
 
 using harness::AnyMatrix, harness::DType;
 
-constexpr std::int64_t kLine = 128;  // bytes of L2's lines
+constexpr std::int64_t kLine = 128;                   // bytes of L2's lines
 constexpr int kThreads = 256, kChunk = 8, kRows = 4;  // elements of a chunk; chunks of a thread, in rows below each other
 constexpr int kMostLogAcross = 5;                     // a warp writes no more than 512 bytes of a row: four lines
 
@@ -59,8 +59,8 @@ __device__ __forceinline__ void copy_rows(const Rows& r, unsigned block) {
   for (int i = 0; i < kRows; ++i) {  // a store waits for its loads: so first all loads, then all stores
     const Element* const p = source(i);
     const unsigned shift = shift_of(p);
-    whole[i] = r.col_stride == 1 && row_0 + i * step < r.rows && col >= shift &&
-               col - shift + (shift ? 2 * kChunk : kChunk) <= r.cols;
+    whole[i] =
+        r.col_stride == 1 && row_0 + i * step < r.rows && col >= shift && col - shift + (shift ? 2 * kChunk : kChunk) <= r.cols;
     if (whole[i]) {
       const ulonglong2* const chunks = reinterpret_cast<const ulonglong2*>(p - shift);
       first[i] = chunks[0];
