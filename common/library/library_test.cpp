@@ -548,8 +548,8 @@ TEST_CASE("the choice: operands are laid out anew where the model expects to gai
   CHECK(chosen(4096, 4096, 4096, lines, lines) == "");
   CHECK(chosen(4095, 4095, 4095, lines, lines) == "");  // C's rows alone are odd
   CHECK(chosen(1000, 1000, 1000, rows(1000), rows(1000)) == "");
-  CHECK(chosen(8200, 8200, 8200, rows(8200), rows(8200)) == "");    // step 20 needs few requests
-  CHECK(chosen(4104, 264, 5000, rows(5000), rows(264)) == "B");  // a small operand whose rows straddle lines, often read
+  CHECK(chosen(8200, 8200, 8200, rows(8200), rows(8200)) == "");  // step 20 needs few requests
+  CHECK(chosen(4104, 264, 5000, rows(5000), rows(264)) == "B");   // a small operand whose rows straddle lines, often read
 }
 
 TEST_CASE("the choice: one launch more where operands are laid out anew, and none of their memory is kept") {
