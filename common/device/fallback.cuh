@@ -6,6 +6,7 @@
 #pragma once
 
 #include "common/device/element.cuh"
+#include "common/device/fallback_block.h"
 #include "common/device/ptx.cuh"
 #include "common/gemm/activation.h"
 #include "common/gemm/gemm.h"
@@ -156,9 +157,7 @@ void launch_fallback(const gemm::Matrix<const In>& A, const gemm::Matrix<const I
 template <class In, class Out, class Epilogue>
 void fallback_gemm(const gemm::Matrix<const In>& A, const gemm::Matrix<const In>& B, const gemm::Matrix<Out>& C,
                    const Epilogue& epilogue) {
-  // Large tiles copy each element half as often, if there are enough of them for the SMs of a large GPU.
-  constexpr int64_t kEnough = 128;
-  if (gemm::ceil_div<int64_t>(C.rows, 128) * gemm::ceil_div<int64_t>(C.cols, 128) >= kEnough) {
+  if (fallback_block(C.rows, C.cols) == 128) {
     detail::launch_fallback<128>(A, B, C, epilogue);
   } else {
     detail::launch_fallback<64>(A, B, C, epilogue);

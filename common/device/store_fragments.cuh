@@ -54,6 +54,28 @@ __device__ __forceinline__ void apply_epilogue_transposed(float (&d)[kSums], con
 template <int kCols>
 inline constexpr int kStoreFragmentsElements = 16 * (kCols + 8);
 
+/// Stores a warp's 16 rows of C, kCols columns, from shared memory, where rows lie kPitch elements apart, to (row, col) on; what
+/// lies outside of C is left out. For rows that have no aligned chunks: one element after the other, lanes along a row, so that
+/// what a warp stores at a time lies in few sectors.
+template <int kCols, int kPitch, class Out>
+__device__ __forceinline__ void store_elements(const Out* shared, const gemm::Matrix<Out>& C, std::int64_t row, std::int64_t col) {
+  constexpr int kWide = std::min(32, kCols), kStep = 32 / kWide, kAtATime = std::min(16 / kStep, 8) * kStep;
+  const int lane = threadIdx.x % 32, first_row = lane / kWide;
+  for (int c = lane % kWide; c < kCols && col + c < C.cols; c += kWide) {
+    const Out* from = shared + first_row * kPitch + c;
+    Out* to = C.at(row + first_row, col + c);
+#pragma unroll 1
+    for (int r_0 = 0; r_0 < 16; r_0 += kAtATime, from += kAtATime * kPitch) {
+      Out x[kAtATime / kStep];  // a store waits for its load: so first all loads, then all stores
+#pragma unroll
+      for (int r = 0; r < kAtATime; r += kStep) x[r / kStep] = from[r * kPitch];
+#pragma unroll
+      for (int r = 0; r < kAtATime; r += kStep, to += kStep * C.row_stride)
+        if (row + first_row + r_0 + r < C.rows) *to = x[r / kStep];
+    }
+  }
+}
+
 /// Stores a warp's 16 rows of C, kCols8 x 8 columns, from (row, col) on; what lies outside of C is left out.
 ///
 /// A lane holds pairs of neighbours of two rows, but memory wants 16 bytes of one. So the warp rearranges them in shared memory; 8
@@ -81,7 +103,9 @@ __device__ __forceinline__ void store_fragments(const float (&d)[kCols8][4], Out
   const std::int64_t cols = C.cols - col - first_col;
   const Out* const from = shared + first_row * kPitch + first_col;
   Out* to = C.at(row + first_row, col + first_col);
-  if (chunks && rows > 0 && cols >= kChunk<Out>) {
+  if (!chunks) {
+    store_elements<8 * kCols8, kPitch>(shared, C, row, col);
+  } else if (rows > 0 && cols >= kChunk<Out>) {
     uint4 x[16 / kStep];  // a store waits for its load: so first all loads, then all stores
 #pragma unroll
     for (int r = 0; r < 16; r += kStep) x[r / kStep] = *reinterpret_cast<const uint4*>(from + r * kPitch);

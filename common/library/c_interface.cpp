@@ -51,7 +51,7 @@ std::string to_text(const gemm::Choice& choice) {
   if (choice.kernel.empty() || choice.is_fallback) return choice.kernel;
   char time[64];
   std::snprintf(time, sizeof time, ", %s %.1f us", choice.is_timed ? "timed" : "by model", 1e6 * choice.seconds);
-  return choice.kernel + time;
+  return choice.kernel + (choice.lays_out ? ", operands laid out anew" : "") + time;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 /// Which of the library's kernels a call gets.
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <map>
 #include <string>
@@ -16,19 +17,28 @@
 
 namespace gemm::library {
 
+/// What matters of A's or B's strides and address.
+struct Operand {
+  Operands offers;
+  double requests;    ///< to the L2 cache for each of its rows of 128 bytes, see harness::Requests
+  double spread = 1;  ///< where neighbours do not lie side by side: bytes that are read for each one that is wanted
+
+  auto operator<=>(const Operand&) const = default;
+};
+
 /// What a choice depends on, besides the GPU.
 struct Task {
-  harness::Spec spec;          ///< without an epilogue: all run the same kernel
-  Operands operands;           ///< what A and B both offer
-  harness::Requests requests;  ///< for their rows
+  harness::Spec spec;  ///< without an epilogue: all run the same kernel
+  Operand a, b;
 
+  Operands operands() const { return std::min(a.offers, b.offers); }  ///< what both offer
+  harness::Requests requests() const { return {a.requests, b.requests}; }
   /// In some order, for tables.
   bool operator<(const Task& other) const { return tied() < other.tied(); }
 
  private:
-  std::tuple<std::int64_t, std::int64_t, std::int64_t, harness::DType, harness::DType, bool, bool, Operands, double, double> tied()
-      const {
-    return {spec.m, spec.n, spec.k, spec.in, spec.out, spec.transpose_a, spec.transpose_b, operands, requests.a, requests.b};
+  std::tuple<std::int64_t, std::int64_t, std::int64_t, harness::DType, harness::DType, bool, bool, Operand, Operand> tied() const {
+    return {spec.m, spec.n, spec.k, spec.in, spec.out, spec.transpose_a, spec.transpose_b, a, b};
   }
 };
 
@@ -42,6 +52,7 @@ struct Chosen {
   const Kernel* kernel;
   bool is_fallback, is_timed;
   double seconds;
+  bool lays_a = false, lays_b = false;  ///< out anew, before the kernel (relayout.h)
 };
 /// The same for users.
 Choice to_choice(const Chosen& chosen);
@@ -49,8 +60,12 @@ Choice to_choice(const Chosen& chosen);
 /// The kernels whose own tile a GPU can run on `task`, not the fallback.
 std::vector<const Kernel*> candidates(const std::vector<Kernel>& kernels, const Task& task, const harness::GpuLimits& gpu);
 
-/// The fastest candidate of those that are in `known`, by the names of their variants; where there is none, the one that the model
-/// (tuning_model.h) expects to be fastest; without candidates any kernel whose launcher takes the fallback.
+/// `task` with A, B or both laid out anew.
+Task laid_out(const Task& task, bool a, bool b);
+
+/// What the model (tuning_model.h) expects to be fastest: a candidate, the fallback where there is none, or a candidate for
+/// operands that are laid out anew, if the time that this takes is gained. Where `known` has times of such candidates, by the names
+/// of their variants, the fastest of those.
 /// @throws Error when nothing of these types runs on `gpu`, with the reason
 Chosen choose(const std::vector<Kernel>& kernels, const Task& task, const harness::GpuLimits& gpu,
               const std::map<std::string, harness::TuningEntry>& known);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <tuple>
@@ -12,6 +13,7 @@
 #include "common/harness/tuning/here.h"
 #include "common/harness/tuning/tuning.h"
 #include "common/library/choose.h"
+#include "common/library/relayout.h"
 #ifdef COURSE_ON_INTERPRETER
 #include "common/interpreter/count/gpus.h"
 #endif
@@ -20,6 +22,8 @@ namespace gemm::library {
 namespace {
 
 using harness::AnyMatrix, harness::DType;
+
+constexpr std::int64_t kSectorBytes = 32;  // what memory reads at least
 
 // ------------------------------------------------------------------------------------------------------------ what is asked for
 detail::Extent extent(const AnyMatrix& m, DType type) {
@@ -37,16 +41,17 @@ Call by_rows_of_c(const Call& call) {
 }
 
 template <class T>
-Operands operands_of(const AnyMatrix& A, const AnyMatrix& B) {
-  const Matrix<const T> a = {static_cast<const T*>(A.data), A.rows, A.cols, A.row_stride, A.col_stride},
-                        b_transposed = {static_cast<const T*>(B.data), B.cols, B.rows, B.col_stride, B.row_stride};
-  if (!device::in_chunks(a) || !device::in_chunks(b_transposed)) return Operands::kAny;
-  return device::has_tensor_map(a) && device::has_tensor_map(b_transposed) ? Operands::kBoxes : Operands::kChunks;
+Operands offers_of(const AnyMatrix& m) {
+  const Matrix<const T> typed = {static_cast<const T*>(m.data), m.rows, m.cols, m.row_stride, m.col_stride};
+  return device::has_tensor_map(typed) ? Operands::kBoxes : device::in_chunks(typed) ? Operands::kChunks : Operands::kAny;
 }
 
-double requests_of(const AnyMatrix& m, DType type) {
+Operand operand_of(const AnyMatrix& m, DType type) {
   const std::int64_t pitch = std::max(std::abs(m.row_stride), std::abs(m.col_stride));  // of what the copy engine takes
-  return harness::requests_for_rows(reinterpret_cast<std::uintptr_t>(m.data), pitch * static_cast<std::int64_t>(bytes(type)));
+  const std::int64_t apart = lies_by_columns(m) ? m.row_stride : m.col_stride, element = static_cast<std::int64_t>(bytes(type));
+  return {element == 2 ? offers_of<__half>(m) : offers_of<float>(m),
+          harness::requests_for_rows(reinterpret_cast<std::uintptr_t>(m.data), pitch * element),
+          static_cast<double>(std::clamp<std::int64_t>(std::abs(apart), 1, kSectorBytes / element))};
 }
 
 // ------------------------------------------------------------------------------------------------------- where it is asked for
@@ -124,10 +129,36 @@ Table& table() {
   return the_table;
 }
 
-void launch(const Kernel& kernel, const Call& call) {
-  const Call by_rows = by_rows_of_c(call);
-  kernel.run(by_rows.A, by_rows.B, by_rows.C, by_rows.slope);
-}
+// The product that is computed: its operands are laid out anew where that was chosen, and stay so while this lives.
+class Product {
+ public:
+  Product(const Call& call, const Chosen& chosen) : call_(by_rows_of_c(call)), memory_(memory_for(call_, chosen)) {
+    if (!memory_ || !memory_->data()) return;
+    std::vector<Copy> copies;
+    char* to = static_cast<char*>(memory_->data());
+    const auto replace = [&](AnyMatrix& m) {
+      copies.push_back({m, in_lines(m, call.in, to)});
+      to += bytes_in_lines(m, call.in);
+      m = copies.back().to;
+    };
+    if (chosen.lays_a) replace(call_.A);
+    if (chosen.lays_b) replace(call_.B);
+    lay_out(copies);
+  }
+  /// False: there was no memory. The operands are as they were, and the kernel's launcher takes the fallback if it must.
+  bool is_as_chosen() const { return !memory_ || memory_->data(); }
+  void launch(const Kernel& kernel) const { kernel.run(call_.A, call_.B, call_.C, call_.slope); }
+
+ private:
+  static std::unique_ptr<StreamMemory> memory_for(const Call& call, const Chosen& chosen) {
+    if (!chosen.lays_a && !chosen.lays_b) return nullptr;
+    return std::make_unique<StreamMemory>((chosen.lays_a ? bytes_in_lines(call.A, call.in) : 0) +
+                                          (chosen.lays_b ? bytes_in_lines(call.B, call.in) : 0));
+  }
+
+  Call call_;
+  std::unique_ptr<StreamMemory> memory_;
+};
 
 // ------------------------------------------------------------------------------------------------------------------- tuning
 #ifndef COURSE_ON_INTERPRETER
@@ -138,14 +169,20 @@ void refuse_captured(cudaStream_t stream) {
     throw Error("gemm::tune: the stream is being captured, and launches cannot be timed meanwhile; tune before the capture begins");
 }
 
-void time_candidates(const Call& call, const Task& task, const Gpu& gpu) {
+// Of the kernels alone: their operands are laid out before.
+void time_candidates(const Call& call, const Task& task, const Chosen& chosen, const Gpu& gpu) {
+  const Product product(call, chosen);
+  if (!product.is_as_chosen()) return;
+  DEVICE_CHECK(cudaStreamSynchronize(device::stream()));  // whoever writes A and B is done, and so are the copies
   std::map<const harness::Variant*, const Kernel*> by_variant;
   std::vector<const harness::Variant*> variants;
-  for (const Kernel* kernel : candidates(kernels(), task, gpu.limits)) {
+  for (const Kernel* kernel : candidates(kernels(), laid_out(task, chosen.lays_a, chosen.lays_b), gpu.limits)) {
     by_variant[&kernel->variant] = kernel;
     variants.push_back(&kernel->variant);
   }
-  const auto launcher = [&](const harness::Variant* v) { return [&call, kernel = by_variant.at(v)] { launch(*kernel, call); }; };
+  const auto launcher = [&](const harness::Variant* v) {
+    return [&product, kernel = by_variant.at(v)] { product.launch(*kernel); };
+  };
   harness::Tuner tuner;
   tuner.gpu = gpu.limits;
   tuner.resources = [&](const harness::Variant& v) { return harness::resources_of(launcher(&v)); };
@@ -184,10 +221,11 @@ bool check(const Call& call) {
 Task task_of(const Call& call) {
   const Call by_rows = by_rows_of_c(call);
   const AnyMatrix &A = by_rows.A, &B = by_rows.B;
-  const auto by_columns = [](const AnyMatrix& m) { return m.row_stride == 1 && m.col_stride != 1; };
-  return {{by_rows.C.rows, by_rows.C.cols, A.cols, call.in, call.out, by_columns(A), by_columns(B)},
-          bytes(call.in) == 2 ? operands_of<__half>(A, B) : operands_of<float>(A, B),
-          {requests_of(A, call.in), requests_of(B, call.in)}};
+  const Operand a = operand_of(A, call.in), b = operand_of(B, call.in);
+  const auto by_columns = [](const AnyMatrix& m, const Operand& x) {
+    return x.offers == Operands::kAny ? lies_by_columns(m) : m.row_stride == 1 && m.col_stride != 1;
+  };
+  return {{by_rows.C.rows, by_rows.C.cols, A.cols, call.in, call.out, by_columns(A, a), by_columns(B, b)}, a, b};
 }
 
 harness::TuningKey tuning_key(const Task& task) { return key_of(task, table().gpu(number_of_gpu())); }
@@ -197,7 +235,7 @@ void run(const Call& call, cudaStream_t stream) {
   with_errors([&] {
     const Chosen chosen = table().find(task_of(call));
     const device::StreamScope on_stream(stream);
-    launch(*chosen.kernel, call);
+    Product(call, chosen).launch(*chosen.kernel);
   });
 }
 
@@ -212,14 +250,14 @@ Choice tune(const Call& call, cudaStream_t stream) {
     const Task task = task_of(call);
 #ifndef COURSE_ON_INTERPRETER
     refuse_captured(stream);
-    if (!table().find(task).is_fallback) {
-      DEVICE_CHECK(cudaStreamSynchronize(stream));  // whoever writes A and B is done
-      time_candidates(call, task, table().gpu(number_of_gpu()));
+    if (const Chosen by_model = table().find(task); !by_model.is_fallback) {
+      const device::StreamScope on_stream(stream);
+      time_candidates(call, task, by_model, table().gpu(number_of_gpu()));
     }
 #endif
     const Chosen chosen = table().find(task);
     const device::StreamScope on_stream(stream);
-    launch(*chosen.kernel, call);  // where all times were known, nothing has run yet
+    Product(call, chosen).launch(*chosen.kernel);  // where all times were known, nothing has run yet
     return to_choice(chosen);
   });
 }

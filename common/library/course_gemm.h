@@ -30,7 +30,8 @@ struct Choice {
   std::string kernel;  ///< "14_dependent_launch 64x256x64 s4 g8 ping-pong", step and tile; "fallback"; empty: nothing to launch
   bool is_fallback = false;  ///< strides or addresses that no step's tile takes: the kernel for odd strides runs
   bool is_timed = false;     ///< by tune(), now or at an earlier time; otherwise the model chose
-  double seconds = 0;        ///< timed, or what the model expects; 0 where nothing is known
+  double seconds = 0;        ///< timed, or what the model expects; 0 where there is nothing to launch
+  bool lays_out = false;     ///< first a kernel lays A, B or both out anew, in memory that is given back behind the call
 };
 
 namespace library {

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "common/device/device.cuh"
@@ -21,6 +22,7 @@
 #include "common/library/c_interface.h"
 #include "common/library/choose.h"
 #include "common/library/course_gemm.h"
+#include "common/library/relayout.h"
 #ifdef COURSE_ON_INTERPRETER
 #include "common/interpreter/count/gpus.h"
 #endif
@@ -51,12 +53,13 @@ float element(std::int64_t r, std::int64_t c, int salt) {
 // A matrix in device memory whose elements stand anywhere, other bytes between them.
 template <class T>
 struct Placed {
-  Placed(std::int64_t rows, std::int64_t cols, std::int64_t row_stride, std::int64_t col_stride, int salt, std::int64_t first = 0)
+  Placed(std::int64_t rows, std::int64_t cols, std::int64_t row_stride, std::int64_t col_stride, int salt, std::int64_t first = 0,
+         std::int64_t behind = 8)
       : salt(salt) {
     const auto reach = [](std::int64_t count, std::int64_t stride) { return count > 0 ? (count - 1) * stride : 0; };
     const std::int64_t r = reach(rows, row_stride), c = reach(cols, col_stride);
     const std::int64_t begin = first - std::min<std::int64_t>(r, 0) - std::min<std::int64_t>(c, 0);
-    host.assign(static_cast<std::size_t>(begin + std::max<std::int64_t>(r, 0) + std::max<std::int64_t>(c, 0) + 8), T(77.0f));
+    host.assign(static_cast<std::size_t>(begin + std::max<std::int64_t>(r, 0) + std::max<std::int64_t>(c, 0) + behind), T(77.0f));
     at_host = {host.data() + begin, rows, cols, row_stride, col_stride};
     for (std::int64_t i = 0; i < rows; ++i)
       for (std::int64_t j = 0; j < cols; ++j) *at_host.at(i, j) = T(value(i, j));
@@ -122,7 +125,8 @@ bool run_is_right(const Placed<In>& A, const Placed<In>& B, const Placed<In>& C)
 
 Task task(std::int64_t m, std::int64_t n, std::int64_t k, DType type = DType::kF16, Operands operands = Operands::kBoxes) {
   const harness::Spec spec{m, n, k, type, type};
-  return {spec, operands, harness::requests_of(spec)};
+  const harness::Requests requests = harness::requests_of(spec);
+  return {spec, {operands, requests.a}, {operands, requests.b}};
 }
 
 GpuLimits invented_gpu(int capability) {
@@ -207,7 +211,7 @@ TEST_CASE("one call: views, odd strides, repeated rows, vectors") {
     const Placed<T> a(40, 24, 0, 1, 1), C(40, 30, 30, 1, 3);
     CHECK(run_is_right(a, B, C));
     CHECK(contains(choice(a.view, B.view, C.view).kernel, "06_autotune"));
-    CHECK(task_of(call(a.view, B.view, C.view, Identity{})).operands == Operands::kChunks);
+    CHECK(task_of(call(a.view, B.view, C.view, Identity{})).operands() == Operands::kChunks);
     const Placed<T> everywhere(40, 24, 0, 0, 1);
     CHECK(run_is_right(everywhere, B, C));
   }
@@ -225,6 +229,100 @@ TEST_CASE("one call: views, odd strides, repeated rows, vectors") {
     CHECK(run_is_right(A, column, F));
     CHECK(run_is_right(row, column, E));
   }
+}
+
+TEST_CASE("operands laid out anew: each element in its place, zeros behind a row's last one, and nothing else is written") {
+  using T = __half;
+  const auto check = [](const std::vector<const Placed<T>*>& matrices) {
+    std::size_t bytes = 0;
+    for (const auto* each : matrices) bytes += bytes_in_lines(any(each->view), DType::kF16);
+    device::Buffer<T> memory(std::vector<T>(bytes / sizeof(T), T(55.0f)));
+    std::vector<T> right(memory.size(), T(55.0f));
+    std::vector<Copy> copies;
+    std::size_t at = 0;
+    for (const auto* each : matrices) {
+      const harness::AnyMatrix from = any(each->view), to = in_lines(from, DType::kF16, memory.data() + at);
+      copies.push_back({from, to});
+      const bool turned = lies_by_columns(from);
+      const std::int64_t pitch = turned ? to.col_stride : to.row_stride, rows = turned ? to.cols : to.rows;
+      CHECK(pitch % 64 == 0);
+      CHECK((turned ? to.row_stride : to.col_stride) == 1);
+      for (std::int64_t r = 0; r < rows; ++r)
+        for (std::int64_t c = 0; c < ceil_div<std::int64_t>(turned ? to.rows : to.cols, 8) * 8; ++c)
+          right[at + static_cast<std::size_t>(r * pitch + c)] =
+              T(c < (turned ? to.rows : to.cols) ? (turned ? each->value(c, r) : each->value(r, c)) : 0.0f);
+      at += bytes_in_lines(from, DType::kF16) / sizeof(T);
+    }
+    lay_out(copies);
+    CHECK(std::memcmp(memory.download().data(), right.data(), bytes) == 0);
+  };
+  const Placed<T> other(3, 5, 1, 7, 9, 3);
+  for (const std::int64_t first : {0, 1, 3, 4, 7, 8})  // each place in a chunk, for the rows lie an odd number of elements apart
+    for (const std::int64_t cols : {1, 7, 8, 15, 16, 17, 33, 300}) {
+      INFO(cols << " columns, the first element " << first);
+      const Placed<T> rows(70, cols, cols + (cols + 1) % 2, 1, 1, first), columns(cols, 70, 1, cols + (cols + 1) % 2, 2, first);
+      check({&rows});
+      check({&columns, &rows});
+    }
+  const Placed<T> even(40, 100, 102, 1, 1, 2), lines(40, 64, 64, 1, 1), backwards(20, 100, -101, -1, 2),
+      apart(20, 100, 301, 3, 3, 5), again(20, 30, 0, 1, 4, 1), vector(1, 30, 1, 5, 5), long_row(2, 2100, 2101, 1, 6, 5);
+  check({&even, &lines});
+  check({&backwards, &apart});
+  check({&again, &vector});
+  check({&long_row, &other});
+  for (std::int64_t cols = 9; cols < 27; cols += 2) {  // nothing is read in front of the first element or behind the last one
+    const Placed<T> alone(9, cols, cols, 1, 7, 0, 1);
+    check({&alone});
+  }
+}
+
+namespace {
+
+// A product whose k is long enough that to lay its operands out anew is worth it, though they are small.
+template <class In, class Out>
+void check_laid_out(char a, char b, char c) {
+  INFO(a << b << c << ", " << name(harness::kDType<In>) << " -> " << name(harness::kDType<Out>));
+  const auto odd = [](char layout, std::int64_t rows, std::int64_t cols, int salt, std::int64_t first, auto zero) {
+    using T = decltype(zero);
+    return layout == 'n' ? Placed<T>(rows, cols, cols + (cols + 1) % 2, 1, salt, first)
+                         : Placed<T>(rows, cols, 1, rows + (rows + 1) % 2, salt, first);
+  };
+  const auto A = odd(a, 37, 1001, 1, 1, In(0.0f)), B = odd(b, 1001, 50, 2, 3, In(0.0f));
+  const auto C = odd(c, 37, 50, 3, 5, Out(0.0f));
+  CHECK(choice(A.view, B.view, C.view).lays_out);
+  CHECK_FALSE(choice(A.view, B.view, C.view).is_fallback);
+  run(A.view, B.view, C.view, LeakyRelu{0.5f});
+  CHECK(is_right(A, B, C, 0.5f));
+}
+
+}  // namespace
+
+TEST_CASE("one call: rows that are no multiples of 16 bytes are laid out anew where it is worth it") {
+  if (candidates(kernels(), task(64, 64, 64), harness::limits_here()).empty()) return;
+  for (const char a : {'n', 't'})
+    for (const char b : {'n', 't'}) check_laid_out<__half, __half>(a, b, a == b ? 'n' : 't');
+  check_laid_out<__half, float>('n', 'n', 'n');
+  check_laid_out<__nv_bfloat16, __nv_bfloat16>('t', 'n', 'n');
+  check_laid_out<__nv_bfloat16, float>('n', 't', 't');
+
+  // One of them alone, and the same bits again.
+  using T = __half;
+  const Placed<T> A(37, 1001, 1008, 1, 1), B(1001, 50, 51, 1, 2, 1), C(37, 50, 51, 1, 3);
+  CHECK(choice(A.view, B.view, C.view).lays_out);
+  CHECK(run_is_right(A, B, C));
+  CHECK(run_is_right(A, B, C));
+}
+
+TEST_CASE("one call: without memory to lay out operands, the fallback runs") {
+  const Placed<__half> A(37, 1001, 1001, 1, 1), B(1001, 50, 51, 1, 2), C(37, 50, 51, 1, 3);
+  const std::size_t most = std::exchange(StreamMemory::most(), 0);
+  CHECK(StreamMemory(1).data() == nullptr);
+  CHECK(run_is_right(A, B, C));
+  CHECK_FALSE(tune(A.view, B.view, C.view).is_timed);
+  CHECK(is_right(A, B, C, 1));
+  StreamMemory::most() = most;
+  CHECK(StreamMemory(std::size_t{1} << 50).data() == nullptr);  // no GPU has that
+  CHECK(StreamMemory(1).data() != nullptr);
 }
 
 TEST_CASE("one call: empty matrices") {
@@ -273,7 +371,7 @@ TEST_CASE("the choice: what a GPU cannot run is none, and errors say what would"
   CHECK(steps(task(4096, 4096, 4096), 75) == "");
   CHECK(steps(task(4096, 4096, 4096, DType::kF16, Operands::kChunks), 90) == "06_autotune ");
   CHECK(steps(task(4096, 4096, 4096, DType::kF16, Operands::kAny), 90) == "");
-  CHECK(choose(kernels(), task(4096, 4096, 4096, DType::kF16, Operands::kAny), invented_gpu(90), {}).is_fallback);
+  CHECK(choose(kernels(), task(64, 64, 64, DType::kF16, Operands::kAny), invented_gpu(90), {}).is_fallback);
 
   const std::string message = message_of([] { choose(kernels(), task(64, 64, 64), invented_gpu(75), {}); });
   CHECK(contains(message, "f16 -> f16"));
@@ -341,7 +439,7 @@ TEST_CASE("the choice: a task is the product that is computed") {
   CHECK(rows.spec.layout() == "nt");
   CHECK(columns.spec.shape() == "40x48x64");
   CHECK(columns.spec.layout() == "nt");  // B and A, transposed
-  CHECK(rows.operands == Operands::kBoxes);
+  CHECK(rows.operands() == Operands::kBoxes);
 }
 
 TEST_CASE("any number of threads may ask and run") {
@@ -429,6 +527,44 @@ TEST_CASE("the choice: which kernel the model picks") {
     const Chosen chosen = choose(kernels(), task(c.m, c.n, c.k, c.type), harness::limits_of(interpreter::find_gpu(c.gpu)), {});
     CHECK(to_choice(chosen).kernel == c.kernel);
   }
+}
+
+TEST_CASE("the choice: operands are laid out anew where the model expects to gain by it") {
+  const GpuLimits gpu = harness::limits_of(interpreter::find_gpu("h200"));
+  const auto chosen = [&](std::int64_t m, std::int64_t n, std::int64_t k, Operand a, Operand b, bool transpose_b = false) {
+    Task t = task(m, n, k);
+    t.spec.transpose_b = transpose_b;
+    t.a = a, t.b = b;
+    const Chosen c = choose(kernels(), t, gpu, {});
+    return c.is_fallback ? std::string("fallback") : std::string(c.lays_a ? "A" : "") + (c.lays_b ? "B" : "");
+  };
+  const Operand odd{Operands::kAny, 1}, lines{Operands::kBoxes, 1};
+  const auto rows = [](std::int64_t elements) { return Operand{Operands::kBoxes, harness::requests_for_rows(0, 2 * elements)}; };
+  CHECK(chosen(4095, 4095, 4095, odd, odd) == "AB");
+  CHECK(chosen(1024, 50257, 768, lines, odd) == "B");
+  CHECK(chosen(333, 4093, 2049, odd, odd) == "AB");
+  CHECK(chosen(1000, 1001, 1000, rows(1000), odd) == "B");
+  CHECK(chosen(64, 64, 64, odd, odd) == "fallback");
+  CHECK(chosen(4096, 4096, 4096, lines, lines) == "");
+  CHECK(chosen(4095, 4095, 4095, lines, lines) == "");  // C's rows alone are odd
+  CHECK(chosen(1000, 1000, 1000, rows(1000), rows(1000)) == "");
+  CHECK(chosen(8200, 8200, 8200, rows(8200), rows(8200)) == "");  // step 20 needs few requests
+  CHECK(chosen(4104, 264, 5000, rows(5000), rows(264)) == "B");   // a small operand whose rows straddle lines, often read
+}
+
+TEST_CASE("the choice: one launch more where operands are laid out anew, and none of their memory is kept") {
+  const Placed<__half> A(37, 1001, 1001, 1, 1), B(1001, 50, 51, 1, 2), C(37, 50, 51, 1, 3);
+  interpreter::clear_profiles();
+  run(A.view, B.view, C.view);
+  REQUIRE(interpreter::profiles().size() == 2);
+  CHECK(contains(interpreter::profiles()[0].kernel, "relayout_kernel"));
+  CHECK(contains(interpreter::profiles()[1].kernel, choice(A.view, B.view, C.view).kernel.substr(0, 11)));
+  interpreter::clear_profiles();
+  const std::size_t most = std::exchange(StreamMemory::most(), 0);
+  run(A.view, B.view, C.view);
+  StreamMemory::most() = most;
+  REQUIRE(interpreter::profiles().size() == 1);
+  CHECK(contains(interpreter::profiles()[0].kernel, "fallback_kernel"));
 }
 
 // Of the tiles for large problems, in files that have all their times.
@@ -553,6 +689,48 @@ TEST_CASE("on the GPU: a graph captures it, also the first call for a shape, eac
   for (std::thread& thread : threads) thread.join();
   CHECK(right == kThreads);
   CHECK(device::stream() == nullptr);
+}
+
+TEST_CASE("on the GPU: a graph captures what is laid out anew, between calls that need none; nothing of it is kept") {
+  const Placed<__half> A(300, 1001, 1001, 1, 1, 1), B(1001, 333, 333, 1, 2), C(300, 333, 333, 1, 3), D(300, 333, 333, 1, 3);
+  const auto E = placed<__half>('n', 300, 136, 1), F = placed<__half>('n', 136, 520, 2), G = placed<__half>('n', 300, 520, 3);
+  REQUIRE(choice(A.view, B.view, C.view).lays_out);
+  const Stream stream;
+  cudaGraph_t graph = nullptr;
+  DEVICE_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  run(A.view, B.view, C.view, Identity{}, stream);
+  run(E.view, F.view, G.view, Identity{}, stream);
+  run(A.view, B.view, D.view, LeakyRelu{0.5f}, stream);
+  DEVICE_CHECK(cudaStreamEndCapture(stream, &graph));
+  CHECK(nodes_of(graph) == 4 + 1 + 4);  // memory, copies, product, memory
+  cudaGraphExec_t executable = nullptr;
+  DEVICE_CHECK(cudaGraphInstantiate(&executable, graph, 0));
+  for (int i = 0; i < 3; ++i) DEVICE_CHECK(cudaGraphLaunch(executable, stream));
+  DEVICE_CHECK(cudaStreamSynchronize(stream));
+  DEVICE_CHECK(cudaGraphExecDestroy(executable));
+  DEVICE_CHECK(cudaGraphDestroy(graph));
+  CHECK(is_right(A, B, C, 1));
+  CHECK(is_right(E, F, G, 1));
+  CHECK(is_right(A, B, D, 0.5f));
+
+  run(A.view, B.view, C.view, LeakyRelu{0.5f}, stream);
+  run(A.view, B.view, D.view, Identity{}, stream);
+  DEVICE_CHECK(cudaStreamSynchronize(stream));
+  CHECK(is_right(A, B, C, 0.5f));
+  CHECK(is_right(A, B, D, 1));
+  int gpu = 0;
+  cudaMemPool_t pool = nullptr;
+  std::uint64_t used = 1;
+  DEVICE_CHECK(cudaGetDevice(&gpu));
+  DEVICE_CHECK(cudaDeviceGetMemPool(&pool, gpu));
+  DEVICE_CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
+  CHECK(used == 0);
+
+  const Choice tuned = tune(A.view, B.view, C.view, Identity{}, stream);
+  DEVICE_CHECK(cudaStreamSynchronize(stream));
+  CHECK(tuned.is_timed);
+  CHECK(tuned.lays_out);
+  CHECK(is_right(A, B, C, 1));
 }
 
 TEST_CASE("on the GPU: tune() times, keeps and leaves the product; not during a capture") {
