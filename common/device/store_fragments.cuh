@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 
 #include "common/device/chunk_access.cuh"
 #include "common/device/element.cuh"
@@ -83,9 +84,11 @@ __device__ __forceinline__ void store_elements(const Out* shared, const gemm::Ma
 /// @param d accumulators, as mma_m16n8k16() leaves them
 /// @param shared kStoreFragmentsElements<8 * kCols8> of the warp's own, aligned to 16 bytes
 /// @param chunks C's rows are aligned chunks (see chunks_aligned())
-template <int kCols8, class Out, class Epilogue>
+/// @tparam kAlongRows where they are not, store_elements() stores them; else a lane stores its chunk element by element
+template <int kCols8, class Out, class Epilogue, bool kAlongRows = false>
 __device__ __forceinline__ void store_fragments(const float (&d)[kCols8][4], Out* shared, const gemm::Matrix<Out>& C,
-                                                std::int64_t row, std::int64_t col, bool chunks, const Epilogue& epilogue) {
+                                                std::int64_t row, std::int64_t col, bool chunks, const Epilogue& epilogue,
+                                                std::bool_constant<kAlongRows> = {}) {
   constexpr int kPitch = 8 * kCols8 + 8, kRowChunks = 8 * kCols8 / kChunk<Out>, kStep = std::min(16, 32 / kRowChunks);
   static_assert(32 % kRowChunks == 0,
                 "a lane stores the same chunk of every kStep-th row; where rows are a chunk, half of them store");
@@ -103,9 +106,9 @@ __device__ __forceinline__ void store_fragments(const float (&d)[kCols8][4], Out
   const std::int64_t cols = C.cols - col - first_col;
   const Out* const from = shared + first_row * kPitch + first_col;
   Out* to = C.at(row + first_row, col + first_col);
-  if (!chunks) {
+  if (kAlongRows && !chunks) {
     store_elements<8 * kCols8, kPitch>(shared, C, row, col);
-  } else if (rows > 0 && cols >= kChunk<Out>) {
+  } else if (chunks && rows > 0 && cols >= kChunk<Out>) {
     uint4 x[16 / kStep];  // a store waits for its load: so first all loads, then all stores
 #pragma unroll
     for (int r = 0; r < 16; r += kStep) x[r / kStep] = *reinterpret_cast<const uint4*>(from + r * kPitch);
@@ -127,7 +130,8 @@ __device__ __forceinline__ void store_fragments(const float (&d)[kSums], Out* sh
   constexpr int kAtATime = std::min(kCols, 2 * kSums & -(2 * kSums));  // so many fit into all columns
 #pragma unroll
   for (int i = 0; i < kSums; i += kAtATime / 2)
-    store_fragments(reinterpret_cast<const float(&)[kAtATime / 8][4]>(d[i]), shared, C, row, col + 2 * i, chunks, epilogue);
+    store_fragments(reinterpret_cast<const float(&)[kAtATime / 8][4]>(d[i]), shared, C, row, col + 2 * i, chunks, epilogue,
+                    std::true_type{});
 }
 
 /// The same for kRows16 x 16 rows, one 16 after the other.
