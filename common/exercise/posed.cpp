@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "common/exercise/witness.h"
 #include "common/harness/problem/reference.h"
 #include "common/harness/program/parallel.h"
 
@@ -223,11 +224,27 @@ Operands Posed::operands(const AnyMatrix& of_a, const AnyMatrix& of_b, const Any
   return {m_, n_, k_, erased(of_a), erased(of_b), erased(of_c), of_bias};
 }
 
+std::string Posed::fetch() {
+  if (std::string wrong = seen([&] { return C.fetch(); }); !wrong.empty()) return wrong;
+  if (!is_witness() && !is_judge()) return "";
+  const auto elements = seen([&] {
+    std::vector<double> all;
+    for (std::int64_t row = 0; row < C.rows(); ++row)
+      for (std::int64_t col = 0; col < C.cols(); ++col) all.push_back(C.at(row, col));
+    return all;
+  });
+  if (!is_judge()) return "";
+  if (elements.size() != static_cast<std::size_t>(C.rows() * C.cols())) return "it has another number of elements";
+  C.fill([&](std::int64_t row, std::int64_t col) { return elements[static_cast<std::size_t>(row * C.cols() + col)]; });
+  return "";
+}
+
 std::string Posed::verify() {
-  if (std::string wrong = C.fetch(); !wrong.empty()) return wrong;
-  if (std::string wrong = compare(); !wrong.empty()) return wrong;
+  if (std::string wrong = fetch(); !wrong.empty()) return wrong;
+  if (!is_witness())
+    if (std::string wrong = compare(); !wrong.empty()) return wrong;
   for (const TestMatrix* input : {&A, &B, &bias})
-    if (std::string wrong = input->changed(); !wrong.empty()) return wrong;
+    if (std::string wrong = seen([&] { return input->changed(); }); !wrong.empty()) return wrong;
   return "";
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/exercise/coach.h"
+#include "common/exercise/witness.h"
 
 namespace exercise {
 
@@ -26,6 +27,12 @@ Tile best_tile(std::int64_t m, std::int64_t n, std::int64_t k, const Gpu& gpu);
 void gemm(Matrix<const float> A, Matrix<const float> B, Matrix<float> C);
 
 namespace {
+
+const Asked is_legal(exercise::is_legal);
+const Asked blocks_per_sm(exercise::blocks_per_sm);
+const Asked blocks_of_busiest_sm(exercise::blocks_of_busiest_sm);
+const Asked key(exercise::key);
+const Asked best_tile(exercise::best_tile);
 
 struct Named {
   std::string name;
