@@ -445,9 +445,11 @@ void Coach::require_tensor_core([[maybe_unused]] const Problem& p, [[maybe_unuse
   if (only_asks_) return;
   const Subject subject = subject_of(p, in, out);
   const std::unique_ptr<Posed> problem = posed(p, in, out);
-  interpreter::options().mma = false;
+  // The rest was checked when it was multiplied.
+  interpreter::Options& options = interpreter::options();
+  options.mma = options.racecheck = options.count = false;
   launches_of(subject, [&] { asked([&] { function(problem->operands()); }); });
-  interpreter::options().mma = true;
+  options.mma = options.racecheck = options.count = true;
   if (std::string wrong = problem->fetch(); !wrong.empty()) throw NotYet{wrong + "\n\nProblem: " + subject.words + "."};
   for (std::int64_t row = 0; row < problem->C.rows(); ++row)
     for (std::int64_t col = 0; col < problem->C.cols(); ++col)
@@ -701,12 +703,13 @@ void profile_to(const std::string& profile) {
 
 }  // namespace
 
-// Judges the file that it is linked with: judge FILE [WORD [PROFILE [RESULTS [SEED [PROGRAM]]]]]. The last line of what it prints is
-// "passed WORD" if that is right, and "right WORD" if C alone is; so a file that ends the program, or prints the like, has not passed.
-// WORD is "-" for the line that stdin has: it is read when nothing of FILE runs any more, so FILE cannot find it in memory.
+// Judges the file that it is linked with: judge FILE [WORD [PROFILE [RESULTS [SEED [PROGRAM]]]]]. The last line of what it prints
+// is "passed WORD" if that is right, and "right WORD" if C alone is; so a file that ends the program, or prints the like, has not
+// passed. WORD is "-" for the line that stdin has: it is read when nothing of FILE runs any more, so FILE cannot find it in memory.
 // PROFILE is what exercise::profile_to() takes, on a GPU also "largest", for the problem with most to do; nothing is timed then.
-// RESULTS is what exercise::race() takes. SEED, a number from 1 on, says what is drawn at random. PROGRAM is what judges FILE in the
-// same way and is linked with it, while this one is not: it is called as the witness, whose own PROGRAM is "-". An empty word is as none.
+// RESULTS is what exercise::race() takes. SEED, a number from 1 on, says what is drawn at random. PROGRAM is what judges FILE in
+// the same way and is linked with it, while this one is not: it is called as the witness, whose own PROGRAM is "-". An empty word
+// is as none.
 int main(int argc, char** argv) {
   if (argc < 2 || argc > 7) {
     std::fprintf(stderr, "usage: %s FILE [WORD [PROFILE [RESULTS [SEED [PROGRAM]]]]]\n", argv[0]);

@@ -29,8 +29,8 @@ bool looks = false;
 int channel = -1;
 pid_t other = 0;  // the judge's witness
 
-// What was said and not sent yet, or heard and not used yet. It goes in frames: the length, then so many bytes. After each the witness
-// waits for a byte, which the judge sends when it has used all of it and wants more: one of the two runs at a time.
+// What was said and not sent yet, or heard and not used yet. It goes in frames: the length, then so many bytes. After each the
+// witness waits for a byte, which the judge sends when it has used all of it and wants more: one of the two runs at a time.
 std::vector<unsigned char> frame;
 std::size_t used = 0;
 
@@ -101,7 +101,8 @@ bool is_judge() { return role == Role::kJudge; }
 
 void call_witness(const std::string& program, const std::string& file, const std::string& seed) {
   int ends[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) throw std::runtime_error("there is no socket to hear the answer's process");
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+    throw std::runtime_error("there is no socket to hear the answer's process");
   prctl(PR_SET_DUMPABLE, 0);  // the answer's process may not look into this one
   std::fflush(stdout);
   const pid_t judge = getpid();
@@ -122,7 +123,8 @@ void call_witness(const std::string& program, const std::string& file, const std
 void dismiss_witness() {
   if (role != Role::kJudge) return;
   kill(other, SIGKILL);
-  while (waitpid(other, nullptr, 0) < 0 && errno == EINTR) {}
+  while (waitpid(other, nullptr, 0) < 0 && errno == EINTR) {
+  }
 }
 
 void become_witness() { channel = kChannel, role = Role::kWitness; }

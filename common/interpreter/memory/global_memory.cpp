@@ -73,8 +73,8 @@ int whole_granules() {
   return file;
 }
 
-// Sets the table entries of whole granules. Of gigabytes these are hundreds of megabytes: pages of one file stand for most of them, and
-// become memory where an entry changes later.
+// Sets the table entries of whole granules. Of gigabytes these are hundreds of megabytes: pages of one file stand for most of them,
+// and become memory where an entry changes later.
 void set_whole(std::uint16_t* entries, std::size_t count) {
   for (const std::uint16_t* const end = entries + count; entries < end;) {
     if (reinterpret_cast<std::uintptr_t>(entries) % kPage == 0 && end - entries >= std::ptrdiff_t(kPiece / sizeof *entries) &&
