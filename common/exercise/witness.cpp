@@ -27,7 +27,7 @@ enum class Role { kAlone, kWitness, kJudge };
 Role role = Role::kAlone;
 bool looks = false;
 int channel = -1;
-pid_t other = 0;  // the judge's witness
+pid_t other = 0;  // the judge's witness, while there is one
 
 // What was said and not sent yet, or heard and not used yet. It goes in frames: the length, then so many bytes. After each the
 // witness waits for a byte, which the judge sends when it has used all of it and wants more: one of the two runs at a time.
@@ -121,10 +121,11 @@ void call_witness(const std::string& program, const std::string& file, const std
 }
 
 void dismiss_witness() {
-  if (role != Role::kJudge) return;
+  if (other == 0) return;
   kill(other, SIGKILL);
   while (waitpid(other, nullptr, 0) < 0 && errno == EINTR) {
   }
+  other = 0;
 }
 
 void become_witness() { channel = kChannel, role = Role::kWitness; }
