@@ -14,6 +14,7 @@
 #include "common/device/device.cuh"
 #include "common/exercise/posed.h"
 #include "common/exercise/race.h"
+#include "common/exercise/witness.h"
 #include "common/gemm/gemm.h"
 
 namespace exercise {
@@ -105,7 +106,7 @@ std::vector<interpreter::KernelProfile> launches_of(const Subject& subject, cons
 #ifdef COURSE_ON_INTERPRETER
   interpreter::clear_profiles();
   call_in_sight(subject, body);
-  return interpreter::profiles();
+  return seen([] { return interpreter::profiles(); });
 #else
   call_in_sight(subject, body);
   device::synchronize();
@@ -404,13 +405,13 @@ Counts Coach::judge(const Subject& subject, const Case& c, const std::function<s
   std::vector<double> before;
   return in_all_orders(subject, c.drawn != 0, [&] {
     const std::unique_ptr<Posed> problem = pose();
-    auto launches = launches_of(subject, [&] { function(problem->operands()); });
+    auto launches = launches_of(subject, [&] { asked([&] { function(problem->operands()); }); });
     require_kernels(launches);
     look_for_races(launches, subject.words);
     if (std::string wrong = problem->verify(); !wrong.empty()) throw about_c(c, "The result is wrong: " + wrong + ".");
     if (c.again) {
       problem->renew();
-      launches_of(subject, [&] { function(problem->operands()); });
+      launches_of(subject, [&] { asked([&] { function(problem->operands()); }); });
       if (std::string wrong = problem->verify(); !wrong.empty())
         throw about_c(c, "The result of a second call is wrong, with other values at the same addresses: " + wrong +
                              ".\nWhat is kept from one call to the next?");
@@ -444,10 +445,12 @@ void Coach::require_tensor_core([[maybe_unused]] const Problem& p, [[maybe_unuse
   if (only_asks_) return;
   const Subject subject = subject_of(p, in, out);
   const std::unique_ptr<Posed> problem = posed(p, in, out);
-  interpreter::options().mma = false;
-  launches_of(subject, [&] { function(problem->operands()); });
-  interpreter::options().mma = true;
-  if (std::string wrong = problem->C.fetch(); !wrong.empty()) throw NotYet{wrong + "\n\nProblem: " + subject.words + "."};
+  // The rest was checked when it was multiplied.
+  interpreter::Options& options = interpreter::options();
+  options.mma = options.racecheck = options.count = false;
+  launches_of(subject, [&] { asked([&] { function(problem->operands()); }); });
+  options.mma = options.racecheck = options.count = true;
+  if (std::string wrong = problem->fetch(); !wrong.empty()) throw NotYet{wrong + "\n\nProblem: " + subject.words + "."};
   for (std::int64_t row = 0; row < problem->C.rows(); ++row)
     for (std::int64_t col = 0; col < problem->C.cols(); ++col)
       if (const double got = problem->C.at(row, col); got != 0)
@@ -519,8 +522,10 @@ void Coach::multiply_far_rows([[maybe_unused]] const Problem& p, [[maybe_unused]
                            ": an int cannot count so far.";
   std::string wrong;
   try {
-    function(problem->operands(A.view(), B.view(), C.view(), problem->bias.view().data));
-    C.copy_back();
+    asked([&] {
+      function(problem->operands(A.view(), B.view(), C.view(), problem->bias.view().data));
+      C.copy_back();
+    });
     wrong = problem->verify();
   } catch (const NotYet& failure) {
     throw NotYet{failure.text + text};
@@ -679,6 +684,16 @@ std::string largest() {
 }
 #endif
 
+// Runs the test where another process judges: what it throws is known there.
+[[noreturn]] void testify(exercise::Coach& coach) {
+  exercise::become_witness();
+  try {
+    exercise::check(coach);
+  } catch (...) {
+  }
+  exercise::end_testimony();
+}
+
 void profile_to(const std::string& profile) {
 #ifdef COURSE_ON_GPU
   if (profile == "largest") return exercise::profile_to(largest());
@@ -688,25 +703,27 @@ void profile_to(const std::string& profile) {
 
 }  // namespace
 
-// Judges the file that it is linked with: judge FILE [WORD [PROFILE [RESULTS [SEED]]]]. The last line of what it prints is "passed
-// WORD" if that is right, and "right WORD" if C alone is; so a file that ends the program, or prints the like, has not passed.
-// WORD is "-" for the line that stdin has: it is read when nothing of FILE runs any more, so FILE cannot find it in memory.
+// Judges the file that it is linked with: judge FILE [WORD [PROFILE [RESULTS [SEED [PROGRAM]]]]]. The last line of what it prints
+// is "passed WORD" if that is right, and "right WORD" if C alone is; so a file that ends the program, or prints the like, has not
+// passed. WORD is "-" for the line that stdin has: it is read when nothing of FILE runs any more, so FILE cannot find it in memory.
 // PROFILE is what exercise::profile_to() takes, on a GPU also "largest", for the problem with most to do; nothing is timed then.
-// RESULTS is what exercise::race() takes. SEED, a number from 1 on, says what is drawn at random. An empty word is as none.
+// RESULTS is what exercise::race() takes. SEED, a number from 1 on, says what is drawn at random. PROGRAM is what judges FILE in
+// the same way and is linked with it, while this one is not: it is called as the witness, whose own PROGRAM is "-". An empty word
+// is as none.
 int main(int argc, char** argv) {
-  if (argc < 2 || argc > 6) {
-    std::fprintf(stderr, "usage: %s FILE [WORD [PROFILE [RESULTS [SEED]]]]\n", argv[0]);
+  if (argc < 2 || argc > 7) {
+    std::fprintf(stderr, "usage: %s FILE [WORD [PROFILE [RESULTS [SEED [PROGRAM]]]]]\n", argv[0]);
     return 2;
   }
   const auto argument = [&](int i) { return std::string(i < argc ? argv[i] : ""); };
-  const std::string file = argument(1), profile = argument(3);
+  const std::string file = argument(1), profile = argument(3), seed = argument(5), program = argument(6);
   exercise::folder = file.substr(0, file.rfind('/') + 1);
 #ifdef COURSE_ON_INTERPRETER
   // The problems are small: what takes longer than this does not end.
   interpreter::options().hang_seconds = 5;
   interpreter::options().step_budget = 200'000'000;
 #endif
-  exercise::Coach coach(false, argument(5).empty() ? 1 : std::strtoull(argument(5).c_str(), nullptr, 10));
+  exercise::Coach coach(false, seed.empty() ? 1 : std::strtoull(seed.c_str(), nullptr, 10));
   const auto end = [&](const char* verdict, int code) {
     std::string word = argument(2);
     if (word == "-") std::getline(std::cin, word);
@@ -717,8 +734,11 @@ int main(int argc, char** argv) {
   std::string text;
   bool is_right = false;
   try {
+    if (program == "-") testify(coach);
+    if (!program.empty()) exercise::call_witness(program, file, seed);
     if (!profile.empty()) profile_to(profile);
     exercise::check(coach);
+    exercise::dismiss_witness();
     if (!exercise::noted_race.empty()) throw exercise::NotYet{exercise::noted_race};
     exercise::write_profile();
     if (profile.empty()) std::printf("%s", timed(coach, argument(4)).c_str());
@@ -732,6 +752,7 @@ int main(int argc, char** argv) {
   } catch (...) {
     text = "The function throws something that is no std::exception.";
   }
+  exercise::dismiss_witness();
   while (text.ends_with('\n')) text.pop_back();
   exercise::write_profile();  // of what came before it, too
   std::printf("%s\n", text.c_str());

@@ -21,7 +21,9 @@ class Posed {
                     const void* of_bias) const;
   /// The same with this problem's own matrices.
   Operands operands() const { return operands(A.view(), B.view(), C.view(), bias.view().data); }
-  /// Fetches C, and says what is wrong with it or with the inputs; an empty string if all is right.
+  /// Fetches C, and says what is wrong with bytes around its elements; an empty string if all is right.
+  std::string fetch();
+  /// The same, and says what is wrong with C or with the inputs. In the witness it does not compare.
   std::string verify();
   /// Other values, at the same addresses; C is NaN again.
   void renew() { refill(++values_), C.poison(); }

@@ -3,6 +3,7 @@
 // before the name changes, for it is the coach's.
 #include "common/exercise/coach.h"
 #include "common/exercise/posed.h"
+#include "common/exercise/witness.h"
 
 namespace solution {
 using namespace exercise;

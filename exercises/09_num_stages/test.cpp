@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "common/exercise/coach.h"
+#include "common/exercise/witness.h"
 
 namespace exercise {
 
@@ -35,7 +36,7 @@ void check(Coach& coach) {
   }
 
   for (const int num_stages : {2, 3, 4, 5}) {
-    const int got = groups_left_under_way(num_stages);
+    const int got = Asked(groups_left_under_way)(num_stages);
     coach.require(got == num_stages - 2,
                   "The result is right, but groups_left(" + std::to_string(num_stages) + ") is " + std::to_string(got) +
                       ", expected " + std::to_string(num_stages - 2) + ".\nWith " + std::to_string(num_stages) + " stages " +

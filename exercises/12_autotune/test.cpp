@@ -1,9 +1,10 @@
 #include <algorithm>
 #include <initializer_list>
-#include <set>
+#include <unordered_set>
 #include <vector>
 
 #include "common/exercise/coach.h"
+#include "common/exercise/witness.h"
 
 namespace exercise {
 
@@ -26,6 +27,12 @@ Tile best_tile(std::int64_t m, std::int64_t n, std::int64_t k, const Gpu& gpu);
 void gemm(Matrix<const float> A, Matrix<const float> B, Matrix<float> C);
 
 namespace {
+
+const Asked is_legal(exercise::is_legal);
+const Asked blocks_per_sm(exercise::blocks_per_sm);
+const Asked blocks_of_busiest_sm(exercise::blocks_of_busiest_sm);
+const Asked key(exercise::key);
+const Asked best_tile(exercise::best_tile);
 
 struct Named {
   std::string name;
@@ -264,11 +271,17 @@ void check_drawn(const Coach& coach) {
                                                shape(p) + ".\nThe best tile of the one may be slow for the other, or impossible.");
       }
     }
-  std::set<std::string> keys;
   constexpr std::size_t kMany = 200'000;
+  std::vector<Problem> many;
   for (std::size_t i = 0; i < kMany; ++i)
-    keys.insert(
-        key({draw.between(1, 9000), static_cast<std::int64_t>(i + 1), draw.between(1, 9000), "f16", "nn", "NVIDIA H200", ""}));
+    many.push_back(
+        {draw.between(1, 9000), static_cast<std::int64_t>(i + 1), draw.between(1, 9000), "f16", "nn", "NVIDIA H200", ""});
+  const std::vector<std::string> found = asked([&] {
+    std::vector<std::string> all;
+    for (const Problem& p : many) all.push_back(exercise::key(p));
+    return all;
+  });
+  const std::unordered_set<std::string> keys(found.begin(), found.end());
   coach.require(keys.size() == kMany, "200,000 problems with different n have " + std::to_string(keys.size()) +
                                           " different keys.\nThe best tile of the one may be slow for the other, or impossible.");
 }

@@ -8,6 +8,7 @@
 
 #include "common/device/device.cuh"
 #include "common/exercise/coach.h"
+#include "common/exercise/witness.h"
 
 namespace exercise {
 
@@ -74,15 +75,17 @@ Counts sums(const Coach& coach, const char* name, void (*sums_of)(Matrix<const f
     const device::Buffer<float> a(values, "A");
     device::Buffer<float> result(expected.size(), "sums");
     if (!along_rows) result.upload(before.data(), before.size());
+    const std::vector<float> got = asked([&] {
 #ifdef COURSE_ON_INTERPRETER
-    std::optional<Turns> turns;
-    if (in_turns) turns.emplace(result.data());
+      std::optional<Turns> turns;
+      if (in_turns) turns.emplace(result.data());
 #endif
-    sums_of({a.data(), rows, cols, stride, 1}, result.data());
-    device::synchronize();
-    const std::vector<float> got = result.download();
-    for (std::size_t i = 0; i < got.size(); ++i) {
-      if (got[i] != expected[i])
+      sums_of({a.data(), rows, cols, stride, 1}, result.data());
+      device::synchronize();
+      return result.download();
+    });
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      if (got.at(i) != expected[i])
         throw NotYet{
             "The result is wrong: sums[" + std::to_string(i) + "] is " + std::to_string(got[i]) + ", expected " +
             std::to_string(expected[i]) + (along_rows ? "." : ". Before the call it was 5.") +
@@ -107,10 +110,13 @@ void far_rows([[maybe_unused]] const Coach& coach) {
                 const float row[] = {1, 2, 3};
                 for (std::int64_t r = 0; r < kRows; ++r) interpreter::copy_in(a + r * kStride, row, sizeof row);
                 device::Buffer<float> result(std::vector<float>(kRows, 0), "sums");
-                (along_rows ? row_sums : column_sums)({a, kRows, kRows, kStride, 1}, result.data());
-                device::synchronize();
+                const std::vector<float> got = asked([&] {
+                  (along_rows ? row_sums : column_sums)({a, kRows, kRows, kStride, 1}, result.data());
+                  device::synchronize();
+                  return result.download();
+                });
                 const std::vector<float> expected = along_rows ? std::vector<float>{6, 6, 6} : std::vector<float>{3, 6, 9};
-                if (result.download() != expected) throw NotYet{"The sums are wrong: which offset is kept in an int?"};
+                if (got != expected) throw NotYet{"The sums are wrong: which offset is kept in an int?"};
               });
 #endif
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/exercise/coach.h"
+#include "common/exercise/witness.h"
 
 namespace exercise {
 
@@ -18,6 +19,12 @@ int choose(std::int64_t m, std::int64_t n, int sms, const std::vector<TileSize>&
 void gemm(Matrix<const __half> A, Matrix<const __half> B, Matrix<float> C, int sms);
 
 namespace {
+
+const Asked tile_count(exercise::tile_count);
+const Asked wave_count(exercise::wave_count);
+const Asked last_wave(exercise::last_wave);
+const Asked busiest_sm(exercise::busiest_sm);
+const Asked choose(exercise::choose);
 
 struct Shape {
   std::int64_t m, n;

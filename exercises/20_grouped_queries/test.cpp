@@ -5,6 +5,7 @@
 #include "common/device/device.cuh"
 #include "common/exercise/coach.h"
 #include "common/exercise/posed.h"
+#include "common/exercise/witness.h"
 
 namespace exercise {
 
@@ -45,8 +46,10 @@ void five(const Coach& coach, int64_t tokens, int64_t width, int64_t k) {
               const auto K = posed(of_k, harness::DType::kF16, harness::DType::kF16),
                          V = posed(of_v, harness::DType::kF16, harness::DType::kF16);
               const Operands k_side = K->operands(), v_side = V->operands();
-              project(k_side.A<__half>(), k_side.B<__half>(), v_side.B<__half>(), k_side.C<__half>(), v_side.C<__half>());
-              device::synchronize();
+              asked([&] {
+                project(k_side.A<__half>(), k_side.B<__half>(), v_side.B<__half>(), k_side.C<__half>(), v_side.C<__half>());
+                device::synchronize();
+              });
               for (const auto& [matrix, problem] : {std::pair{"K", K.get()}, {"V", V.get()}})
                 if (std::string wrong = problem->verify(); !wrong.empty())
                   throw NotYet{std::string("The result is wrong: in place of C read ") + matrix + ", and W_" +

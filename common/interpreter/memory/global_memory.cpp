@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -42,7 +43,10 @@ Book& book() {
 
 std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
 
-// Zeroes a range; whole pages go back to the system.
+constexpr std::size_t kPiece = std::size_t(1) << 20;  // bytes of a table, for 128 MiB of memory
+constexpr int kReserved = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+// Zeroes a range; whole pages go back to the system. In a long one they may be those of a file, see below.
 void clear(void* p, std::size_t bytes) {
   const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(p), end = begin + bytes;
   const std::uintptr_t first_page = round_up(begin, kPage), last_page = end / kPage * kPage;
@@ -51,8 +55,35 @@ void clear(void* p, std::size_t bytes) {
     return;
   }
   std::memset(p, 0, first_page - begin);
-  madvise(reinterpret_cast<void*>(first_page), last_page - first_page, MADV_DONTNEED);
+  void* const pages = reinterpret_cast<void*>(first_page);
+  if (bytes < kPiece)
+    madvise(pages, last_page - first_page, MADV_DONTNEED);
+  else if (mmap(pages, last_page - first_page, PROT_READ | PROT_WRITE, kReserved | MAP_FIXED, -1, 0) == MAP_FAILED)
+    std::memset(pages, 0, last_page - first_page);
   std::memset(reinterpret_cast<void*>(last_page), 0, end - last_page);
+}
+
+// A file of kPiece bytes, table entries of whole granules all of them; -1 where there can be none.
+int whole_granules() {
+  static const int file = [] {
+    const std::vector<std::uint16_t> entries(kPiece / sizeof(std::uint16_t), GlobalMemory::kGranule);
+    const int made = memfd_create("granules", MFD_CLOEXEC);
+    return made >= 0 && write(made, entries.data(), kPiece) == static_cast<ssize_t>(kPiece) ? made : -1;
+  }();
+  return file;
+}
+
+// Sets the table entries of whole granules. Of gigabytes these are hundreds of megabytes: pages of one file stand for most of them,
+// and become memory where an entry changes later.
+void set_whole(std::uint16_t* entries, std::size_t count) {
+  for (const std::uint16_t* const end = entries + count; entries < end;) {
+    if (reinterpret_cast<std::uintptr_t>(entries) % kPage == 0 && end - entries >= std::ptrdiff_t(kPiece / sizeof *entries) &&
+        whole_granules() >= 0 &&
+        mmap(entries, kPiece, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, whole_granules(), 0) != MAP_FAILED)
+      entries += kPiece / sizeof *entries;
+    else
+      *entries++ = GlobalMemory::kGranule;
+  }
 }
 
 // 64 bits cover 64 bytes; several threads may share such a word.
@@ -89,7 +120,7 @@ constexpr std::size_t kTerabyte = 1'000'000'000'000, kNeeded = GlobalMemory::kBy
 }  // namespace
 
 void* reserve(std::size_t bytes) {
-  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, kReserved, -1, 0);
   if (p == MAP_FAILED) end_without_address_space();
   return p;
 }
@@ -181,7 +212,9 @@ void* GlobalMemory::allocate(std::size_t bytes, const std::string& label, Kind k
   allocated += bytes;
   const bool filled = bytes <= kPoisonLimit && b.filled + bytes <= kPoisonedTogether;
   if (filled) b.filled += bytes;
-  for (std::size_t done = 0; done < bytes; done += kGranule)
+  const std::size_t whole = filled ? 0 : bytes / kGranule * kGranule;
+  set_whole(granules_ + at / kGranule, whole / kGranule);
+  for (std::size_t done = whole; done < bytes; done += kGranule)
     granules_[(at + done) / kGranule] = static_cast<std::uint16_t>(std::min(kGranule, bytes - done) | (filled ? kFilled : 0));
   if (filled) {
     set_rights(b, base_ + at, bytes, PROT_READ | PROT_WRITE);

@@ -5,7 +5,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <new>
 #include <stdexcept>
@@ -479,6 +481,37 @@ TEST_CASE("an index that overflows 32 bits names the buffer") {
   const Buffer<float> out(std::size_t(1) << 32, "out");
   must_be_caught({.kernel = "index_overflows", .check = Check::kMemcheck, .variable = "out", .says = {"out of bounds"}},
                  [&] { launch(index_overflows, 4, 1, 0, out.data(), 1 << 20); });
+}
+
+__global__ void first_and_last(float* x, std::int64_t count) {
+  x[0] = 1, x[count - 1] = 2;
+  x[count / 2] = 3;
+}
+__global__ void far_behind_the_end(float* x, std::int64_t count) {
+  x[count] = 1;  // BUG: the last one is x[count - 1]
+}
+__global__ void stores_to_it(float* x) { x[0] = 1; }
+TEST_CASE("a buffer of gigabytes costs no memory but where it is used") {
+  const auto in_memory = [] {
+    long size = 0, resident = 0;
+    std::ifstream("/proc/self/statm") >> size >> resident;
+    return resident * 4096;
+  };
+  const std::int64_t count = (std::int64_t{3} << 31) + 5;
+  float* gone = nullptr;
+  {
+    const long before = in_memory();
+    const Buffer<float> x(static_cast<std::size_t>(count), "x");
+    gone = x.data() + count / 2;
+    launch(first_and_last, 1, 1, 0, x.data(), count);
+    float last = 0;
+    interpreter::copy_out(&last, x.data() + count - 1, sizeof last);
+    CHECK(last == 2);
+    CHECK(in_memory() - before < 20'000'000);
+    must_be_caught({.kernel = "far_behind_the_end", .check = Check::kMemcheck, .variable = "x"},
+                   [&] { launch(far_behind_the_end, 1, 1, 0, x.data(), count); });
+  }
+  CHECK_THROWS_AS(launch(stores_to_it, 1, 1, 0, gone), interpreter::KernelError);
 }
 
 __global__ void plane_of_another_buffer(const float* planes, float* out) {

@@ -83,7 +83,7 @@ class Workshop:
         if self.preset == "gpu":  # there, the solution is timed beside it
             shared, parts = ["coach"], ["judge", "beside"]
         else:
-            shared, parts = ["coach", "answers"], ["judge"]
+            shared, parts = ["coach", "answers"], ["referee"]
         targets = [*shared, *(f"{part}_{each.name}" for each in exercises for part in parts)]
         folder.prepare(self.preset, targets=targets)
         self.lock = cleared(self.folder)
@@ -108,16 +108,19 @@ class Workshop:
         begin = time.monotonic()
         file = existing(exercise, file)
         with self.program(exercise, file) as built:
-            kind, text, right = self.outcome(built, file)
+            kind, text, right = self.outcome(exercise, built, file)
         return Verdict(kind, printable(text.replace(ROOT + os.sep, "")), time.monotonic() - begin, right)
 
-    def outcome(self, built, file):
+    def outcome(self, exercise, built, file):
         if built.refused:
             return built.kind, built.refused, False
         word = secrets.token_hex(8)  # what a file cannot print by itself: it lies in a pipe until the check is over
         with self.alone:
             seed = self.seed or 1 + secrets.randbelow(MOST_SEED)
-            kind, text, right = verdict_of(self.limited([built.path, file, "-", "", "", str(seed)], file, built.path, ROOT, SECONDS, word), word)
+            command = [built.path, file, "-", "", "", str(seed)]
+            if self.preset != "gpu":  # the word is in another process than FILE
+                command = [os.path.join(self.folder, "bin", f"referee_{exercise.name}"), *command[1:], built.path]
+            kind, text, right = verdict_of(self.limited(command, file, built.path, ROOT, SECONDS, word), word)
         if kind != PASSED and built.warnings:
             text += "\n\nThe compiler has a question, too:\n" + "\n".join(built.warnings)
         return kind, text, right

@@ -984,8 +984,10 @@ class Telling(Made):
             workshop = judging.Workshop("interpreter", wanted)
             with mock.patch("command.exercises.judging.limited", return_value=judging.Done(0, "", "")) as limited:
                 for _ in range(20):
-                    workshop.outcome(judging.Built("judge", ""), "gemm.cuh")
-            seeds = {int(call.args[0][-1]) for call in limited.call_args_list}
+                    workshop.outcome(self.first, judging.Built("judge", ""), "gemm.cuh")
+            seeds = {int(call.args[0][-2]) for call in limited.call_args_list}
+            for call in limited.call_args_list:  # what is linked with the answer is another program than the one that has the word
+                self.assertEqual([os.path.basename(call.args[0][-7]), call.args[0][-1]], ["referee_01_first", "judge"])
             words = [call.args[3] for call in limited.call_args_list]  # on stdin; a program's arguments are there for it to read
             self.assertFalse([call for call, word in zip(limited.call_args_list, words) if len(word) != 16 or word in " ".join(call.args[0])])
             self.assertTrue(seeds == {7} if wanted else len(seeds) > 10 and min(seeds) > 0 and max(seeds) <= judging.MOST_SEED)
