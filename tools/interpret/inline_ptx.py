@@ -737,14 +737,51 @@ def _mma(m, o, b):
     return f"{{ {arrays} {sums} ::interpreter::mma_m16n8k16(ptx_c, ptx_a, ptx_b, {is_half}); {results} }}"
 
 
-@_instruction(r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k16\.f32\.(f16|bf16)\.(f16|bf16)")
+_BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "f64": 64}
+# Types of a and b that one instruction takes, and those of their sums.
+_FACTORS = [
+    ({"f16"}, {"f16", "f32"}),
+    ({"bf16"}, {"f32"}),
+    ({"tf32"}, {"f32"}),
+    ({"e4m3", "e5m2"}, {"f16", "f32"}),
+    ({"s8", "u8"}, {"s32"}),
+    ({"f64"}, {"f64"}),
+]
+
+
+def _form(a, b, sums, saturates):
+    """C++ for the form of a multiplication."""
+    if not any({a, b} <= factors and sums in of for factors, of in _FACTORS) or (saturates and sums != "s32"):
+        _unknown()
+    numbers = ", ".join(f"{_INTERPRETER}Number::k{t.capitalize()}" for t in (a, b, sums))
+    return f"{_INTERPRETER}MmaForm{{{numbers}, {'true' if saturates else 'false'}}}"
+
+
+def _array(name, registers, block):
+    return f"const uint32_t {name}[] = {{{', '.join(block.read(x, 'uint32_t') for x in registers)}}};"
+
+
+@_instruction(r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k(8|16|32)\.(f32|f16|s32)\.(\w+)\.(\w+?)(\.satfinite)?")
 def _wgmma(m, o, b):
-    sums = b.elements(o[0])
-    if m[2] != m[3] or o[1].startswith("{") or len(sums) != int(m[1]) // 2:
-        raise NotHere(f"({m[0]} with A in registers)" if o[1].startswith("{") else f"({m[0]})")
-    signs = " ".join(f'static_assert({b.read(x, "int32_t")} == 1, "of wgmma\'s scales for a and b the interpreter has 1 alone");' for x in o[4:6])
-    transposed = ", ".join(b.read(x, "bool") for x in o[6:8])
-    registers = ", ".join(f"&{b.reference(x)}" for x in sums)
-    return f"{{ {signs} float* const ptx_sums[] = {{{registers}}}; ::interpreter::wgmma_m64k16({_PTX}in_a_row(ptx_sums), {m[1]}, {b.read(o[1], 'uint64_t')}, {b.read(o[2], 'uint64_t')}, {b.read(o[3], 'bool')}, {'true' if m[2] == 'f16' else 'false'}, {transposed}); }}"
-
-
+    n, sums, in_registers = int(m[1]), b.elements(o[0]), o[1].startswith("{")
+    form, bits = _form(m[4], m[5], m[3], m[6]), _BITS.get(m[4])
+    # Behind the predicate: signs of a and b, unless they are integers; whether they are transposed, of 16-bit numbers in shared memory.
+    signs, transposed = 0 if m[3] == "s32" else 2, 0 if bits != 16 else 1 if in_registers else 2
+    of_n = n % 8 == 0 and 8 <= n <= 256 and (m[3] != "s32" or n % 16 == 0 or n in (8, 24))
+    words = n // (4 if m[3] == "f16" else 2)
+    if bits * int(m[2]) != 256 or not of_n or len(sums) != words or len(o) != 4 + signs + transposed:
+        _unknown()
+    arrays, given = "", [f".descriptor_b = {b.read(o[2], 'uint64_t')}", f".accumulates = {b.read(o[3], 'bool')}"]
+    if in_registers:
+        a = b.elements(o[1])
+        if len(a) != 4:
+            _unknown()
+        arrays = _array("ptx_a", a, b) + " "
+        given = [given[0], ".a = ptx_a", given[1]]
+    else:
+        given.insert(0, f".descriptor_a = {b.read(o[1], 'uint64_t')}")
+    if signs:
+        given.append(f".negates = ({b.read(o[4], 'int32_t')}) * ({b.read(o[5], 'int32_t')}) < 0")
+    given += [f".transposed_{x} = {b.read(t, 'bool')}" for x, t in zip("b" if transposed == 1 else "ab", o[6:])]
+    registers = ", ".join(b.reference(x) for x in sums)
+    return f"{{ {arrays}{_INTERPRETER}wgmma({form}, {n}, {_PTX}in_a_row({_INTERPRETER}Site::here(), {registers}), {{{', '.join(given)}}}); }}"

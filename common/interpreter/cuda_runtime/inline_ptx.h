@@ -286,14 +286,15 @@ enum class Shuffle { kIdx, kUp, kDown, kBfly };
   inside = how == Shuffle::kUp ? other >= last : other <= last;
   return ::__shfl_sync(mask, value, inside ? other : lane, 32, site);
 }
-/// Accumulators as wgmma's function wants them.
-template <int kCount>
-[[gnu::always_inline]] inline float* in_a_row(float* const (&sums)[kCount], Site site = Site::here()) {
-  for (int i = 1; i < kCount; ++i)
-    if (sums[i] != sums[0] + i)
-      lacks("wgmma whose accumulators are not the elements of one array, in its order",
-            "an array of floats, of which each is named", site);
-  return sums[0];
+/// Accumulators as wgmma's function wants them: registers of 32 bits, of any type.
+template <class... T>
+[[gnu::always_inline]] inline std::uint32_t* in_a_row(Site site, T&... sums) {
+  static_assert(((sizeof(T) == 4) && ...));
+  std::uint32_t* const all[] = {reinterpret_cast<std::uint32_t*>(&sums)...};
+  for (std::size_t i = 1; i < sizeof...(T); ++i)
+    if (all[i] != all[0] + i)
+      lacks("wgmma whose accumulators are not the elements of one array, in its order", "an array, of which each is named", site);
+  return all[0];
 }
 /// @}
 
