@@ -717,26 +717,6 @@ def _stmatrix(m, o, b):
     return f"{{ const uint32_t ptx_r[] = {{{', '.join(b.read(r, 'uint32_t') for r in b.elements(o[1]))}}}; ::interpreter::stmatrix({b.address(o[0], 'shared')}, ptx_r, {m[1]}, {'true' if m[2] else 'false'}); }}"
 
 
-@_instruction(r"mma\.sync\.aligned\.m16n8k(8|16)\.row\.col\.(f32|f16)\.(f16|bf16)\.(f16|bf16)\.(f32|f16)")
-def _mma(m, o, b):
-    if m[3] != m[4] or m[2] != m[5] or (m[2] == "f16" and m[3] != "f16"):
-        _unknown()
-    d, a, second, c = (b.elements(x) for x in o)
-    halves = int(m[1]) // 8
-    if (len(a), len(second), len(c)) != (2 * halves, halves, 4 if m[2] == "f32" else 2):
-        _unknown()
-    zeros = ["0"] * (4 - len(a)), ["0"] * (2 - len(second))
-    is_half = "true" if m[3] == "f16" else "false"
-    arrays = f"const uint32_t ptx_a[] = {{{', '.join([b.read(x, 'uint32_t') for x in a] + zeros[0])}}}, ptx_b[] = {{{', '.join([b.read(x, 'uint32_t') for x in second] + zeros[1])}}};"
-    if m[2] == "f32":
-        sums = f"float ptx_c[] = {{{', '.join(b.read(x, 'float') for x in c)}}};"
-        results = " ".join(b.write(x, f"ptx_c[{i}]") for i, x in enumerate(d))
-    else:
-        sums = f"float ptx_c[4]; {_PTX}unpack(ptx_c, {b.read(c[0], 'uint32_t')}, {b.read(c[1], 'uint32_t')});"
-        results = " ".join(b.write(x, f"::__floats2half2_rn(ptx_c[{2 * i}], ptx_c[{2 * i + 1}])") for i, x in enumerate(d))
-    return f"{{ {arrays} {sums} ::interpreter::mma_m16n8k16(ptx_c, ptx_a, ptx_b, {is_half}); {results} }}"
-
-
 _BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "f64": 64}
 # Types of a and b that one instruction takes, and those of their sums.
 _FACTORS = [
@@ -757,8 +737,26 @@ def _form(a, b, sums, saturates):
     return f"{_INTERPRETER}MmaForm{{{numbers}, {'true' if saturates else 'false'}}}"
 
 
-def _array(name, registers, block):
-    return f"const uint32_t {name}[] = {{{', '.join(block.read(x, 'uint32_t') for x in registers)}}};"
+def _array(name, registers, block, type_="uint32_t"):
+    return f"const {type_} {name}[] = {{{', '.join(block.read(x, type_) for x in registers)}}};"
+
+
+@_instruction(r"mma\.sync\.aligned\.m(8|16)n8k(4|8|16|32)\.row\.col(\.satfinite)?\.(f64|f32|f16|s32)\.(\w+)\.(\w+)\.(f64|f32|f16|s32)")
+def _mma(m, o, b):
+    rows, k, form = int(m[1]), int(m[2]), _form(m[5], m[6], m[4], m[3])
+    is_double = m[4] == "f64"
+    words = k if is_double else k * _BITS[m[5]] // 32  # of a row
+    of_m = rows == 16 or (m[4], k) in (("f64", 4), ("s32", 16))
+    if m[4] != m[7] or not of_m or words not in ((4, 8, 16) if is_double else (4, 8)):
+        _unknown()
+    d, a, second, c = (b.elements(x) for x in o)
+    sums = rows // (8 if m[4] == "f16" else 4)
+    if (len(d), len(a), len(second), len(c)) != (sums, rows // 8 * words // 4, words // 4, sums):
+        _unknown()
+    register = "double" if is_double else "uint32_t"
+    arrays = f"{_array('ptx_a', a, b, register)} {_array('ptx_b', second, b, register)} {register} ptx_c[] = {{{', '.join(b.read(x, register) for x in c)}}};"
+    results = " ".join(b.write(x, f"ptx_c[{i}]") for i, x in enumerate(d))
+    return f"{{ {arrays} {_INTERPRETER}mma({form}, {rows}, {k}, ptx_c, ptx_a, ptx_b); {results} }}"
 
 
 @_instruction(r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k(8|16|32)\.(f32|f16|s32)\.(\w+)\.(\w+?)(\.satfinite)?")

@@ -255,11 +255,6 @@ template <class To, class From>
     return To(static_cast<float>(from));
   }
 }
-/// Two registers of two halves, as floats.
-[[gnu::always_inline]] inline void unpack(float (&to)[4], std::uint32_t first, std::uint32_t second) {
-  const float2 a = ::__half22float2(same_bits<__half2>(first)), b = ::__half22float2(same_bits<__half2>(second));
-  to[0] = a.x, to[1] = a.y, to[2] = b.x, to[3] = b.y;
-}
 /// @}
 
 /// @name Of the threads

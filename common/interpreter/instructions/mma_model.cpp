@@ -1,10 +1,10 @@
 // The tensor core's sums, found by comparing with an H200 (docs/results/h200/ptx): every result is reproduced bit by bit.
 //
 // One sum has up to 33 terms: the products and the accumulator. Products are exact. With e the largest exponent of the terms that
-// are not zero, all terms are cut to multiples of 2^(e-25), the sum of these is exact, and its 24 leading bits are the result: toward
-// zero, both times. A product's exponent is the sum of its factors' exponents, though its significand may reach 4; denormals keep the
-// smallest normal exponent and are not flushed. Sums beyond the largest float are infinite; a zero is +0 whatever its terms' signs,
-// also where a sum below the smallest denormal is cut to it; and a NaN is always 0x7fffffff.
+// are not zero, all terms are cut to multiples of 2^(e-25), the sum of these is exact, and its 24 leading bits are the result:
+// toward zero, both times. A product's exponent is the sum of its factors' exponents, though its significand may reach 4; denormals
+// keep the smallest normal exponent and are not flushed. Sums beyond the largest float are infinite; a zero is +0 whatever its
+// terms' signs, also where a sum below the smallest denormal is cut to it; and a NaN is always 0x7fffffff.
 //
 // Where the accumulators are halves, it is the same sum, rounded once, to the nearest half; a NaN is 0x7fff. Of a tf32 the 13 low
 // bits are ignored. Bytes that are floats: wgmma keeps multiples of 2^(e-13), and 14 bits of the result; mma.sync has no

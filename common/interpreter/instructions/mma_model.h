@@ -25,11 +25,12 @@ constexpr unsigned bytes_of(Number type) {
 struct MmaForm {
   Number a, b, sum;
   bool saturates = false;  ///< integers stay at the largest or smallest; else they wrap
+  bool operator==(const MmaForm&) const = default;
 };
 
-/// c + a · b for 16 x 8 sums: `a` row by row, `b` column by column, 32 bytes each, of whatever type; `d` row by row, one sum a word,
-/// halves in its low half. Of shorter rows the rest is zeros. @param of_warpgroup of wgmma, else of mma.sync: sums of bytes that are
-/// floats differ
+/// c + a · b for 16 x 8 sums: `a` row by row, `b` column by column, 32 bytes each, of whatever type; `d` row by row, one sum a
+/// word, halves in its low half. Of shorter rows the rest is zeros. @param of_warpgroup of wgmma, else of mma.sync: sums of bytes
+/// that are floats differ
 void multiply_tile(const MmaForm& form, bool of_warpgroup, std::uint32_t (&d)[16][8], const std::uint16_t (&a)[16][16],
                    const std::uint16_t (&b)[8][16]);
 

@@ -26,7 +26,7 @@ namespace {
 
 // A warp's part of A, as 16-bit numbers; of others, 32 bytes along k are as many of these.
 constexpr unsigned kM = 16, kK = 16;
-constexpr unsigned kPiece = 16;       // bytes that no layout takes apart
+constexpr unsigned kPiece = 16;  // bytes that no layout takes apart
 
 // A matrix descriptor, taken apart (PTX ISA, "Matrix Descriptor Format").
 struct Descriptor {
@@ -129,7 +129,7 @@ class Warpgroups final : public Family {
   struct Warp {
     std::deque<Product> under_way;
     std::map<std::uint32_t*, Accumulators> accumulators;  // that were ever used, by those of lane 0
-    std::uint64_t groups = 0;                     // committed so far
+    std::uint64_t groups = 0;                             // committed so far
     std::uint64_t issued = 0;
     std::deque<std::pair<std::uint64_t, std::uint64_t>> descriptors;  // of those that not all warps of the warpgroup have issued
     KnowledgePtr read = nullptr;                                      // makes known what its multiplications have read so far
@@ -564,7 +564,8 @@ void wgmma_wait_group(unsigned groups) {
   in.block.meetings.instruction_of_warp(in.fiber, "wgmma.wait_group", &call, together<do_wait>, call.pc);
 }
 // Each lane's accumulators and operands stay where they are until the last lane has come.
-static void issue_wgmma(const MmaForm& form, unsigned n, std::uint32_t* d, const WgmmaOperands& operands, const void* return_address) {
+static void issue_wgmma(const MmaForm& form, unsigned n, std::uint32_t* d, const WgmmaOperands& operands,
+                        const void* return_address) {
   const Entered in;
   Call call{&in.fiber, to_pc(return_address), form, n, d, operands};
   in.block.meetings.instruction_of_warp(in.fiber, "wgmma", &call, together<do_issue>, call.pc);
