@@ -717,34 +717,69 @@ def _stmatrix(m, o, b):
     return f"{{ const uint32_t ptx_r[] = {{{', '.join(b.read(r, 'uint32_t') for r in b.elements(o[1]))}}}; ::interpreter::stmatrix({b.address(o[0], 'shared')}, ptx_r, {m[1]}, {'true' if m[2] else 'false'}); }}"
 
 
-@_instruction(r"mma\.sync\.aligned\.m16n8k(8|16)\.row\.col\.(f32|f16)\.(f16|bf16)\.(f16|bf16)\.(f32|f16)")
+_BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "f64": 64}
+# Types of a and b that one instruction takes, and those of their sums.
+_FACTORS = [
+    ({"f16"}, {"f16", "f32"}),
+    ({"bf16"}, {"f32"}),
+    ({"tf32"}, {"f32"}),
+    ({"e4m3", "e5m2"}, {"f16", "f32"}),
+    ({"s8", "u8"}, {"s32"}),
+    ({"f64"}, {"f64"}),
+]
+
+
+def _form(a, b, sums, saturates):
+    """C++ for the form of a multiplication."""
+    if not any({a, b} <= factors and sums in of for factors, of in _FACTORS) or (saturates and sums != "s32"):
+        _unknown()
+    numbers = ", ".join(f"{_INTERPRETER}Number::k{t.capitalize()}" for t in (a, b, sums))
+    return f"{_INTERPRETER}MmaForm{{{numbers}, {'true' if saturates else 'false'}}}"
+
+
+def _array(name, registers, block, type_="uint32_t"):
+    return f"const {type_} {name}[] = {{{', '.join(block.read(x, type_) for x in registers)}}};"
+
+
+@_instruction(r"mma\.sync\.aligned\.m(8|16)n8k(4|8|16|32)\.row\.col(\.satfinite)?\.(f64|f32|f16|s32)\.(\w+)\.(\w+)\.(f64|f32|f16|s32)")
 def _mma(m, o, b):
-    if m[3] != m[4] or m[2] != m[5] or (m[2] == "f16" and m[3] != "f16"):
+    rows, k, form = int(m[1]), int(m[2]), _form(m[5], m[6], m[4], m[3])
+    is_double = m[4] == "f64"
+    words = k if is_double else k * _BITS[m[5]] // 32  # of a row
+    of_m = rows == 16 or (m[4], k) in (("f64", 4), ("s32", 16))
+    if m[4] != m[7] or not of_m or words not in ((4, 8, 16) if is_double else (4, 8)):
         _unknown()
     d, a, second, c = (b.elements(x) for x in o)
-    halves = int(m[1]) // 8
-    if (len(a), len(second), len(c)) != (2 * halves, halves, 4 if m[2] == "f32" else 2):
+    sums = rows // (8 if m[4] == "f16" else 4)
+    if (len(d), len(a), len(second), len(c)) != (sums, rows // 8 * words // 4, words // 4, sums):
         _unknown()
-    zeros = ["0"] * (4 - len(a)), ["0"] * (2 - len(second))
-    is_half = "true" if m[3] == "f16" else "false"
-    arrays = f"const uint32_t ptx_a[] = {{{', '.join([b.read(x, 'uint32_t') for x in a] + zeros[0])}}}, ptx_b[] = {{{', '.join([b.read(x, 'uint32_t') for x in second] + zeros[1])}}};"
-    if m[2] == "f32":
-        sums = f"float ptx_c[] = {{{', '.join(b.read(x, 'float') for x in c)}}};"
-        results = " ".join(b.write(x, f"ptx_c[{i}]") for i, x in enumerate(d))
-    else:
-        sums = f"float ptx_c[4]; {_PTX}unpack(ptx_c, {b.read(c[0], 'uint32_t')}, {b.read(c[1], 'uint32_t')});"
-        results = " ".join(b.write(x, f"::__floats2half2_rn(ptx_c[{2 * i}], ptx_c[{2 * i + 1}])") for i, x in enumerate(d))
-    return f"{{ {arrays} {sums} ::interpreter::mma_m16n8k16(ptx_c, ptx_a, ptx_b, {is_half}); {results} }}"
+    register = "double" if is_double else "uint32_t"
+    arrays = f"{_array('ptx_a', a, b, register)} {_array('ptx_b', second, b, register)} {register} ptx_c[] = {{{', '.join(b.read(x, register) for x in c)}}};"
+    results = " ".join(b.write(x, f"ptx_c[{i}]") for i, x in enumerate(d))
+    return f"{{ {arrays} {_INTERPRETER}mma({form}, {rows}, {k}, ptx_c, ptx_a, ptx_b); {results} }}"
 
 
-@_instruction(r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k16\.f32\.(f16|bf16)\.(f16|bf16)")
+@_instruction(r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k(8|16|32)\.(f32|f16|s32)\.(\w+)\.(\w+?)(\.satfinite)?")
 def _wgmma(m, o, b):
-    sums = b.elements(o[0])
-    if m[2] != m[3] or o[1].startswith("{") or len(sums) != int(m[1]) // 2:
-        raise NotHere(f"({m[0]} with A in registers)" if o[1].startswith("{") else f"({m[0]})")
-    signs = " ".join(f'static_assert({b.read(x, "int32_t")} == 1, "of wgmma\'s scales for a and b the interpreter has 1 alone");' for x in o[4:6])
-    transposed = ", ".join(b.read(x, "bool") for x in o[6:8])
-    registers = ", ".join(f"&{b.reference(x)}" for x in sums)
-    return f"{{ {signs} float* const ptx_sums[] = {{{registers}}}; ::interpreter::wgmma_m64k16({_PTX}in_a_row(ptx_sums), {m[1]}, {b.read(o[1], 'uint64_t')}, {b.read(o[2], 'uint64_t')}, {b.read(o[3], 'bool')}, {'true' if m[2] == 'f16' else 'false'}, {transposed}); }}"
-
-
+    n, sums, in_registers = int(m[1]), b.elements(o[0]), o[1].startswith("{")
+    form, bits = _form(m[4], m[5], m[3], m[6]), _BITS.get(m[4])
+    # Behind the predicate: signs of a and b, unless they are integers; whether they are transposed, of 16-bit numbers in shared memory.
+    signs, transposed = 0 if m[3] == "s32" else 2, 0 if bits != 16 else 1 if in_registers else 2
+    of_n = n % 8 == 0 and 8 <= n <= 256 and (m[3] != "s32" or n % 16 == 0 or n in (8, 24))
+    words = n // (4 if m[3] == "f16" else 2)
+    if bits * int(m[2]) != 256 or not of_n or len(sums) != words or len(o) != 4 + signs + transposed:
+        _unknown()
+    arrays, given = "", [f".descriptor_b = {b.read(o[2], 'uint64_t')}", f".accumulates = {b.read(o[3], 'bool')}"]
+    if in_registers:
+        a = b.elements(o[1])
+        if len(a) != 4:
+            _unknown()
+        arrays = _array("ptx_a", a, b) + " "
+        given = [given[0], ".a = ptx_a", given[1]]
+    else:
+        given.insert(0, f".descriptor_a = {b.read(o[1], 'uint64_t')}")
+    if signs:
+        given.append(f".negates = ({b.read(o[4], 'int32_t')}) * ({b.read(o[5], 'int32_t')}) < 0")
+    given += [f".transposed_{x} = {b.read(t, 'bool')}" for x, t in zip("b" if transposed == 1 else "ab", o[6:])]
+    registers = ", ".join(b.reference(x) for x in sums)
+    return f"{{ {arrays}{_INTERPRETER}wgmma({form}, {n}, {_PTX}in_a_row({_INTERPRETER}Site::here(), {registers}), {{{', '.join(given)}}}); }}"

@@ -74,7 +74,9 @@ class Translation(unittest.TestCase):
 
     def test_what_is_not_here_is_named(self):
         for statement, name in (
-            ('asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0}, {%1}, {%2}, {%3};" : "=d"(d) : "d"(a), "d"(b), "d"(c));', "mma.sync.aligned.m8n8k4"),
+            ('asm("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%0}, {%1}, {%2}, {%3};" : "=f"(d) : "r"(a), "r"(b), "f"(c));', "mma.sync.aligned.m8n8k4"),
+            ('asm("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.s8.f32 {%0}, {%1}, {%2}, {%3};" : "=f"(d) : "r"(a), "r"(b), "f"(c));', "e4m3.s8"),
+            ('asm("mma.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32 {%0}, {%1}, {%2}, {%3};" : "=r"(d) : "r"(a), "r"(b), "r"(c));', "s4.s4"),
             ('asm("addc.u32 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));', "carry of another"),
             ('asm("mov.u32 %0, %%envreg3;" : "=r"(d));', "%envreg3"),
             ('asm("add.u32 %0, %1, %2;" : "=r"(d) : "r"(a));', "%2"),
@@ -82,7 +84,9 @@ class Translation(unittest.TestCase):
             ('asm(TEXT : "=r"(d));', "a macro makes"),
             ('asm("add.u32 %0, %1, 1;" : "=x"(d) : "r"(a));', '"=x"'),
             ('asm(".global .u32 x;");', ".global"),
-            ('asm("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0}, {%1}, %2, 1, 1, 1, 0;" : "+f"(d) : "r"(a), "l"(b));', "A in registers"),
+            ('asm("wgmma.mma_async.sync.aligned.m64n8k16.f16.bf16.bf16 {%0}, %1, %1, 1, 1, 1, 0, 0;" : "+r"(d) : "l"(a));', "f16.bf16.bf16"),
+            ('asm("wgmma.mma_async.sync.aligned.m64n40k32.s32.s8.s8 {%0}, %1, %1, 1;" : "+r"(d) : "l"(a));', "m64n40k32"),
+            ('asm("wgmma.mma_async.sync.aligned.m64n8k256.s32.b1.b1.and.popc {%0}, %1, %1, 1;" : "+r"(d) : "l"(a));', "b1.b1"),
         ):
             with self.subTest(statement):
                 self.assertIn(name, refusal(statement) or "")
@@ -112,6 +116,10 @@ class Runs(Folder):
                 self.assertEqual(result.returncode, 1)
                 self.assertIn(what, result.stderr)
                 self.assertIn(line, result.stderr)
+
+    def test_all_kinds_of_multiplications_are_right(self):
+        result = self.run_program(os.path.join(PROGRAMS, "multiplications.cu"), options=("--order", "random:7"))
+        self.assertEqual((result.returncode, result.stdout), (0, "right\n"), result.stderr)
 
     def test_a_report_names_the_statements_line(self):
         text = (

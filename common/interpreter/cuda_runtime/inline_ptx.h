@@ -255,11 +255,6 @@ template <class To, class From>
     return To(static_cast<float>(from));
   }
 }
-/// Two registers of two halves, as floats.
-[[gnu::always_inline]] inline void unpack(float (&to)[4], std::uint32_t first, std::uint32_t second) {
-  const float2 a = ::__half22float2(same_bits<__half2>(first)), b = ::__half22float2(same_bits<__half2>(second));
-  to[0] = a.x, to[1] = a.y, to[2] = b.x, to[3] = b.y;
-}
 /// @}
 
 /// @name Of the threads
@@ -286,14 +281,15 @@ enum class Shuffle { kIdx, kUp, kDown, kBfly };
   inside = how == Shuffle::kUp ? other >= last : other <= last;
   return ::__shfl_sync(mask, value, inside ? other : lane, 32, site);
 }
-/// Accumulators as wgmma's function wants them.
-template <int kCount>
-[[gnu::always_inline]] inline float* in_a_row(float* const (&sums)[kCount], Site site = Site::here()) {
-  for (int i = 1; i < kCount; ++i)
-    if (sums[i] != sums[0] + i)
-      lacks("wgmma whose accumulators are not the elements of one array, in its order",
-            "an array of floats, of which each is named", site);
-  return sums[0];
+/// Accumulators as wgmma's function wants them: registers of 32 bits, of any type.
+template <class... T>
+[[gnu::always_inline]] inline std::uint32_t* in_a_row(Site site, T&... sums) {
+  static_assert(((sizeof(T) == 4) && ...));
+  std::uint32_t* const all[] = {reinterpret_cast<std::uint32_t*>(&sums)...};
+  for (std::size_t i = 1; i < sizeof...(T); ++i)
+    if (all[i] != all[0] + i)
+      lacks("wgmma whose accumulators are not the elements of one array, in its order", "an array, of which each is named", site);
+  return all[0];
 }
 /// @}
 

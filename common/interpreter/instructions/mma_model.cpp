@@ -1,10 +1,16 @@
 // The tensor core's sums, found by comparing with an H200 (docs/results/h200/ptx): every result is reproduced bit by bit.
 //
-// One sum has 17 terms: 16 products and the accumulator. Products are exact. With e the largest exponent of the terms that are not
-// zero, all terms are cut to multiples of 2^(e-25), the sum of these is exact, and its 24 leading bits are the result: toward zero,
-// both times. A product's exponent is the sum of its factors' exponents, though its significand may reach 4; denormals keep the
-// smallest normal exponent and are not flushed. Sums beyond the largest float are infinite; a zero is +0 whatever its terms' signs,
-// also where a sum below the smallest denormal is cut to it; and a NaN is always 0x7fffffff.
+// One sum has up to 33 terms: the products and the accumulator. Products are exact. With e the largest exponent of the terms that
+// are not zero, all terms are cut to multiples of 2^(e-25), the sum of these is exact, and its 24 leading bits are the result:
+// toward zero, both times. A product's exponent is the sum of its factors' exponents, though its significand may reach 4; denormals
+// keep the smallest normal exponent and are not flushed. Sums beyond the largest float are infinite; a zero is +0 whatever its
+// terms' signs, also where a sum below the smallest denormal is cut to it; and a NaN is always 0x7fffffff.
+//
+// Where the accumulators are halves, it is the same sum, rounded once, to the nearest half; a NaN is 0x7fff. Of a tf32 the 13 low
+// bits are ignored. Bytes that are floats: wgmma keeps multiples of 2^(e-13), and 14 bits of the result; mma.sync has no
+// instruction of its own, and two as if of halves, from zero, take the place, the second one adding to what the first one gives.
+// Of each four bytes along k the first takes the first two. An addition to the accumulator follows, rounded to the nearest.
+// Integers are exact before they wrap or stay at their limit. Doubles are a chain of fused multiply-adds in the order of k.
 #include "common/interpreter/instructions/mma_model.h"
 
 #include <algorithm>
@@ -16,7 +22,31 @@
 namespace interpreter {
 namespace {
 
-constexpr int kKeptBits = 25;  // below the largest exponent
+constexpr int kKeptBits = 25, kKeptBitsOfBytes = 13;  // below the largest exponent
+
+struct Format {
+  int exponent_bits, mantissa_bits;
+  int ignored_bits = 0;      // low ones
+  bool has_infinity = true;  // else one NaN, whose bits are all ones, and finite numbers beside it
+};
+constexpr Format format_of(Number type) {
+  switch (type) {
+    case Number::kF16: return {5, 10};
+    case Number::kBf16: return {8, 7};
+    case Number::kTf32: return {8, 10, 13};
+    case Number::kE4m3: return {4, 3, 0, false};
+    case Number::kE5m2: return {5, 2};
+    default: return {8, 23};
+  }
+}
+// A row's number at `k`.
+std::uint32_t number_at(const std::uint16_t (&row)[16], Number type, unsigned k) {
+  switch (bytes_of(type)) {
+    case 2: return row[k];
+    case 4: return row[2 * k] | static_cast<std::uint32_t>(row[2 * k + 1]) << 16;
+    default: return row[k / 2] >> k % 2 * 8 & 0xff;
+  }
+}
 
 // ------------------------------------------------------------------------------------------------- any numbers, one by one
 struct Term {
@@ -25,13 +55,15 @@ struct Term {
   int exponent, unit;
 };
 
-Term decode(std::uint32_t bits, int exponent_bits, int mantissa_bits) {
-  const int field = static_cast<int>(bits >> mantissa_bits) & ((1 << exponent_bits) - 1);
+Term decode(std::uint32_t bits, const Format& format) {
+  const int exponent_bits = format.exponent_bits, mantissa_bits = format.mantissa_bits, largest = (1 << exponent_bits) - 1;
+  bits >>= format.ignored_bits;
+  const int field = static_cast<int>(bits >> mantissa_bits) & largest;
   const std::int64_t mantissa = bits & ((1u << mantissa_bits) - 1);
-  const bool special = field == (1 << exponent_bits) - 1;
   Term term{};
   term.negative = bits >> (exponent_bits + mantissa_bits) & 1;
-  term.nan = special && mantissa != 0, term.infinite = special && mantissa == 0;
+  term.nan = field == largest && (format.has_infinity ? mantissa != 0 : mantissa == (1 << mantissa_bits) - 1);
+  term.infinite = field == largest && format.has_infinity && mantissa == 0;
   term.significand = field ? mantissa | std::int64_t(1) << mantissa_bits : mantissa;
   term.exponent = std::max(field, 1) - ((1 << (exponent_bits - 1)) - 1);
   term.unit = term.exponent - mantissa_bits;
@@ -48,35 +80,57 @@ Term product(const Term& x, const Term& y) {
   return p;
 }
 
-float sum_of(const Term (&terms)[17]) {
-  bool nan = false, infinite[2] = {};
-  for (const Term& t : terms) {
-    nan |= t.nan;
-    if (t.infinite) infinite[t.negative] = true;
+// The bits of `sum` * 2^unit as `type`: of floats `leading_bits` are kept, toward zero; halves are the nearest.
+std::uint32_t rounded(std::int64_t sum, int unit, Number type, int leading_bits) {
+  if (sum == 0) return 0;
+  const auto magnitude = static_cast<std::uint64_t>(std::abs(sum));
+  const bool is_half = type == Number::kF16;
+  const int least = is_half ? -24 : -149;  // the last bit is worth at least 2 to the power of this
+  const int excess = std::max(static_cast<int>(std::bit_width(magnitude)) - leading_bits, least - unit);
+  std::uint64_t kept = magnitude;
+  if (excess > 0) {
+    const std::uint64_t last = excess < 63 ? std::uint64_t(1) << excess : 0;
+    kept = last ? magnitude & ~(last - 1) : 0;
+    if (is_half && last) {
+      const std::uint64_t rest = magnitude - kept, half = last / 2;
+      if (rest > half || (rest == half && (kept & last))) kept += last;
+    }
   }
-  if (nan || (infinite[0] && infinite[1])) return std::bit_cast<float>(0x7fffffffu);
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  if (infinite[0] || infinite[1]) return infinite[0] ? kInfinity : -kInfinity;
+  if (kept == 0) return 0;
+  const double value = std::ldexp(static_cast<double>(kept), unit);
+  if (!is_half) return std::bit_cast<std::uint32_t>(static_cast<float>(sum < 0 ? -value : value));
+  const std::uint32_t sign = sum < 0 ? 0x8000 : 0;
+  if (value >= 65536) return sign | 0x7c00;
+  int exponent;
+  std::frexp(value, &exponent);
+  const int field = std::max(exponent + 14, 0);  // 0: denormal
+  const auto significand = static_cast<std::uint32_t>(std::ldexp(value, field ? 25 - field : 24));
+  return sign | ((static_cast<std::uint32_t>(field ? field - 1 : 0) << 10) + significand);
+}
+
+std::uint32_t sum_of(const Term* terms, int count, Number type, bool of_bytes) {
+  bool nan = false, infinite[2] = {};
+  for (int i = 0; i < count; ++i) {
+    nan |= terms[i].nan;
+    if (terms[i].infinite) infinite[terms[i].negative] = true;
+  }
+  const bool is_half = type == Number::kF16;
+  if (nan || (infinite[0] && infinite[1])) return is_half ? 0x7fff : 0x7fffffff;
+  if (infinite[0] || infinite[1]) return (is_half ? 0x7c00u : 0x7f800000u) | (infinite[1] ? is_half ? 0x8000u : 0x80000000u : 0);
 
   int largest = std::numeric_limits<int>::min();
-  for (const Term& t : terms)
-    if (t.significand) largest = std::max(largest, t.exponent);
-  const int unit = largest - kKeptBits;
+  for (int i = 0; i < count; ++i)
+    if (terms[i].significand) largest = std::max(largest, terms[i].exponent);
+  const int unit = largest - (of_bytes ? kKeptBitsOfBytes : kKeptBits);
   std::int64_t sum = 0;
-  for (const Term& t : terms) {
+  for (int i = 0; i < count; ++i) {
+    const Term& t = terms[i];
     if (!t.significand) continue;
     const int shift = t.unit - unit;
     const std::int64_t cut = shift >= 0 ? t.significand << shift : shift > -63 ? t.significand >> -shift : 0;
     sum += t.negative ? -cut : cut;
   }
-  if (sum == 0) return 0;
-  // A float's last bit is worth at least 2^-149.
-  const std::int64_t magnitude = std::abs(sum);
-  const int excess = std::max(static_cast<int>(std::bit_width(static_cast<std::uint64_t>(magnitude))) - 24, -149 - unit);
-  const std::int64_t kept = excess <= 0 ? magnitude : excess < 63 ? magnitude >> excess << excess : 0;
-  if (kept == 0) return 0;
-  const float result = static_cast<float>(std::ldexp(static_cast<double>(kept), unit));
-  return sum < 0 ? -result : result;
+  return rounded(sum, unit, type, is_half ? 11 : of_bytes ? kKeptBitsOfBytes + 1 : 24);
 }
 
 // -------------------------------------------------------------------------------------------------------- usual numbers
@@ -126,12 +180,11 @@ COURSE_INLINE auto unusual(Halves bits, bool is_half) {
 COURSE_VECTOR_CODE void multiply_16x8x16(float (&d)[16][8], const std::uint16_t (&a)[16][16], const std::uint16_t (&b)[8][16],
                                          bool is_half) {
   const auto slow = [&](int i, int j) {
-    const int exponent_bits = is_half ? 5 : 8, mantissa_bits = is_half ? 10 : 7;
+    const Format format = format_of(is_half ? Number::kF16 : Number::kBf16);
     Term terms[17];
-    for (int k = 0; k < 16; ++k)
-      terms[k] = product(decode(a[i][k], exponent_bits, mantissa_bits), decode(b[j][k], exponent_bits, mantissa_bits));
-    terms[16] = decode(std::bit_cast<std::uint32_t>(d[i][j]), 8, 23);
-    return sum_of(terms);
+    for (int k = 0; k < 16; ++k) terms[k] = product(decode(a[i][k], format), decode(b[j][k], format));
+    terms[16] = decode(std::bit_cast<std::uint32_t>(d[i][j]), format_of(Number::kF32));
+    return std::bit_cast<float>(sum_of(terms, 17, Number::kF32, false));
   };
 
   Factors of_a[16][2], of_b[16];  // those of b by k, so that a vector lies along a row of d
@@ -182,6 +235,97 @@ COURSE_VECTOR_CODE void multiply_16x8x16(float (&d)[16][8], const std::uint16_t 
       std::memcpy(d[i], &result, sizeof result);
     }
   }
+}
+
+// ---------------------------------------------------------------------------------------------------------- other forms
+namespace {
+
+std::uint32_t sum_of_integers(const MmaForm& form, std::uint32_t c, const std::uint16_t (&a)[16], const std::uint16_t (&b)[16]) {
+  const auto value = [](Number type, std::uint32_t bits) {
+    return type == Number::kS8 ? int{static_cast<std::int8_t>(bits)} : static_cast<int>(bits);
+  };
+  std::int64_t sum = static_cast<std::int32_t>(c);
+  for (unsigned k = 0; k < 32; ++k) sum += value(form.a, number_at(a, form.a, k)) * value(form.b, number_at(b, form.b, k));
+  using Limits = std::numeric_limits<std::int32_t>;
+  if (form.saturates) sum = std::clamp<std::int64_t>(sum, Limits::min(), Limits::max());
+  return static_cast<std::uint32_t>(sum);
+}
+
+// c + part, the nearest number: a NaN is the tensor core's.
+std::uint32_t added(std::uint32_t c, std::uint32_t part, Number type) {
+  const Format format = format_of(type);
+  Term terms[] = {decode(c, format), decode(part, format)};
+  if (type == Number::kF32) {
+    const float sum = std::bit_cast<float>(c) + std::bit_cast<float>(part);
+    return std::isnan(sum) ? 0x7fffffff : std::bit_cast<std::uint32_t>(sum);
+  }
+  // Of two halves all bits fit. Zeros keep a sign that both have.
+  if (!terms[0].significand && !terms[1].significand) return c & part & 0x8000;
+  for (const Term& t : terms)
+    if (t.nan || t.infinite) return sum_of(terms, 2, type, false);
+  std::int64_t sum = 0;
+  for (const Term& t : terms) sum += (t.negative ? -t.significand : t.significand) << (t.unit + 24);
+  return rounded(sum, -24, type, 11);
+}
+
+}  // namespace
+
+void multiply_tile(const MmaForm& form, bool of_warpgroup, std::uint32_t (&d)[16][8], const std::uint16_t (&a)[16][16],
+                   const std::uint16_t (&b)[8][16]) {
+  if (form.sum == Number::kS32) {
+    for (int i = 0; i < 16; ++i)
+      for (int j = 0; j < 8; ++j) d[i][j] = sum_of_integers(form, d[i][j], a[i], b[j]);
+    return;
+  }
+  const unsigned bytes = bytes_of(form.a), count = 32 / bytes;
+  if (bytes == 2 && form.sum == Number::kF32) {
+    float sums[16][8];
+    std::memcpy(sums, d, sizeof sums);
+    multiply_16x8x16(sums, a, b, form.a == Number::kF16);
+    std::memcpy(d, sums, sizeof sums);
+    return;
+  }
+  Term of_a[16][32], of_b[8][32];
+  for (unsigned k = 0; k < count; ++k) {
+    for (int i = 0; i < 16; ++i) of_a[i][k] = decode(number_at(a[i], form.a, k), format_of(form.a));
+    for (int j = 0; j < 8; ++j) of_b[j][k] = decode(number_at(b[j], form.b, k), format_of(form.b));
+  }
+  const Format of_sum = format_of(form.sum);
+  for (int i = 0; i < 16; ++i)
+    for (int j = 0; j < 8; ++j) {
+      Term terms[33];
+      if (bytes > 1 || of_warpgroup) {
+        for (unsigned k = 0; k < count; ++k) terms[k] = product(of_a[i][k], of_b[j][k]);
+        terms[count] = decode(d[i][j], of_sum);
+        d[i][j] = sum_of(terms, static_cast<int>(count) + 1, form.sum, bytes == 1);
+        continue;
+      }
+      std::uint32_t part = 0;
+      for (unsigned first = 0; first < 4; first += 2) {
+        for (unsigned k = 0; k < 16; ++k) {
+          const unsigned at = k / 2 * 4 + first + k % 2;
+          terms[k] = product(of_a[i][at], of_b[j][at]);
+        }
+        terms[16] = decode(part, of_sum);
+        part = sum_of(terms, 17, form.sum, false);
+      }
+      d[i][j] = added(d[i][j], part, form.sum);
+    }
+}
+
+double multiply_doubles(double c, const double* a, const double* b, unsigned k) {
+  for (unsigned i = 0; i < k; ++i) {
+    double sum = std::fma(a[i], b[i], c);
+    // A NaN is the first one of b, c and a, made quiet; or, where none of them is one, has a payload of zeros.
+    if (std::isnan(sum)) {
+      std::uint64_t bits = 0xfff8000000000000;
+      for (const double x : {a[i], c, b[i]})
+        if (std::isnan(x)) bits = std::bit_cast<std::uint64_t>(x) | 0x0008000000000000;
+      sum = std::bit_cast<double>(bits);
+    }
+    c = sum;
+  }
+  return c;
 }
 
 }  // namespace interpreter

@@ -53,10 +53,20 @@ void store_matrices(void* const* lanes, unsigned) {
 }
 
 struct Multiplication {
-  float* d;
-  const std::uint32_t *a, *b;
+  Fiber* fiber;
+  Pc pc;
+  MmaForm form;
+  unsigned m, k;
+  void* d;
+  const void *a, *b;
 };
+// A register, counted in `T`.
+template <class T>
+const void* word(const void* registers, unsigned i) {
+  return static_cast<const T*>(registers) + i;
+}
 
+// m16n8k16 of 16-bit numbers, with sums of float: what is usual is fast.
 template <bool kIsHalf>
 void multiply(void* const* lanes, unsigned) {
   std::uint16_t a[16][16], b[8][16];
@@ -64,15 +74,77 @@ void multiply(void* const* lanes, unsigned) {
   for (int lane = 0; lane < 32; ++lane) {
     const auto& argument = *static_cast<const Multiplication*>(lanes[lane]);
     const int group = lane / 4, pair = lane % 4 * 2;
-    for (int i = 0; i < 4; ++i) std::memcpy(&a[group + i % 2 * 8][pair + i / 2 * 8], &argument.a[i], 4);
-    for (int i = 0; i < 2; ++i) std::memcpy(&b[group][pair + i * 8], &argument.b[i], 4);
-    for (int i = 0; i < 2; ++i) std::memcpy(&d[group + i * 8][pair], &argument.d[2 * i], 8);
+    for (unsigned i = 0; i < 4; ++i) std::memcpy(&a[group + i % 2 * 8][pair + i / 2 * 8], word<std::uint32_t>(argument.a, i), 4);
+    for (unsigned i = 0; i < 2; ++i) std::memcpy(&b[group][pair + i * 8], word<std::uint32_t>(argument.b, i), 4);
+    for (unsigned i = 0; i < 2; ++i) std::memcpy(&d[group + i * 8][pair], word<std::uint64_t>(argument.d, i), 8);
   }
   multiply_16x8x16(d, a, b, kIsHalf);
   for (int lane = 0; lane < 32; ++lane) {
     const auto& argument = *static_cast<const Multiplication*>(lanes[lane]);
     const int group = lane / 4, pair = lane % 4 * 2;
-    for (int i = 0; i < 2; ++i) std::memcpy(&argument.d[2 * i], &d[group + i * 8][pair], 8);
+    for (int i = 0; i < 2; ++i) std::memcpy(static_cast<std::uint64_t*>(argument.d) + i, &d[group + i * 8][pair], 8);
+  }
+}
+
+void require_one_form(void* const* lanes) {
+  const auto& first = *static_cast<const Multiplication*>(lanes[0]);
+  for (int lane = 1; lane < 32; ++lane)
+    if (const auto& one = *static_cast<const Multiplication*>(lanes[lane]);
+        one.form != first.form || one.m != first.m || one.k != first.k)
+      current_block->reporter.fail(Check::kSynccheck, "mma of another shape or type than that of the warp's lane 0",
+                                   "all lanes of a warp execute the same mma", one.fiber, user_location(one.pc));
+}
+
+// Seen as words all fragments are alike: with g = lane / 4 and t = lane % 4, A's registers are word t of the rows g and g + 8, if
+// there are 16, then word t + 4 of these; B's are the words t and t + 4 of column g. Sums are columns 2 t and 2 t + 1 of these
+// rows.
+void multiply_any(void* const* lanes, unsigned) {
+  require_one_form(lanes);
+  const auto& first = *static_cast<const Multiplication*>(lanes[0]);
+  const unsigned halves = first.m / 8, words = first.k * bytes_of(first.form.a) / 4;
+  const bool in_pairs = first.form.sum == Number::kF16;  // sums in one word
+  std::uint16_t a[16][16] = {}, b[8][16] = {};
+  std::uint32_t d[16][8] = {};
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    const auto& argument = *static_cast<const Multiplication*>(lanes[lane]);
+    const unsigned group = lane / 4, t = lane % 4;
+    const auto* const sums = static_cast<const std::uint32_t*>(argument.d);
+    for (unsigned i = 0; i < halves * words / 4; ++i)
+      std::memcpy(&a[group + i % halves * 8][2 * (t + i / halves * 4)], word<std::uint32_t>(argument.a, i), 4);
+    for (unsigned i = 0; i < words / 4; ++i) std::memcpy(&b[group][2 * (t + i * 4)], word<std::uint32_t>(argument.b, i), 4);
+    for (unsigned i = 0; i < 2 * halves; ++i)
+      d[group + i / 2 * 8][2 * t + i % 2] = in_pairs ? sums[i / 2] >> i % 2 * 16 & 0xffff : sums[i];
+  }
+  multiply_tile(first.form, false, d, a, b);
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    auto* const sums = static_cast<std::uint32_t*>(static_cast<const Multiplication*>(lanes[lane])->d);
+    for (unsigned i = 0; i < 2 * halves; ++i) {
+      const std::uint32_t* const row = &d[lane / 4 + i / 2 * 8][lane % 4 * 2];
+      if (!in_pairs)
+        sums[i] = row[i % 2];
+      else if (i % 2 == 0)
+        sums[i / 2] = row[0] | row[1] << 16;
+    }
+  }
+}
+
+// The same of words of 8 bytes.
+void multiply_all_doubles(void* const* lanes, unsigned) {
+  require_one_form(lanes);
+  const auto& first = *static_cast<const Multiplication*>(lanes[0]);
+  const unsigned halves = first.m / 8, k = first.k;
+  double a[16][16], b[8][16];
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    const auto& argument = *static_cast<const Multiplication*>(lanes[lane]);
+    const unsigned group = lane / 4, t = lane % 4;
+    for (unsigned i = 0; i < halves * k / 4; ++i)
+      std::memcpy(&a[group + i % halves * 8][t + i / halves * 4], word<double>(argument.a, i), 8);
+    for (unsigned i = 0; i < k / 4; ++i) std::memcpy(&b[group][t + i * 4], word<double>(argument.b, i), 8);
+  }
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    auto* const sums = static_cast<double*>(static_cast<const Multiplication*>(lanes[lane])->d);
+    for (unsigned i = 0; i < 2 * halves; ++i)
+      sums[i] = multiply_doubles(sums[i], a[lane / 4 + i / 2 * 8], b[lane % 4 * 2 + i % 2], k);
   }
 }
 
@@ -118,14 +190,27 @@ void stmatrix(void* row, const std::uint32_t* r, int count, bool transposed) {
   move_matrices("stmatrix", Op::kMatrixStore, row, count, &argument, kOf[count / 2][transposed], __builtin_return_address(0));
 }
 
-void mma_m16n8k16(float* d, const std::uint32_t* a, const std::uint32_t* b, bool is_half) {
+static void start_mma(const MmaForm& form, unsigned m, unsigned k, void* d, const void* a, const void* b,
+                      const void* return_address) {
   const Entered in(Worlds::kBoth);
-  const Pc pc = to_pc(__builtin_return_address(0));
+  const Pc pc = to_pc(return_address);
   const Options& options = in.block.work().options();
   if (in.fiber.lane == 0 && options.count && !in.block.worlds.in_other()) in.block.count_mma(in.fiber.warp, pc);
-  Multiplication argument{d, a, b};
-  const Combine combine = !options.mma ? add_nothing : is_half ? multiply<true> : multiply<false>;
+  Multiplication argument{&in.fiber, pc, form, m, k, d, a, b};
+  const bool is_usual = bytes_of(form.a) == 2 && k == 16 && form.sum == Number::kF32;
+  const Combine combine = !options.mma               ? add_nothing
+                          : form.sum == Number::kF64 ? multiply_all_doubles
+                          : !is_usual                ? multiply_any
+                          : form.a == Number::kF16   ? multiply<true>
+                                                     : multiply<false>;
   in.block.meetings.instruction_of_warp(in.fiber, "mma", &argument, combine, pc);
+}
+void mma_m16n8k16(float* d, const std::uint32_t* a, const std::uint32_t* b, bool is_half) {
+  const Number type = is_half ? Number::kF16 : Number::kBf16;
+  start_mma({type, type, Number::kF32}, 16, 16, d, a, b, __builtin_return_address(0));
+}
+void mma(const MmaForm& form, unsigned m, unsigned k, void* d, const void* a, const void* b) {
+  start_mma(form, m, k, d, a, b, __builtin_return_address(0));
 }
 
 bool elect_sync() {

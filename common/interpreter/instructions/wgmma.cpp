@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -25,8 +24,9 @@
 namespace interpreter {
 namespace {
 
-constexpr unsigned kM = 16, kK = 16;  // a warp's part of A
-constexpr unsigned kPiece = 16;       // bytes that no layout takes apart
+// A warp's part of A, as 16-bit numbers; of others, 32 bytes along k are as many of these.
+constexpr unsigned kM = 16, kK = 16;
+constexpr unsigned kPiece = 16;  // bytes that no layout takes apart
 
 // A matrix descriptor, taken apart (PTX ISA, "Matrix Descriptor Format").
 struct Descriptor {
@@ -70,13 +70,15 @@ struct Operand {
 };
 
 struct Accumulators {
-  std::array<float*, 32> registers;  // by lane
-  std::vector<float> values;         // 16 rows of n
+  std::array<std::uint32_t*, 32> registers;  // by lane
+  std::vector<std::uint32_t> values;         // 16 rows of n, halves in the low ones of a word
   unsigned n = 0;
+  bool are_halves = false;
   unsigned under_way = 0;  // multiplications
 
-  // What a lane holds in a register.
-  float& value_of(unsigned lane, unsigned i) {
+  unsigned words() const { return are_halves ? n / 4 : n / 2; }  // of a lane
+  // A lane's sum.
+  std::uint32_t& value_of(unsigned lane, unsigned i) {
     const unsigned row = lane / 4 + i / 2 % 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
     return values[row * n + column];
   }
@@ -88,7 +90,9 @@ struct Product {
   std::uint64_t group;
   Accumulators* d;
   Operand a, b;
-  bool accumulates, is_half;
+  std::vector<std::uint16_t> a_of_registers;  // where that is A
+  MmaForm form;
+  bool accumulates, negates;
   bool is_done = false;  // but for the registers
 };
 
@@ -96,10 +100,10 @@ struct Product {
 struct Call {
   Fiber* fiber;
   Pc pc;
-  float* d = nullptr;
+  MmaForm form{};
   unsigned n = 0;
-  std::uint64_t descriptor_a = 0, descriptor_b = 0;
-  bool accumulates = false, is_half = false, transposed_a = false, transposed_b = false;
+  std::uint32_t* d = nullptr;
+  WgmmaOperands operands{};
   unsigned groups = 0;  // of a wait
 };
 
@@ -124,8 +128,8 @@ class Warpgroups final : public Family {
  private:
   struct Warp {
     std::deque<Product> under_way;
-    std::map<float*, Accumulators> accumulators;  // that were ever used, by those of lane 0
-    std::uint64_t groups = 0;                     // committed so far
+    std::map<std::uint32_t*, Accumulators> accumulators;  // that were ever used, by those of lane 0
+    std::uint64_t groups = 0;                             // committed so far
     std::uint64_t issued = 0;
     std::deque<std::pair<std::uint64_t, std::uint64_t>> descriptors;  // of those that not all warps of the warpgroup have issued
     KnowledgePtr read = nullptr;                                      // makes known what its multiplications have read so far
@@ -161,11 +165,11 @@ void Warpgroups::begin(unsigned threads) {
 void Warpgroups::require_alike(const std::array<Call*, 32>& lanes) {
   const Call& first = *lanes[0];
   for (const Call* const call : lanes)
-    if (call->descriptor_a != first.descriptor_a || call->descriptor_b != first.descriptor_b ||
-        call->accumulates != first.accumulates)
+    if (call->operands.descriptor_a != first.operands.descriptor_a || call->operands.descriptor_b != first.operands.descriptor_b ||
+        call->operands.accumulates != first.operands.accumulates)
       block_.reporter.fail(Check::kSynccheck, "wgmma with other descriptors than the warp's lane 0, or another predicate",
                            "all lanes of a warp give the same", call->fiber, user_location(call->pc));
-  for (const std::uint64_t bits : {first.descriptor_a, first.descriptor_b}) {
+  for (const std::uint64_t bits : {first.operands.descriptor_a, first.operands.descriptor_b}) {
     const Descriptor descriptor(bits);
     const unsigned pattern = 8 * descriptor.swizzle_bytes;
     if (descriptor.base_offset)
@@ -184,7 +188,7 @@ void Warpgroups::require_alike(const std::array<Call*, 32>& lanes) {
 // A warp's one is compared with that of each warp which has come so far already: all keep those that another one lacks.
 void Warpgroups::require_alike_in_warpgroup(const Call& call) {
   Warp& mine = warps_[call.fiber->warp];
-  mine.descriptors.emplace_back(call.descriptor_a, call.descriptor_b);
+  mine.descriptors.emplace_back(call.operands.descriptor_a, call.operands.descriptor_b);
   std::uint64_t fewest = mine.issued;
   for_each_of_warpgroup(call.fiber->warp, [&](std::size_t w, const Warp& other) {
     fewest = std::min(fewest, other.issued);
@@ -204,12 +208,19 @@ void Warpgroups::require_alike_in_warpgroup(const Call& call) {
 
 // The accumulators are the instruction's from here on.
 void Warpgroups::take(Accumulators& d, const std::array<Call*, 32>& lanes) {
-  d.n = lanes[0]->n;
+  constexpr std::uint32_t kNan = 0x7fff7fff;  // as a float, and as two halves
+  d.n = lanes[0]->n, d.are_halves = lanes[0]->form.sum == Number::kF16;
   d.values.resize(kM * d.n);
   for (unsigned lane = 0; lane < 32; ++lane) {
     d.registers[lane] = lanes[lane]->d;
     lanes[lane]->fiber->special = true;  // who touches accumulators is seen, see on_access()
-    for (unsigned i = 0; i < d.n / 2; ++i) d.value_of(lane, i) = std::exchange(d.registers[lane][i], NAN);
+    for (unsigned i = 0; i < d.words(); ++i) {
+      const std::uint32_t word = std::exchange(d.registers[lane][i], kNan);
+      if (d.are_halves)
+        d.value_of(lane, 2 * i) = word & 0xffff, d.value_of(lane, 2 * i + 1) = word >> 16;
+      else
+        d.value_of(lane, i) = word;
+    }
   }
 }
 
@@ -230,12 +241,12 @@ void Warpgroups::issue(const std::array<Call*, 32>& lanes) {
   warp.pc = call.pc, ++warp.issued;
   require_alike_in_warpgroup(call);
   if (block_.work().options().count)  // b is read for all four warps at once
-    block_.counters.count_wgmma(call.pc, (kM + (call.fiber->warp % 4 ? 0 : call.n)) * kK * 2);
+    block_.counters.count_wgmma(call.pc, ((call.operands.a ? 0 : kM) + (call.fiber->warp % 4 ? 0 : call.n)) * kK * 2);
   if (!warp.fences)
     block_.reporter.fail(Check::kRacecheck, "wgmma after accumulators were touched, or as the first one, without a wgmma.fence",
                          "wgmma.fence after the last access to the accumulators, before wgmma", call.fiber, user_location(call.pc));
   Accumulators& d = warp.accumulators[call.d];
-  if (d.under_way && d.n != call.n)
+  if (d.under_way && (d.n != call.n || d.are_halves != (call.form.sum == Number::kF16)))
     block_.reporter.fail(Check::kRacecheck, "wgmma with accumulators that one of another shape still uses",
                          "wgmma.wait_group before accumulators are used in another way", call.fiber, user_location(call.pc));
   if (d.under_way++ == 0) take(d, lanes);
@@ -244,11 +255,21 @@ void Warpgroups::issue(const std::array<Call*, 32>& lanes) {
                          warp.issued,
                          warp.groups,
                          &d,
-                         {Descriptor(call.descriptor_a), first_row, kM, call.transposed_a, {}},
-                         {Descriptor(call.descriptor_b), 0, call.n, call.transposed_b, {}},
-                         call.accumulates,
-                         call.is_half};
-  begin_read(by, multiplication.a);
+                         {Descriptor(call.operands.descriptor_a), first_row, kM, call.operands.transposed_a, {}},
+                         {Descriptor(call.operands.descriptor_b), 0, call.n, call.operands.transposed_b, {}},
+                         {},
+                         call.form,
+                         call.operands.accumulates,
+                         call.operands.negates};
+  if (call.operands.a) {
+    multiplication.a_of_registers.resize(kM * kK);
+    for (unsigned lane = 0; lane < 32; ++lane)
+      for (unsigned i = 0; i < 4; ++i)
+        std::memcpy(&multiplication.a_of_registers[(lane / 4 + i % 2 * 8) * kK + lane % 4 * 2 + i / 2 * 8],
+                    &lanes[lane]->operands.a[i], 4);
+  } else {
+    begin_read(by, multiplication.a);
+  }
   begin_read(by, multiplication.b);
   warp.under_way.push_back(std::move(multiplication));
   note_reads(by.fiber);
@@ -256,6 +277,13 @@ void Warpgroups::issue(const std::array<Call*, 32>& lanes) {
 }
 
 // ---------------------------------------------------------------------------------------------------------------- wait
+// The other sign for all numbers.
+static void negate(std::uint16_t (&a)[kM][kK], Number type) {
+  const unsigned bytes = bytes_of(type);
+  auto* const all = reinterpret_cast<unsigned char*>(a);
+  for (unsigned i = bytes - 1; i < sizeof a; i += bytes) all[i] ^= 0x80;
+}
+
 void Warpgroups::multiply(Fiber& fiber, Product& multiplication) {
   const AsyncProxy::Instruction by{fiber, "wgmma", multiplication.pc};
   Accumulators& d = *multiplication.d;
@@ -271,16 +299,20 @@ void Warpgroups::multiply(Fiber& fiber, Product& multiplication) {
   };
   std::uint16_t a[kM][kK];
   std::vector<std::array<std::uint16_t, kK>> b(d.n);
-  fetch(multiplication.a, [&](unsigned row, unsigned k) -> std::uint16_t& { return a[row][k]; });
+  if (multiplication.a_of_registers.empty())
+    fetch(multiplication.a, [&](unsigned row, unsigned k) -> std::uint16_t& { return a[row][k]; });
+  else
+    std::memcpy(a, multiplication.a_of_registers.data(), sizeof a);
+  if (multiplication.negates) negate(a, multiplication.form.a);
   fetch(multiplication.b, [&](unsigned row, unsigned k) -> std::uint16_t& { return b[row][k]; });
   for (unsigned j = 0; j < d.n; j += 8) {
-    float part[16][8];
+    std::uint32_t part[16][8];
     std::uint16_t columns[8][16];
     for (unsigned column = 0; column < 8; ++column) std::copy_n(b[j + column].begin(), 16, columns[column]);
     for (unsigned i = 0; i < kM; ++i)
       for (unsigned column = 0; column < 8; ++column)
         part[i][column] = multiplication.accumulates ? d.values[i * d.n + j + column] : 0;
-    multiply_16x8x16(part, a, columns, multiplication.is_half);
+    multiply_tile(multiplication.form, true, part, a, columns);
     for (unsigned i = 0; i < kM; ++i) std::copy_n(part[i], 8, &d.values[i * d.n + j]);
   }
   multiplication.is_done = true;
@@ -288,7 +320,8 @@ void Warpgroups::multiply(Fiber& fiber, Product& multiplication) {
 
 void Warpgroups::put_in_registers(Accumulators& d) {
   for (unsigned lane = 0; lane < 32; ++lane)
-    for (unsigned i = 0; i < d.n / 2; ++i) d.registers[lane][i] = d.value_of(lane, i);
+    for (unsigned i = 0; i < d.words(); ++i)
+      d.registers[lane][i] = d.are_halves ? d.value_of(lane, 2 * i) | d.value_of(lane, 2 * i + 1) << 16 : d.value_of(lane, i);
 }
 
 // @return its number; 0: there is none
@@ -352,7 +385,7 @@ void Warpgroups::on_access(Fiber& fiber, const void* p, unsigned size, const voi
   const auto* const begin = static_cast<const char*>(p);
   for (const auto& [key, d] : warp.accumulators) {
     const auto* const first = reinterpret_cast<const char*>(d.registers[fiber.lane]);
-    if (begin >= first + d.n / 2 * sizeof(float) || begin + size <= first) continue;
+    if (begin >= first + d.words() * sizeof(std::uint32_t) || begin + size <= first) continue;
     if (d.under_way == 0) {
       warp.fences = false;
       continue;
@@ -530,12 +563,21 @@ void wgmma_wait_group(unsigned groups) {
     in.block.wait_in_family(in.fiber, "wgmma.wait_group", call.pc);
   in.block.meetings.instruction_of_warp(in.fiber, "wgmma.wait_group", &call, together<do_wait>, call.pc);
 }
+// Each lane's accumulators and operands stay where they are until the last lane has come.
+static void issue_wgmma(const MmaForm& form, unsigned n, std::uint32_t* d, const WgmmaOperands& operands,
+                        const void* return_address) {
+  const Entered in;
+  Call call{&in.fiber, to_pc(return_address), form, n, d, operands};
+  in.block.meetings.instruction_of_warp(in.fiber, "wgmma", &call, together<do_issue>, call.pc);
+}
 void wgmma_m64k16(float* d, unsigned n, std::uint64_t descriptor_a, std::uint64_t descriptor_b, bool accumulates, bool is_half,
                   bool transposed_a, bool transposed_b) {
-  const Entered in;
-  Call call{&in.fiber,   to_pc(__builtin_return_address(0)), d, n, descriptor_a, descriptor_b, accumulates, is_half, transposed_a,
-            transposed_b};
-  in.block.meetings.instruction_of_warp(in.fiber, "wgmma", &call, together<do_issue>, call.pc);
+  const Number type = is_half ? Number::kF16 : Number::kBf16;
+  issue_wgmma({type, type, Number::kF32}, n, reinterpret_cast<std::uint32_t*>(d),
+              {descriptor_a, descriptor_b, nullptr, accumulates, false, transposed_a, transposed_b}, __builtin_return_address(0));
+}
+void wgmma(const MmaForm& form, unsigned n, std::uint32_t* d, const WgmmaOperands& operands) {
+  issue_wgmma(form, n, d, operands, __builtin_return_address(0));
 }
 void setmaxnreg(unsigned registers, bool more) {
   const Entered in;

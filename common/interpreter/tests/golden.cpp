@@ -11,6 +11,7 @@
 #include "common/interpreter/interpreter.h"
 #include "common/interpreter/tests/boxes.h"
 #include "common/interpreter/tests/hopper_patterns.h"
+#include "common/interpreter/tests/mma_forms.h"
 #include "common/interpreter/tests/patterns.h"
 #include "common/interpreter/tests/ptx_cases.h"
 #include "common/interpreter/tests/wgmma_cases.h"
@@ -191,4 +192,16 @@ TEST_CASE("the copy engine puts boxes where a GPU does, those narrower than the 
     CHECK(own == row);
   }
   CHECK_FALSE(std::getline(file, row));
+}
+
+TEST_CASE("the tensor core model gives the results of a GPU for every form of mma and wgmma, bit by bit") {
+  REQUIRE(std::filesystem::exists("docs/results/h200/ptx/mma_forms.csv"));
+  std::vector<ptx_cases::Result> results;
+  for (const mma_forms::Form& form : mma_forms::all()) {
+    const std::vector<mma_forms::Problem> problems = mma_forms::problems(form);
+    std::vector<std::vector<std::uint64_t>> d;
+    for (const mma_forms::Problem& problem : problems) d.push_back(mma_forms::by_model(form, problem));
+    for (ptx_cases::Result& result : mma_forms::results(form, problems, d)) results.push_back(std::move(result));
+  }
+  check_results("mma_forms.csv", results);
 }
