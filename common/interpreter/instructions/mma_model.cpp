@@ -175,57 +175,110 @@ COURSE_INLINE auto unusual(Halves bits, bool is_half) {
   return ((bits & 0x7fff) != 0) & ((field <= 127 - 48) | (field >= 127 + 48));
 }
 
-}  // namespace
+// Those of a tile; of b by k, so that a vector lies along a row of d.
+struct TileFactors {
+  Factors of_a[16][2], of_b[16];
+  bool are_usual;
+};
 
-COURSE_VECTOR_CODE void multiply_16x8x16(float (&d)[16][8], const std::uint16_t (&a)[16][16], const std::uint16_t (&b)[8][16],
-                                         bool is_half) {
-  const auto slow = [&](int i, int j) {
-    const Format format = format_of(is_half ? Number::kF16 : Number::kBf16);
-    Term terms[17];
-    for (int k = 0; k < 16; ++k) terms[k] = product(decode(a[i][k], format), decode(b[j][k], format));
-    terms[16] = decode(std::bit_cast<std::uint32_t>(d[i][j]), format_of(Number::kF32));
-    return std::bit_cast<float>(sum_of(terms, 17, Number::kF32, false));
-  };
-
-  Factors of_a[16][2], of_b[16];  // those of b by k, so that a vector lies along a row of d
+COURSE_INLINE void take(TileFactors& tile, const std::uint16_t (&a)[16][16], const std::uint16_t (&b)[8][16], bool is_half) {
   auto is_unusual = unusual(Halves{}, is_half);
   for (int i = 0; i < 16; ++i)
     for (int part = 0; part < 2; ++part) {
       Halves bits;
       std::memcpy(&bits, &a[i][8 * part], sizeof bits);
       is_unusual |= unusual(bits, is_half);
-      of_a[i][part] = factors(bits, is_half);
+      tile.of_a[i][part] = factors(bits, is_half);
     }
   for (int k = 0; k < 16; ++k) {
     const Halves bits = {b[0][k], b[1][k], b[2][k], b[3][k], b[4][k], b[5][k], b[6][k], b[7][k]};
     is_unusual |= unusual(bits, is_half);
-    of_b[k] = factors(bits, is_half);
+    tile.of_b[k] = factors(bits, is_half);
   }
-  if (any(is_unusual)) {
+  tile.are_usual = !any(is_unusual);
+}
+
+// A row's sums, exact, as multiples of `unit`. @param largest 2 to the power of the accumulators' exponents; then of all terms'
+COURSE_INLINE void sum_row(Doubles& sums, Floats& unit, Floats& largest, const TileFactors& tile, int i,
+                           const Floats& accumulators) {
+  for (int k = 0; k < 16; ++k) {
+    const Floats power = tile.of_a[i][k / 8].power[k % 8] * tile.of_b[k].power;
+    largest = power > largest ? power : largest;
+  }
+  constexpr std::uint32_t kLeast = kKeptBits + 1, kMost = 254;
+  Bits field = (Bits)largest >> 23;
+  field = field < kLeast ? kLeast - Bits{} : field > kMost ? kMost - Bits{} : field;
+  const Floats scale = (Floats)((2 * 127 + kKeptBits - field) << 23);
+  unit = (Floats)((field - kKeptBits) << 23);
+  Ints sum{};  // 16 products of less than 2^27 each, and a little less than that
+  for (int k = 0; k < 16; ++k) sum += __builtin_convertvector(tile.of_a[i][k / 8].value[k % 8] * tile.of_b[k].value * scale, Ints);
+  sums =
+      __builtin_convertvector(sum, Doubles) + __builtin_convertvector(__builtin_convertvector(accumulators * scale, Ints), Doubles);
+}
+
+// One sum of 16-bit numbers, whatever they are.
+std::uint32_t any_sum(std::uint32_t c, const std::uint16_t (&a)[16], const std::uint16_t (&b)[16], Number type, Number sum) {
+  const Format format = format_of(type);
+  Term terms[17];
+  for (int k = 0; k < 16; ++k) terms[k] = product(decode(a[k], format), decode(b[k], format));
+  terms[16] = decode(c, format_of(sum));
+  return sum_of(terms, 17, sum, false);
+}
+
+// The same as multiply_16x8x16() for halves, with sums in halves: one in the low half of a word.
+COURSE_VECTOR_CODE void multiply_with_half_sums(std::uint32_t (&d)[16][8], const std::uint16_t (&a)[16][16],
+                                                const std::uint16_t (&b)[8][16]) {
+  TileFactors tile;
+  take(tile, a, b, true);
+  for (int i = 0; i < 16; ++i) {
+    Bits words;
+    std::memcpy(&words, d[i], sizeof words);
+    const Halves before = __builtin_convertvector(words, Halves);
+    const Factors accumulators = factors(before, true);
+    const auto is_slow = unusual(before, true);
+    Bits result{};
+    if (tile.are_usual) {
+      Floats largest = accumulators.power, unit;
+      Doubles sums;
+      sum_row(sums, unit, largest, tile, i, accumulators.value);
+      const Doubles all = sums * __builtin_convertvector(unit, Doubles), smallest = 0x1p-14 - Doubles{};
+      // Adding and taking away 1.5 * 2^52 last bits of a half rounds to the nearest.
+      const auto power = (Doubles)((LongBits)all & 0x7ff0000000000000u);
+      const Doubles far = (power > smallest ? power : smallest) * 0x1.8p42;
+      const Floats nearest = __builtin_convertvector(all + far - far, Floats), zero{}, too_large = 0x1p16f - zero;
+      Floats magnitude = (Floats)((Bits)nearest & 0x7fffffffu);
+      magnitude = magnitude > too_large ? too_large : magnitude;
+      result = ((Bits)(magnitude * 0x1p-112f) >> 13) | ((Bits)nearest >> 16 & 0x8000u);
+    }
+    for (int j = 0; j < 8; ++j)
+      d[i][j] = tile.are_usual && !is_slow[j] ? result[j] : any_sum(d[i][j], a[i], b[j], Number::kF16, Number::kF16);
+  }
+}
+
+}  // namespace
+
+COURSE_VECTOR_CODE void multiply_16x8x16(float (&d)[16][8], const std::uint16_t (&a)[16][16], const std::uint16_t (&b)[8][16],
+                                         bool is_half) {
+  const auto slow = [&](int i, int j) {
+    return std::bit_cast<float>(
+        any_sum(std::bit_cast<std::uint32_t>(d[i][j]), a[i], b[j], is_half ? Number::kF16 : Number::kBf16, Number::kF32));
+  };
+  TileFactors tile;
+  take(tile, a, b, is_half);
+  if (!tile.are_usual) {
     for (int i = 0; i < 16; ++i)
       for (int j = 0; j < 8; ++j) d[i][j] = slow(i, j);
     return;
   }
 
   for (int i = 0; i < 16; ++i) {
-    Floats accumulators;
+    Floats accumulators, unit;
     std::memcpy(&accumulators, d[i], sizeof accumulators);
     const Floats own = (Floats)((Bits)accumulators & 0x7f800000u), zero{}, smallest = 0x1p-126f - zero;
-    Floats largest = ((accumulators != zero) & (own == zero)) ? smallest : own;  // 2 to the power of the largest exponent
-    for (int k = 0; k < 16; ++k) {
-      const Floats power = of_a[i][k / 8].power[k % 8] * of_b[k].power;
-      largest = power > largest ? power : largest;
-    }
-    constexpr std::uint32_t kLeast = kKeptBits + 1, kMost = 254;
-    Bits field = (Bits)largest >> 23;
-    field = field < kLeast ? kLeast - Bits{} : field > kMost ? kMost - Bits{} : field;
-    const Floats scale = (Floats)((2 * 127 + kKeptBits - field) << 23), unit = (Floats)((field - kKeptBits) << 23);
-    Ints sum{};  // 16 products of less than 2^27 each, and a little less than that
-    for (int k = 0; k < 16; ++k) sum += __builtin_convertvector(of_a[i][k / 8].value[k % 8] * of_b[k].value * scale, Ints);
-    // Exact in a double; of its significand, the 24 leading bits are left.
-    const Doubles all = __builtin_convertvector(sum, Doubles) +
-                        __builtin_convertvector(__builtin_convertvector(accumulators * scale, Ints), Doubles);
-    const auto kept = (Doubles)((LongBits)all & ~0x1fffffffull);
+    Floats largest = ((accumulators != zero) & (own == zero)) ? smallest : own;
+    Doubles all;
+    sum_row(all, unit, largest, tile, i, accumulators);
+    const auto kept = (Doubles)((LongBits)all & ~0x1fffffffull);  // the 24 leading bits
     const Floats result = __builtin_convertvector(kept, Floats) * unit;
     // Denormal results, or the accumulator is infinite or NaN.
     const Ints is_slow = (largest != zero) & ((largest < 0x1p-98f) | (largest > 0x1p127f));
@@ -285,6 +338,7 @@ void multiply_tile(const MmaForm& form, bool of_warpgroup, std::uint32_t (&d)[16
     std::memcpy(d, sums, sizeof sums);
     return;
   }
+  if (bytes == 2) return multiply_with_half_sums(d, a, b);
   Term of_a[16][32], of_b[8][32];
   for (unsigned k = 0; k < count; ++k) {
     for (int i = 0; i < 16; ++i) of_a[i][k] = decode(number_at(a[i], form.a, k), format_of(form.a));
