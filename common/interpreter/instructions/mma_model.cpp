@@ -7,9 +7,9 @@
 // terms' signs, also where a sum below the smallest denormal is cut to it; and a NaN is always 0x7fffffff.
 //
 // Where the accumulators are halves, it is the same sum, rounded once, to the nearest half; a NaN is 0x7fff. Of a tf32 the 13 low
-// bits are ignored. Bytes that are floats: wgmma keeps multiples of 2^(e-13), and 14 bits of the result; mma.sync has no
-// instruction of its own, and two as if of halves, from zero, take the place, the second one adding to what the first one gives.
-// Of each four bytes along k the first takes the first two. An addition to the accumulator follows, rounded to the nearest.
+// bits are ignored. Bytes that are floats: wgmma keeps multiples of 2^(e-13), and 14 bits of the result; mma.sync gives what two
+// sums as of halves would, of which the first begins with zero and the second one with the first one's result. Of each four bytes
+// along k the first takes the first two. An addition to the accumulator follows, rounded to the nearest.
 // Integers are exact before they wrap or stay at their limit. Doubles are a chain of fused multiply-adds in the order of k.
 #include "common/interpreter/instructions/mma_model.h"
 
