@@ -68,8 +68,6 @@ class Communicator {
   /// `data` becomes the sum of all ranks' `data`.
   virtual void all_reduce(void* data, std::size_t count, harness::DType type, cudaStream_t stream) = 0;
 
-  /// SMs that it needs while something is under way: products that run meanwhile leave them free.
-  virtual int multiprocessors() const { return 0; }
   /// Waits until `stream` has done all its work. @throws Fault when a rank has ended, or nothing has happened for too long
   virtual void wait(cudaStream_t stream) = 0;
 };

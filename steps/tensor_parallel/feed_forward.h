@@ -147,7 +147,6 @@ class FeedForward {
     const auto piece_of = [&](int chunk, int first, int last) {  // rows of the pieces of ranks first to last - 1
       return Range{places_.piece(chunk, first), places_.piece(chunk, last)};
     };
-    const FewerMultiprocessors without(communicator_.multiprocessors());  // those that copy
 
     // 1. The chunks of X are on their way, in order
     streams_.communication_after(stream);  // X is there, and who read the last one is done

@@ -17,6 +17,7 @@
 #include "common/harness/results/statistics.h"
 #include "common/library/course_gemm.h"
 #include "steps/tensor_parallel/block.h"
+#include "steps/tensor_parallel/cost_model.h"
 #include "steps/tensor_parallel/nccl_communicator.h"
 #include "steps/tensor_parallel/program.h"
 
@@ -25,7 +26,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::int64_t kFewTokens = 64;  // up to there nothing is overlapped, and all ranks may have all tokens
 constexpr int kMinRounds = 7;
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -70,24 +70,24 @@ class Rank {
   }
 
   void open_communicators() {
-    open({Movers::Kind::kAny, 0});
+    open(Movers::kAny);
     try {
-      open({Movers::Kind::kCopyEngines, 0});
+      open(Movers::kCopyEngines);
       communicators_.back().communicator->allocate(1);
       has_copy_engines_ = true;
     } catch (const device::Error& e) {
       say(std::string("without copy engines: ") + e.what());
     }
-    for (const int blocks : {4, 8, 16}) open({Movers::Kind::kBlocks, blocks});
   }
   void close_communicators() { communicators_.clear(); }
 
   void soak() {
     const Shape shape = options_.shapes.front();
-    Communicator& c = communicator(has_copy_engines_ ? "copy engines" : "8 blocks");
+    Communicator& c = communicator(has_copy_engines_ ? "copy engines" : "nccl");
     Weights<__half> weights(shape, share(shape.hidden, kHiddenUnit, c.rank(), c.size()));
     weights.fill_with(reals(shape), stream_);
-    FeedForward<__half> block(c, shape, {true, 2}, weights.W1(), weights.W2(), 1, one_call<__half>());
+    FeedForward<__half> block(c, shape, has_copy_engines_ ? Plan{true, 2} : Plan{}, weights.W1(), weights.W2(), 1,
+                              one_call<__half>());
     fill_input(block, reals(shape).X, c.rank(), stream_);
     tell_others([&] {
       say("soak begins");
@@ -123,6 +123,8 @@ class Rank {
         }
       });
     }
+    nccl_ = link_of(link, "nccl");
+    copy_engines_ = link_of(link, "copy engines");
     return link;
   }
 
@@ -179,9 +181,6 @@ class Rank {
       for (const int chunks : {1, 2, 4})
         if (has_copy_engines_)
           add("overlapped, " + std::to_string(chunks) + ", copy engines", communicator("copy engines"), {true, chunks}, ours);
-      for (const int n : {4, 8, 16})
-        add("overlapped, 1, " + std::to_string(n) + " blocks", communicator(std::to_string(n) + " blocks"), {true, 1}, ours);
-      add("overlapped, 2, 8 blocks", communicator("8 blocks"), {true, 2}, ours);
     }
 
     ordered_json result;
@@ -243,7 +242,7 @@ class Rank {
     std::string name;
     std::unique_ptr<Communicator> communicator;
   };
-  void open(const Movers& movers) { communicators_.push_back({name(movers), nccl_communicator(group_, movers)}); }
+  void open(Movers movers) { communicators_.push_back({name(movers), nccl_communicator(group_, movers)}); }
   Communicator& communicator(const std::string& name) {
     for (const Named& c : communicators_)
       if (c.name == name) return *c.communicator;
@@ -338,6 +337,11 @@ class Rank {
       say(harness::formatted("  %-34s %9.1f us  efficiency %.3f  hidden %4.0f %%", contestants[i].name.c_str(), 1e6 * seconds,
                              efficiency, 100 * (sequence - seconds) / (sequence - products)));
     }
+    if (group_.size() == 1) return result;  // nothing is copied
+    const Costs costs{median(find("products, one call")), nccl_, copy_engines_, graphs};
+    const Prediction choice = CostModel(costs, shape, group_.size()).choose(graphs);
+    result["chosen"] = {{"name", name(choice)}, {"predicted", choice.seconds}};
+    say(harness::formatted("  the model chooses: %-15s %9.1f us", name(choice).c_str(), 1e6 * choice.seconds));
     return result;
   }
 
@@ -346,6 +350,7 @@ class Rank {
   cudaStream_t stream_ = nullptr;
   std::vector<Named> communicators_;
   bool has_copy_engines_ = false;
+  Link nccl_, copy_engines_;  // as measured
 };
 
 // Where ranks run, and how their GPUs are connected.

@@ -33,18 +33,17 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 
 class Nccl final : public Communicator {
  public:
-  Nccl(TcpGroup& group, const Movers& movers) : group_(group), movers_(movers) {
+  Nccl(TcpGroup& group, Movers movers) : group_(group), movers_(movers) {
     setenv("NCCL_NVLS_ENABLE", "0", 1);
     ncclUniqueId id{};
     if (group.rank() == 0) NCCL_CHECK(ncclGetUniqueId(&id));
     const std::string first = group.exchange(std::string(id.internal, sizeof id.internal))[0];
     std::memcpy(id.internal, first.data(), sizeof id.internal);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    if (movers.kind == Movers::Kind::kBlocks) config.minCTAs = 1, config.maxCTAs = movers.blocks;
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
-    if (movers.kind == Movers::Kind::kCopyEngines) config.CTAPolicy = NCCL_CTA_POLICY_ZERO;
+    if (movers == Movers::kCopyEngines) config.CTAPolicy = NCCL_CTA_POLICY_ZERO;
 #else
-    if (movers.kind == Movers::Kind::kCopyEngines) throw device::Error("copy engines need NCCL 2.28 or newer");
+    if (movers == Movers::kCopyEngines) throw device::Error("copy engines need NCCL 2.28 or newer");
 #endif
     NCCL_CHECK(ncclCommInitRankConfig(&communicator_, group.size(), id, group.rank(), &config));
   }
@@ -74,7 +73,7 @@ class Nccl final : public Communicator {
     memory_.push_back({memory, nullptr});
     DEVICE_CHECK(cudaMemset(memory, 0, bytes));
     DEVICE_CHECK(cudaDeviceSynchronize());
-    if (movers_.kind == Movers::Kind::kCopyEngines) {
+    if (movers_ == Movers::kCopyEngines) {
       NCCL_CHECK(ncclCommWindowRegister(communicator_, memory, bytes, &memory_.back().window, NCCL_WIN_COLL_SYMMETRIC));
       if (!memory_.back().window) throw device::Error("NCCL's copy engines: these GPUs do not see each other's memory");
     }
@@ -88,8 +87,7 @@ class Nccl final : public Communicator {
 
   void all_to_all(const void* sent, void* received, std::size_t bytes, cudaStream_t stream) override {
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
-    if (movers_.kind == Movers::Kind::kCopyEngines)
-      return NCCL_CHECK(ncclAlltoAll(sent, received, bytes, ncclInt8, communicator_, stream));
+    if (movers_ == Movers::kCopyEngines) return NCCL_CHECK(ncclAlltoAll(sent, received, bytes, ncclInt8, communicator_, stream));
 #endif
     NCCL_CHECK(ncclGroupStart());
     for (int q = 0; q < size(); ++q) {
@@ -108,8 +106,6 @@ class Nccl final : public Communicator {
   void all_reduce(void* data, std::size_t count, harness::DType type, cudaStream_t stream) override {
     NCCL_CHECK(ncclAllReduce(data, data, count, nccl_type(type), ncclSum, communicator_, stream));
   }
-
-  int multiprocessors() const override { return movers_.kind == Movers::Kind::kBlocks ? movers_.blocks : 0; }
 
   void wait(cudaStream_t stream) override {
     const double until = now() + group_.patience();
@@ -150,18 +146,9 @@ class Nccl final : public Communicator {
 
 }  // namespace
 
-std::string name(const Movers& movers) {
-  switch (movers.kind) {
-    case Movers::Kind::kAny: return "nccl";
-    case Movers::Kind::kBlocks: return std::to_string(movers.blocks) + " blocks";
-    case Movers::Kind::kCopyEngines: return "copy engines";
-  }
-  return "";
-}
+std::string name(Movers movers) { return movers == Movers::kCopyEngines ? "copy engines" : "nccl"; }
 
-std::unique_ptr<Communicator> nccl_communicator(TcpGroup& group, const Movers& movers) {
-  return std::make_unique<Nccl>(group, movers);
-}
+std::unique_ptr<Communicator> nccl_communicator(TcpGroup& group, Movers movers) { return std::make_unique<Nccl>(group, movers); }
 
 std::string nccl_version() {
   int version = 0;

@@ -5,23 +5,11 @@
 
 #include <cuda_runtime.h>
 
-#include <optional>
 #include <vector>
 
 #include "common/device/device.cuh"
 
 namespace tensor_parallel {
-
-/// While it lives, launches leave some SMs to others.
-class FewerMultiprocessors {
- public:
-  explicit FewerMultiprocessors(int fewer) {
-    if (fewer > 0) few_.emplace(device::multiprocessors() - static_cast<unsigned>(fewer));
-  }
-
- private:
-  std::optional<device::FewMultiprocessors> few_;
-};
 
 #ifdef COURSE_ON_INTERPRETER
 

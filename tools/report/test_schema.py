@@ -82,6 +82,29 @@ class Readme(unittest.TestCase):
         self.assertEqual(set(fields["bytes"]["properties"]), set(results.MODELS))
 
 
+class SeveralGpus(unittest.TestCase):
+    def test_what_tensor_parallel_has_measured(self):
+        for path in glob.glob(os.path.join(FOLDER, "*", "tensor_parallel.json")):
+            text = pathlib.Path(path).read_text(encoding="utf-8")
+            self.assertNotRegex(text, r'"/\w', "a path of somebody's machine")
+            document = json.loads(text)
+            self.assertEqual((document["schema"], document["version"]), ("gemm-course-tensor-parallel", 1))
+            self.assertEqual(set(document), {"schema", "version", "nccl", "ranks", "cublas", "cuda", "link", "results"})
+            for rank in document["ranks"]:
+                self.assertEqual(set(rank), {"host", "gpu", "uuid", "driver", "peers"})
+            for each in document["link"]:
+                self.assertEqual(set(each), {"movers", "call", "bytes", "seconds"})
+                self.assertGreater(each["seconds"], 0)
+            for result in document["results"]:
+                self.assertEqual(set(result) - {"chosen"}, {"tokens", "model", "hidden", "type", "ranks", "verified", "rounds", "graph", "times"})
+                self.assertIs(result["verified"], True)
+                self.assertEqual(result["ranks"], len(document["ranks"]))
+                for time in result["times"]:
+                    self.assertEqual(set(time), {"name", "seconds", "efficiency", "hidden"})
+                    seconds = time["seconds"]
+                    self.assertTrue(0 < seconds["q20"] <= seconds["median"] <= seconds["q80"], time)
+
+
 class Lines(unittest.TestCase):
     def test_a_result_a_line(self):
         for path, document in committed():
