@@ -621,7 +621,7 @@ class Refusals(Case):
             self.assert_refused(self.run_plots(*arguments))
         self.assert_refused(self.run_plots("--only", "roofline", "--step", "3"), "--step 3", "two digits")
         self.assert_refused(self.run_plots("--step", "03"), "add --only roofline")
-        self.assert_refused(self.run_plots("--only", "rows,stairs"), "--only stairs", "there are: ladder, roofline, sizes, rows")
+        self.assert_refused(self.run_plots("--only", "rows,stairs"), "--only stairs", "there are: ladder, road, roofline, sizes, rows")
 
     def test_bad_files(self):
         good = a_document(*ladder())
