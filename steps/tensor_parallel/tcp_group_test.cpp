@@ -95,23 +95,25 @@ TEST_CASE("tensor_parallel: a process that is killed, that stops, or that wants 
     usleep(300000);
     const double begin = now();
     kill(p[who], SIGKILL);
-    CHECK(p.said(1) == "rank " + std::to_string(who) + " has died");
-    CHECK(p.said(2 - who) == "rank " + std::to_string(who) + " has died");
+    // Or "rank 1 has ended: " before it, if that one was faster.
+    CHECK(p.said(1).ends_with("rank " + std::to_string(who) + " has died"));
+    CHECK(p.said(2 - who).ends_with("rank " + std::to_string(who) + " has died"));
     CHECK(now() - begin < 5);
   }
   {
     const Processes p(3, 1.5, on_and_on);
     usleep(300000);
     kill(p[2], SIGSTOP);
-    CHECK(p.said(0).starts_with("rank 2 hangs: "));
-    CHECK(p.said(1).starts_with("rank 2 hangs: "));
+    CHECK(p.said(0).find("rank 2 hangs: ") != std::string::npos);
+    CHECK(p.said(1).find("rank 2 hangs: ") != std::string::npos);
   }
   {
     const Processes p(2, 20, [](TcpGroup& group) -> std::string {
       group.agree(group.rank() == 0 ? "8 tokens" : "9 tokens");
       return "";
     });
-    for (const std::size_t rank : {0, 1}) CHECK(p.said(rank) == "the ranks disagree: rank 0 has 8 tokens, rank 1 has 9 tokens");
+    for (const std::size_t rank : {0, 1})
+      CHECK(p.said(rank).ends_with("the ranks disagree: rank 0 has 8 tokens, rank 1 has 9 tokens"));
   }
   {  // it ends in an orderly way, and says why
     const Processes p(2, 20, [](TcpGroup& group) -> std::string {
