@@ -30,6 +30,7 @@ bool is_judge();    ///< whether what is judged happens in another process
 
 /// What seen() consists of.
 namespace witness {
+/// @cond
 
 // In the witness: says so many bytes. In the judge: hears them; where they do not come, it ends as the witness has ended.
 void say_bytes(const void* data, std::size_t bytes);
@@ -90,6 +91,7 @@ class Looking {
 };
 bool is_looking();
 
+/// @endcond
 }  // namespace witness
 
 /// What `look` returns, or throws. It is called in the witness; where there is none, here.
@@ -135,7 +137,9 @@ auto asked(const Call& call) {
 template <class Result, class... Arguments>
 class Asked {
  public:
+  /// @param function of the answer
   constexpr explicit Asked(Result (*function)(Arguments...)) : function_(function) {}
+  /// What it returns, or throws, as seen() has it.
   Result operator()(Arguments... arguments) const {
     return seen([&]() -> Result { return function_(arguments...); });
   }

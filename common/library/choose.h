@@ -23,6 +23,7 @@ struct Operand {
   double requests;    ///< to the L2 cache for each of its rows of 128 bytes, see harness::Requests
   double spread = 1;  ///< where neighbours do not lie side by side: bytes that are read for each one that is wanted
 
+  /// In some order, for tables.
   auto operator<=>(const Operand&) const = default;
 };
 
@@ -31,8 +32,8 @@ struct Task {
   harness::Spec spec;  ///< without an epilogue: all run the same kernel
   Operand a, b;
 
-  Operands operands() const { return std::min(a.offers, b.offers); }  ///< what both offer
-  harness::Requests requests() const { return {a.requests, b.requests}; }
+  Operands operands() const { return std::min(a.offers, b.offers); }       ///< what both offer
+  harness::Requests requests() const { return {a.requests, b.requests}; }  ///< for their rows
   /// In some order, for tables.
   bool operator<(const Task& other) const { return tied() < other.tied(); }
 

@@ -25,7 +25,7 @@ class StreamMemory {
   explicit StreamMemory(std::size_t bytes);
   ~StreamMemory();
   StreamMemory(const StreamMemory&) = delete;
-  void* data() const { return data_; }
+  void* data() const { return data_; }  ///< aligned to a line, or null
 
   /// More than this nobody gets: for tests.
   static std::size_t& most();

@@ -20,11 +20,14 @@ class Weights {
         hidden_(hidden),
         w1_(static_cast<std::size_t>(shape.model * hidden.size()), "W1"),
         w2_(static_cast<std::size_t>(hidden.size() * shape.model), "W2") {}
+  /// Copies this rank's part of the weights, on `stream`.
   void fill_with(const Data& data, cudaStream_t stream) {
     fill(data.W1, row_major(w1_.data(), shape_.model, hidden_.size()), 0, hidden_.begin, stream);
     fill(data.W2, row_major(w2_.data(), hidden_.size(), shape_.model), hidden_.begin, 0, stream);
   }
+  /// This rank's columns of W1, model x hidden.
   Matrix<const T> W1() const { return row_major<const T>(w1_.data(), shape_.model, hidden_.size()); }
+  /// This rank's rows of W2, hidden x model.
   Matrix<const T> W2() const { return row_major<const T>(w2_.data(), hidden_.size(), shape_.model); }
 
  private:

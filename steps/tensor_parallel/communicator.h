@@ -27,7 +27,7 @@ class Group {
  public:
   virtual ~Group() = default;
   virtual int rank() const = 0;  ///< from 0 to size() - 1
-  virtual int size() const = 0;
+  virtual int size() const = 0;  ///< how many ranks
 
   /// What each rank says, by rank; waits for all of them. @throws Fault when one of them is gone, or silent for too long
   virtual std::vector<std::string> exchange(const std::string& mine) = 0;
@@ -51,9 +51,9 @@ class Group {
 class Communicator {
  public:
   virtual ~Communicator() = default;
-  virtual Group& group() = 0;
-  int rank() { return group().rank(); }
-  int size() { return group().size(); }
+  virtual Group& group() = 0;            ///< whose ranks it connects
+  int rank() { return group().rank(); }  ///< this one, from 0 on
+  int size() { return group().size(); }  ///< how many ranks
 
   /// Memory that all_gather() and all_to_all() may use, with zeros in it. A call of all ranks, with the same size; it ends with the
   /// communicator. @throws std::bad_alloc, Fault

@@ -15,6 +15,7 @@ namespace tensor_parallel {
 struct Line {
   std::vector<std::pair<double, double>> points = {};  ///< bytes, seconds; at least 2, in order
 
+  /// Seconds, of the bytes of a piece.
   double operator()(double bytes) const {
     if (bytes <= points.front().first) return points.front().second;
     std::size_t i = 1;
@@ -78,10 +79,13 @@ inline std::string name(const Prediction& p) {
   return p.plan.overlapped ? "overlapped, " + std::to_string(p.plan.chunks) + ", copy engines" : "plain";
 }
 
+/// Seconds that a block takes, by its plan.
 class CostModel {
  public:
+  /// @param costs measured, or assumed
   CostModel(Costs costs, const Shape& shape, int ranks) : costs_(std::move(costs)), shape_(shape), ranks_(ranks) {}
 
+  /// Gather, multiply twice, reduce: one after the other.
   double plain() const {
     return costs_.products + seconds(costs_.nccl.all_gather, piece(1), true) + seconds(costs_.nccl.reduce_scatter, piece(1), true);
   }

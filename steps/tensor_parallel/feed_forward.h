@@ -34,7 +34,7 @@ struct Shape {
 /// From `begin` to before `end`.
 struct Range {
   std::int64_t begin = 0, end = 0;
-  std::int64_t size() const { return end - begin; }
+  std::int64_t size() const { return end - begin; }  ///< how many
 };
 /// Which of `total` are rank number `rank`'s: whole units, but for the last one, and no rank has more than one unit more than
 /// another.
@@ -55,10 +55,10 @@ struct Places {
   std::int64_t tokens;
   int ranks, chunks;
 
-  Range mine(int rank) const { return share(tokens, 1, rank, ranks); }  ///< tokens of a rank
-  std::int64_t piece_rows() const { return ceil_div(tokens, std::int64_t{ranks} * chunks); }
-  std::int64_t chunk_rows() const { return piece_rows() * ranks; }
-  std::int64_t rows() const { return chunk_rows() * chunks; }
+  Range mine(int rank) const { return share(tokens, 1, rank, ranks); }                        ///< tokens of a rank
+  std::int64_t piece_rows() const { return ceil_div(tokens, std::int64_t{ranks} * chunks); }  ///< of a rank in a chunk
+  std::int64_t chunk_rows() const { return piece_rows() * ranks; }                            ///< of all ranks in a chunk
+  std::int64_t rows() const { return chunk_rows() * chunks; }                                 ///< of all chunks
   /// First row of a rank's piece of a chunk.
   std::int64_t piece(int chunk, int rank) const { return chunk * chunk_rows() + rank * piece_rows(); }
   /// Row of the token that is number `i` of a rank's.
@@ -105,6 +105,7 @@ class FeedForward {
     y_ = device::Buffer<T>(elements(places_.piece_rows() * plan.chunks, shape.model), "Y");
   }
 
+  /// Where each rank's tokens lie.
   const Places& places() const { return places_; }
   /// X in the order of Places. Before run() it holds this rank's tokens: row(rank, i) is token mine(rank).begin + i.
   Matrix<T> input() const { return row_major(X_, places_.rows(), shape_.model); }
@@ -127,6 +128,7 @@ class FeedForward {
     multiply_out({0, shape_.tokens}, stream);
     communicator_.all_reduce(parts_, static_cast<std::size_t>(shape_.tokens * shape_.model), harness::kDType<T>, stream);
   }
+  /// The sums of all ranks, tokens x model, after an all-reduce.
   Matrix<T> all_reduced() const { return row_major(parts_, shape_.tokens, shape_.model); }
 
  private:

@@ -20,11 +20,11 @@ class Hub {
   /// @param patience seconds until a thread that does not come counts as hanging
   Hub(int size, double patience) : size_(size), patience_(patience), said_(static_cast<std::size_t>(size)) {}
 
-  std::vector<std::string> exchange(int rank, const std::string& mine);
-  void fail(const std::string& why);
-  void check();
-  int size() const { return size_; }
-  double patience() const { return patience_; }
+  std::vector<std::string> exchange(int rank, const std::string& mine);  ///< as Group::exchange()
+  void fail(const std::string& why);                                     ///< as Group::fail()
+  void check();                                                          ///< as Group::check()
+  int size() const { return size_; }                                     ///< how many ranks
+  double patience() const { return patience_; }                          ///< in seconds
 
  private:
   void fail_locked(const std::string& why);

@@ -52,7 +52,7 @@ class Reference {
 
   /// What is wrong with these tokens' Y, or an empty string. @param rows for each of them, shape.model elements
   std::string compare(const std::vector<unsigned char>& rows) const;
-  const std::vector<std::int64_t>& tokens() const { return tokens_; }
+  const std::vector<std::int64_t>& tokens() const { return tokens_; }  ///< those that are compared
 
  private:
   Shape shape_;

@@ -42,6 +42,7 @@ class Streams {
   }
   Streams(const Streams&) = delete;
 
+  /// The stream for communication.
   cudaStream_t communication() const { return communication_; }
   /// What comes on the stream for communication waits for all that is on `stream` now.
   void communication_after(cudaStream_t stream) {

@@ -37,7 +37,7 @@ class TcpGroup final : public Group {
   TcpGroup(const TcpGroup&) = delete;
 
   int rank() const override { return place_.rank; }
-  int size() const override { return place_.size; }
+  int size() const override { return place_.size; }  ///< how many ranks
   std::vector<std::string> exchange(const std::string& mine) override;
   void fail(const std::string& why) override;
   void check() override;
