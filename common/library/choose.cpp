@@ -17,8 +17,8 @@ namespace {
 // H200.
 constexpr double kLaunchSeconds = 3e-6, kBytesPerClock = 12;
 // The fallback: clocks for 32 steps along k of a block that has an SM alone, of a small block, and of as many small blocks as share
-// an SM, for each of them. Fitted to the same problems; to half of them, the other half is within 20 %.
-constexpr double kLargeBlock = 3500, kSmallBlock = 1900, kSharingBlock = 1250, kFallbackPrologue = 9000;
+// an SM, for each of them. Fitted to 4095³ (docs/results/h200/ragged-f16.json); of small blocks an estimate.
+constexpr double kLargeBlock = 3300, kSmallBlock = 1800, kSharingBlock = 800, kFallbackPrologue = 2500;
 constexpr std::int64_t kFallbackK = 32, kSmallBlocks = 5;
 
 double real(std::int64_t x) { return static_cast<double>(x); }
