@@ -49,7 +49,7 @@ make_course() {
   rm -rf "$scratch/course"
   mkdir -p "$scratch/course"/{common/{gemm,device,harness,library,exercise,interpreter/count},steps/0{1_one,2_two},exercises/01_first,docs/results,tools}
   cd "$scratch/course"
-  cp -r "$repository/tools/course" "$repository/tools/check-links" "$repository/tools/command" tools
+  cp -r "$repository/tools/course" "$repository/tools/check-links" "$repository/tools/command" "$repository/tools/report" tools
   cp -r "$repository/docs/book" docs
   mkdir build
   ln -s "$repository/build/book-venv" build # instead of the downloads

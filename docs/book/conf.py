@@ -22,8 +22,9 @@ import sphinx.util.logging
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(ROOT / "tools")]
 import markdown
+from report import ladder
 
 # --- Sphinx ---
 
@@ -225,10 +226,10 @@ def add_kernel(app, doctree):
         return
     lines = [(str(number), "", line) for number, line in enumerate(lines_of(kernel), 1)]
     parts = [("kernel", f"The kernel, {len(lines)} lines", listing(lines))]
-    since = re.search(r"^/// Changes since (\d\d):", (ROOT / kernel).read_text(encoding="utf-8"), re.M)
-    for base in sorted(ROOT.glob(f"steps/{since[1]}_*/gemm.cuh")) if since else []:
-        text, added, gone = changes(str(base.relative_to(ROOT)), kernel)
-        parts.append(("changes", f"What it changes of {since[1]}: {added} lines new, {gone} gone", text))
+    base = ladder.built_on(page.split("/")[1], ROOT)
+    if base:
+        text, added, gone = changes(f"steps/{base}/gemm.cuh", kernel)
+        parts.append(("changes", f"What it changes of {base[:2]}: {added} lines new, {gone} gone", text))
     where = " · ".join(f'<a href="#{name}">{title}</a>' for name, title, _ in parts)
     below = "".join(f'<details id="{name}" class="beside" name="source"><summary>{title}</summary>{text}</details>' for name, title, text in parts)
     section = doctree.next_node(docutils.nodes.section)

@@ -406,7 +406,8 @@ int run_rank(const Place& place, const Options& options) {
       rank.soak();
     } else {
       ordered_json document = {
-          {"schema", "gemm-course-tensor-parallel"}, {"version", 1}, {"nccl", nccl_version()}, {"ranks", topology(group)}};
+          {"schema", "gemm-course-tensor-parallel"},  {"version", 1},           {"created", harness::utc_now()},
+          {"commit", harness::commit().value_or("")}, {"nccl", nccl_version()}, {"ranks", topology(group)}};
       const harness::Machine machine = harness::this_machine();
       document["cublas"] = machine.cublas.value_or(""), document["cuda"] = machine.cuda;
       document["link"] = rank.measure_link();

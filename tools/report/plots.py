@@ -312,10 +312,10 @@ def draw_ladder(document, everything):
 # --- the road ---
 
 
-def branches(steps, root=ROOT):
+def branches(steps):
     """From each step to the column of its line, and to the step that it is built on: one's first successor goes on in its column."""
     rows = {step: row for row, step in enumerate(steps)}
-    bases = {step: base if (base := ladder.built_on(step, root)) in rows else "" for step in steps}
+    bases = {step: base if (base := ladder.built_on(step)) in rows else "" for step in steps}
     lines, line_of = [], {}  # a line: its steps, one built on the other
     for step in steps:
         base = bases[step]
@@ -362,7 +362,7 @@ def draw_road(document, everything):
         value = 100 * max(map(share, tiles))
         colour = COLOURS[parts.index(ladder.part(step))]
         axes.barh(row, value, height=0.75, color=colour, lw=0)
-        axes.text((left - names - left) / canvas.width, row, plain(ladder.title(step)[0]), ha="left", **beside)
+        axes.text(-names / canvas.width, row, plain(ladder.title(step)[0]), ha="left", **beside)
         axes.text(1.09, row, f"{rounded(value)} %", ha="right", **beside)
         line = {"transform": axes.get_yaxis_transform(), "color": TEXT, "lw": 1.2, "clip_on": False, "solid_capstyle": "round"}
         if bases[step]:
@@ -370,7 +370,7 @@ def draw_road(document, everything):
             axes.plot([at(columns[bases[step]]), at(columns[step]), at(columns[step])], [above, min(above + 0.5, row), row], **line)
         axes.plot([at(columns[step])], [row], marker="o", ms=7, zorder=3, **{**line, "color": colour})
     axes.axvline(100, color=TEXT, ls="--", lw=1.2)
-    canvas.legend([Patch(color=COLOURS[index], label=part if part == "appendix" else f"{part}: {ladder.PARTS[part][0]}") for index, part in enumerate(parts)], 5)
+    canvas.legend([Patch(color=COLOURS[index], label=f"{part}: {ladder.PARTS[part][0]}") for index, part in enumerate(parts)], 5)
     axes.set_yticks([])
     axes.set_ylim(len(steps) - 0.4, -0.6)
     axes.set_xlim(0, 110)

@@ -89,7 +89,8 @@ class SeveralGpus(unittest.TestCase):
             self.assertNotRegex(text, r'"/\w', "a path of somebody's machine")
             document = json.loads(text)
             self.assertEqual((document["schema"], document["version"]), ("gemm-course-tensor-parallel", 1))
-            self.assertEqual(set(document), {"schema", "version", "nccl", "ranks", "cublas", "cuda", "link", "results"})
+            self.assertEqual(set(document), {"schema", "version", "created", "commit", "nccl", "ranks", "cublas", "cuda", "link", "results"})
+            self.assertRegex(document["commit"], "^[0-9a-f]{12}$")
             for rank in document["ranks"]:
                 self.assertEqual(set(rank), {"host", "gpu", "uuid", "driver", "peers"})
             for each in document["link"]:

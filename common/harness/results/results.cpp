@@ -129,19 +129,6 @@ ordered_json json(const Result& r) {
   return j;
 }
 
-std::string utc_now() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  char text[32];
-  std::tm parts{};
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &parts));
-  return text;
-}
-
-std::optional<std::string> commit() {
-  const char* const value = std::getenv("COURSE_COMMIT");
-  return value && *value ? std::optional<std::string>(value) : std::nullopt;
-}
-
 // Renaming would put a file in the place of a device.
 void refuse_irregular(const std::string& path) {
   struct stat there {};
@@ -158,6 +145,19 @@ ordered_json results_in(const std::string& path) {
 }
 
 }  // namespace
+
+std::string utc_now() {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  char text[32];
+  std::tm parts{};
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &parts));
+  return text;
+}
+
+std::optional<std::string> commit() {
+  const char* const value = std::getenv("COURSE_COMMIT");
+  return value && *value ? std::optional<std::string>(value) : std::nullopt;
+}
 
 std::optional<double> Result::rate() const {
   constexpr double kResolution = 1e-9;  // of launches averaged over a round

@@ -104,7 +104,12 @@ struct Machine {
 /// The part that does not depend on the GPU: cpu, os, cores.
 Machine this_host();
 
-/// The document of one program's run. The commit is read from the environment variable COURSE_COMMIT.
+/// "2026-11-21T07:00:00Z".
+std::string utc_now();
+/// The course's, from the environment variable COURSE_COMMIT.
+std::optional<std::string> commit();
+
+/// The document of one program's run.
 std::string to_json(const Machine& machine, const Ceilings& ceilings, const std::vector<Result>& results);
 
 /// Writes a file whole or not at all: under another name first, renamed when everything is on the disk.

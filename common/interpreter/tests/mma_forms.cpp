@@ -3,31 +3,16 @@
 #include <cmath>
 #include <cstring>
 
+#include "common/interpreter/tests/random.h"
+
 namespace mma_forms {
 namespace {
 
-using interpreter::Number;
+using interpreter::Number, ptx_cases::Random;
 using enum Number;
 
 constexpr int kExponentBits[] = {5, 8, 8, 4, 5, 0, 0, 8, 0, 11};
 constexpr int kMantissaBits[] = {10, 7, 23, 3, 2, 0, 0, 23, 0, 52};  // of tf32 as they lie in a register: 13 are to be ignored
-
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t bits() {
-    std::uint64_t x = state_ += 0x9e3779b97f4a7c15ull;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-    return x ^ x >> 31;
-  }
-  int below(int n) { return static_cast<int>(bits() % static_cast<unsigned>(n)); }
-  int between(int low, int high) { return low + below(high - low + 1); }
-  bool one_in(int n) { return below(n) == 0; }
-
- private:
-  std::uint64_t state_;
-};
 
 struct Format {
   Number type;

@@ -6,30 +6,12 @@
 
 #include "common/device/ptx.cuh"
 #include "common/interpreter/tests/matrices.h"
+#include "common/interpreter/tests/random.h"
 
 namespace ptx_cases {
 namespace {
 
 constexpr int kMmaCases = 256;  // of each family
-
-// ----------------------------------------------------------------------------------------------------- random numbers
-// SplitMix64: the standard library's distributions differ from machine to machine.
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t bits() {
-    std::uint64_t x = state_ += 0x9e3779b97f4a7c15ull;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-    return x ^ x >> 31;
-  }
-  int below(int n) { return static_cast<int>(bits() % static_cast<unsigned>(n)); }
-  int between(int low, int high) { return low + below(high - low + 1); }
-  bool one_in(int n) { return below(n) == 0; }
-
- private:
-  std::uint64_t state_;
-};
 
 // The layout of an element type.
 struct Format {
