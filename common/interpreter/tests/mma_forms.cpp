@@ -40,7 +40,8 @@ struct Format {
   std::uint64_t nan(Random& random) const {
     if (type == kE4m3) return pack(random.below(2), top(), 7);
     const std::uint64_t mantissa = random.bits();
-    return pack(random.below(2), top(), mantissa | 1ull << (type == kTf32 ? 13 + random.below(10) : random.below(mantissas())));
+    const int bit = type == kTf32 ? 13 + random.below(10) : random.below(mantissas());
+    return pack(random.below(2), top(), mantissa | 1ull << bit);
   }
   // +-2^exponent with the mantissa's upper bits, or the nearest denormal below.
   std::uint64_t power(bool negative, int exponent, std::uint64_t mantissa = 0) const {
@@ -226,14 +227,19 @@ Problem probe(Number a, Number b, Number c, int m, int n, int k, int number) {
         const double part = std::frexp(std::fabs(product), &e);  // exact: the mantissa is no longer than c's
         sum = f.power(product < 0, e - 1, static_cast<std::uint64_t>(std::ldexp(part * 2 - 1, f.mantissas())));
       }
-      if (role == 2) sum = fc.power(random.below(2), la + lb - depth - j % 8, fractions ? random.bits() : 0);
+      if (role == 2) {
+        const std::uint64_t fraction = fractions ? random.bits() : 0;
+        sum = fc.power(random.below(2), la + lb - depth - j % 8, fraction);
+      }
     }
     const bool many = role >= 4;
     const int one = small[static_cast<std::size_t>(random.below(static_cast<int>(small.size())))];
     const bool sign = random.below(2);
-    for (const int l : small)
-      if (many ? random.below(4) > 0 : l == one && role != 2)
-        place(l) = fa.power(many && random.one_in(4) ? !sign : sign, ea, fractions ? random.bits() : 0);
+    for (const int l : small) {
+      if (many ? random.below(4) == 0 : l != one || role == 2) continue;
+      const std::uint64_t fraction = fractions ? random.bits() : 0;
+      place(l) = fa.power(many && random.one_in(4) ? !sign : sign, ea, fraction);
+    }
   }
   return p;
 }
