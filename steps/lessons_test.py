@@ -16,9 +16,9 @@ sys.path.insert(0, str(ROOT / "docs/book"))
 import markdown
 
 LESSONS = sorted((ROOT / "steps").glob("*/README.md"))
-PARTS = ("Question", "Picture", "What changed", "Walk", "Predict", "Count", "Measure", "Exercise", "What limits us now")
+PARTS = ("Question", "Picture", "First", "What changed", "Walk", "Predict", "Count", "Measure", "Exercise", "What limits us now")
 # Lines as a reader sees them, with tables, before he opens an answer; points of a Walk, numbers outside of tables; words of a sentence.
-MOST_LINES, MOST_POINTS, MOST_NUMBERS, MOST_ROWS, MOST_COLUMNS, LONGEST_SENTENCE = 95, 8, 60, 8, 6, 30
+MOST_LINES, MOST_POINTS, MOST_NUMBERS, MOST_ROWS, MOST_COLUMNS, LONGEST_SENTENCE = 100, 8, 60, 8, 6, 30
 CHAPTERS = [path for path in sorted((ROOT / "docs").glob("*.md")) if "\n## Check yourself\n" in path.read_text(encoding="utf-8")]
 # One word for one thing: what is not said, and what is.
 SYNONYMS = {
@@ -113,7 +113,10 @@ class Lessons(unittest.TestCase):
     def test_parts(self):
         for lesson in LESSONS:
             found = re.findall(r"^\*\*(.*?)\.\*\*", text_of(lesson), re.M)
-            expected = [part for part in PARTS if part != "What changed" or not lesson.parent.name.startswith("01")]
+            left_out = {"What changed"} if lesson.parent.name.startswith("01") else set()
+            if not list(lesson.parent.glob("first*.cu")):
+                left_out.add("First")
+            expected = [part for part in PARTS if part not in left_out]
             self.assertEqual(found, expected, lesson)
 
     def test_the_last_line_is_the_next_question(self):
