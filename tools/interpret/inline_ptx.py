@@ -140,12 +140,15 @@ class _Block:
         self.count = 0
         self.has_carry = False
         self.late = set()  # operands that an instruction writes after the statement
+        self.named = set()  # operands that stand in the text
 
     def text(self):
         body = self._scope(iter(self._statements()), top=True)
         before, behind = ["uint32_t ptx_carry = 0;"] if self.has_carry else [], []
         for n, (constraint, expression) in enumerate(self.operands):
             register = _REGISTERS[constraint.lstrip("=+&")]
+            if n < self.outputs and n not in self.named:
+                continue  # as warpgroup_fence_operand's: it only keeps the compiler from moving accesses
             if n in self.late:
                 before.append(f"auto&& ptx_to{n} = ({expression});")
             elif n < self.outputs:
@@ -181,6 +184,7 @@ class _Block:
     def _operand_mark(self, match):
         if int(match[1]) >= len(self.operands):
             raise NotHere(f"with an operand {match[0]} that the statement does not have")
+        self.named.add(int(match[1]))
         return f"@{match[1]}"
 
     def _scope(self, items, top=False):

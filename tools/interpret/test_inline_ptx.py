@@ -65,6 +65,11 @@ class Translation(unittest.TestCase):
         self.assertNotRegex(result, r"put\(ptx_to\d")
         self.assertNotRegex(result, r"value<float>\(ptx_to")
 
+    def test_what_an_instruction_does_not_name_is_not_touched(self):
+        for text in ('asm volatile("wgmma.wait_group.sync.aligned 0;" : "+f"(sum) :: "memory");', 'asm volatile("" : "+f"(sum) :: "memory");'):
+            self.assertNotIn("(sum)", translated(text))
+        self.assertIn("(sum)", translated('asm("add.f32 %0, %0, %0;" : "+f"(sum));'))
+
     def test_labels_and_registers_belong_to_their_braces(self):
         result = translated('asm("{ .reg .pred p; L: setp.eq.u32 p, %0, 0; { .reg .u32 p; mov.u32 p, 1; } @p bra L; }" ::"r"(x));')
         names = re.findall(r"(?:bool|uint32_t) (ptx_p_\d);", result)
