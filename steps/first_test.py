@@ -27,40 +27,60 @@ def said_by_lesson(program):
 
 
 class First(unittest.TestCase):
-    def each(self):
+    maxDiff = None
+
+    def each(self, check):
         self.assertTrue(PROGRAMS)
         for program in PROGRAMS:
             with self.subTest(program=str(program.relative_to(ROOT))):
-                yield program
+                check(program)
 
     def check(self, program, command, **where):
         done = subprocess.run(command, capture_output=True, text=True, **where)
         self.assertEqual((done.stdout, done.stderr, done.returncode), (said_by_lesson(program), "", 0))
 
+    def check_without_a_line(self, program, script, folder):
+        """A line that ends with '// without it: TEXT' is needed: the interpreter says TEXT of the program that lacks it."""
+        lines = program.read_text(encoding="utf-8").splitlines(keepends=True)
+        for number, line in enumerate(lines):
+            if said := re.search(r"// without it: (.*)", line):
+                broken = pathlib.Path(folder) / program.name
+                broken.write_text("".join(lines[:number] + ["\n"] + lines[number + 1 :]), encoding="utf-8")
+                done = subprocess.run([*script, "--", str(broken)], capture_output=True, text=True)
+                self.assertIn(said[1], done.stdout + done.stderr)
+                self.assertNotEqual(done.returncode, 0)
+
     def test_short_plain_and_shown(self):
-        for program in self.each():
+        def check(program):
             text = program.read_text(encoding="utf-8")
             self.assertLessEqual(len(text.splitlines()), LONGEST)
             self.assertEqual(re.findall(r'#include ".*', text), [], "a header of the course")
             self.assertTrue(said_by_lesson(program), "the lesson does not show what it prints")
 
+        self.each(check)
+
     @unittest.skipUnless(BUILD, "COURSE_BUILD is not set")
     def test_on_the_interpreter(self):
+        def check(program):
+            self.check(program, [*script, "--", str(program)])
+            self.check_without_a_line(program, script, cache)
+
         with tempfile.TemporaryDirectory(prefix="first programs.") as cache:
             script = [sys.executable, "-B", str(ROOT / "tools/interpret/interpret.py"), "--build", BUILD, "--cache", cache]
-            for program in self.each():
-                self.check(program, [*script, "--", str(program)])
+            self.each(check)
 
     @unittest.skipUnless(NVCC, "COURSE_NVCC is not set")
     def test_with_nvcc(self):
-        for program in self.each():
-            line = re.search(r"\bnvcc ((?:-\S+ )*)(\S+)", program.read_text(encoding="utf-8"))
-            self.assertEqual(line[2], str(program.relative_to(ROOT)))
-            with tempfile.TemporaryDirectory(prefix="first programs.") as folder:
-                made = subprocess.run([NVCC, *line[1].split(), str(program), "-o", f"{folder}/first"], capture_output=True, text=True)
-                self.assertEqual((made.stdout, made.stderr, made.returncode), ("", "", 0))
-                if RUN:
-                    self.check(program, [f"{folder}/first"], cwd=folder)
+        def check(program):
+            words = re.search(r"\bnvcc (.*) -o first && ./first\n", program.read_text(encoding="utf-8"))[1].split()
+            self.assertIn(str(program.relative_to(ROOT)), words)
+            made = subprocess.run([NVCC, *words, "-o", f"{folder}/first"], capture_output=True, text=True, cwd=ROOT)
+            self.assertEqual((made.stdout, made.stderr, made.returncode), ("", "", 0))
+            if RUN:
+                self.check(program, [f"{folder}/first"], cwd=folder)
+
+        with tempfile.TemporaryDirectory(prefix="first programs.") as folder:
+            self.each(check)
 
 
 if __name__ == "__main__":
