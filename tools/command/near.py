@@ -11,6 +11,7 @@ from .places import ROOT
 NEAREST = (
     (r"steps/(\d\d_\w+)/.*\.(?:cuh|h)", r"first_\1 learnt", r"test_\1 lessons_edits"),
     (r"steps/(\d\d_\w+)/.*\.cpp", r"test_\1", ""),
+    (r"steps/(?:.*/first\w*\.cu|first_test\.py)", "lessons_first lessons", ""),
     (r"steps/.*/sass\.ini", "tools_report", ""),
     (r"steps/figures\.cpp", "figures lessons", ""),
     (r"steps/edits_test\.py", "lessons_edits", ""),

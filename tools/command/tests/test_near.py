@@ -54,6 +54,7 @@ class Table(unittest.TestCase):
             ("common/interpreter/tests/tricky.cpp", "interpreter_tricky"),
             ("steps/08_split_k/gemm.cuh", "first_08_split_k"),
             ("steps/08_split_k/test.cpp", "test_08_split_k"),
+            ("steps/08_split_k/first.cu", "lessons_first"),
             ("exercises/03_shared_tile/test.cpp", "exercise_03_shared_tile"),
             ("tools/report/plots.py", "tools_report"),
             ("tools/command/near.py", "tools_command"),
