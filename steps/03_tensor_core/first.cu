@@ -3,7 +3,6 @@
 #include <cuda_fp16.h>
 
 #include <cstdio>
-#include <cstring>
 
 __device__ unsigned pair(const half* low, const half* high) {  // two halves in one register
   return __half_as_ushort(*low) | unsigned(__half_as_ushort(*high)) << 16;
