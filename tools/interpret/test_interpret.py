@@ -353,8 +353,8 @@ int main(int argc, char** argv) {
   std::printf("%d\\n", x);
 }
 """
-        race = "race on "
-        wrong = {1: f"{race}s", 3: f"{race}s", 5: f"{race}s", 6: f"{race}s", 8: f"{race}flags", 9: f"{race}flags", 12: f"{race}s", 19: f"{race}box", 15: "__shfl_xor_sync with masks that differ"}
+        race = "race on "  # of 8 and 9 on flags or on data: which one is seen first depends on when the second block begins
+        wrong = {1: f"{race}s", 3: f"{race}s", 5: f"{race}s", 6: f"{race}s", 8: race, 9: race, 12: f"{race}s", 19: f"{race}box", 15: "__shfl_xor_sync with masks that differ"}
         for case in range(1, 20):
             with self.subTest(case):
                 result = self.interpret(text, str(case))
