@@ -1545,6 +1545,7 @@ test_building() {
 test_interrupted_beginning() {
   local pause
   for pause in 0 0.01 0.02 0.04 0.06 0.08 0.1 0.13 0.16 0.2 0.25 0.3; do
+    : >"$scratch/errors" # the signal may come before the command opens it
     set -m
     PATH=$scratch/bin "$scratch/course/tools/course" run --on interpreter 1 >/dev/null 2>"$scratch/errors" &
     set +m
