@@ -29,6 +29,7 @@ import argparse  # noqa: E402
 import contextlib  # noqa: E402
 import errno  # noqa: E402
 import fcntl  # noqa: E402
+import hashlib  # noqa: E402
 import json  # noqa: E402
 import os  # noqa: E402
 import re  # noqa: E402
@@ -40,7 +41,7 @@ import time  # noqa: E402
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import own_names  # noqa: E402
 import tokens  # noqa: E402
-from program import NotText, Program  # noqa: E402
+from program import NotRead, NotText, Program  # noqa: E402
 from refusals import Refusal, told  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -92,7 +93,7 @@ def compile_command(build, options, source, result, view="program"):
     command += ["-iquote", os.path.dirname(options.file) or "."]
     for folder in options.include:
         command.append(f"-I{folder}")
-    command += [f"-I{ROOT}", "-isystem", os.path.join(ROOT, "common/interpreter/include")]
+    command += [f"-I{ROOT}", "-isystem", os.path.join(ROOT, "common/interpreter/include"), "-isystem", os.path.join(HERE, "include")]
     for folder in build["cuda"]:
         command += ["-isystem", folder]
     command += ["-fdiagnostics-color=never"]
@@ -172,6 +173,8 @@ def unresolved(output, path, linked_refusals=()):
         place, name = match[1] or path, match[2]
         if of_program := re.search(r"\bcourse_refusal_(\d+)\b", name):
             refused.append(linked_refusals[int(of_program[1])])
+        elif "wmma_of_this_shape_and_type" in name:
+            refused.append(Refusal(path, 1, "wmma of this shape and type", "docs/interpret.md lists what it has."))
         elif name == "main":
             others.append(f"{path}: error: there is no main() in it, where a program begins")
         # Functions of CUDA are C's, without parameters in their names.
@@ -326,6 +329,25 @@ class Cache:
             os.utime(self.path(key))
         return program
 
+    def recall(self, question):
+        """The program that was made for `question`, what a user asks for, if all that it was made of is as it was. Else None: to read and
+        rewrite a library's headers takes long."""
+        try:
+            with open(self.path(f"{question}.json"), encoding="utf-8") as stream:
+                answer = json.load(stream)
+            is_same = all(content(path) == known for path, known in answer["files"].items())
+        except (OSError, ValueError, KeyError):
+            return None
+        return self.find(answer["key"]) if is_same and not any(map(os.path.isfile, answer["missing"])) else None
+
+    def remember(self, question, key, program):
+        answer = {"key": key, "files": {real: content(real) for real in program.files}, "missing": sorted(program.missing)}
+        new = self.path(f"{question}.{os.getpid()}")
+        with contextlib.suppress(OSError):  # it only takes longer, then
+            with open(new, "w", encoding="utf-8") as stream:
+                json.dump(answer, stream)
+            os.rename(new, self.path(f"{question}.json"))
+
     def store(self, key, folder):
         """Puts a finished folder in its place; somebody else may have been faster."""
         try:
@@ -345,6 +367,14 @@ class Cache:
             left_over = [e for e in entries if e[1].name.startswith("new.") and e[0] < time.time() - DAY]
             for _, entry in [*finished[KEPT_PROGRAMS:], *left_over]:
                 shutil.rmtree(entry.path, ignore_errors=True)
+            answers = sorted((e for e in os.scandir(self.folder) if e.is_file() and e.name != "lock"), key=lambda e: e.stat().st_mtime, reverse=True)
+            for entry in answers[2 * KEPT_PROGRAMS :]:
+                os.remove(entry.path)
+
+
+def content(path):
+    with open(path, "rb") as stream:
+        return hashlib.sha256(stream.read()).hexdigest()
 
 
 def make(program, build, options, cache, key):
@@ -390,21 +420,32 @@ def make(program, build, options, cache, key):
         return cache.store(key, folder)
 
 
-def compiled_program(program, build, options):
+def compiled_program(build, options):
     """Its path, or an exit code after saying what is wrong."""
+    asked = [fingerprint(build), options.include, options.define, options.std, options.file, os.getcwd()]
+    question = hashlib.sha256("\0".join(map(str, asked)).encode(errors="surrogateescape")).hexdigest()[:32]
+    cache = Cache(options.cache) if os.path.isdir(options.cache) else None
+    if cache and not options.keep and (compiled := cache.recall(question)):
+        return compiled
+    program = Program(options.file, options.include, ROOT)
     if options.keep:
+        if os.path.lexists(options.keep) and not os.path.isdir(options.keep):
+            say(f"cannot write to {options.keep}: it is a file. Name a folder with --keep.")
+            return REFUSED
         require_writable(options.keep)
     cache = Cache(options.cache)
-    key = program.hash(fingerprint(build), options.include, options.define, options.std, os.path.realpath(options.file))
+    key = program.hash(*asked[:-2], os.path.realpath(options.file))
     compiled = cache.find(key) if not options.keep else None
-    if compiled:
-        return compiled
-    with cache.new_folder() as folder:
-        refused = active_refusals(program, build, options, folder)
-    if refused:
-        print(*told(refused), sep="\n", file=sys.stderr)
-        return refused[0].code
-    return make(program, build, options, cache, key)
+    if not compiled:
+        with cache.new_folder() as folder:
+            refused = active_refusals(program, build, options, folder)
+        if refused:
+            print(*told(refused), sep="\n", file=sys.stderr)
+            return refused[0].code
+        compiled = make(program, build, options, cache, key)
+    if isinstance(compiled, str):
+        cache.remember(question, key, program)
+    return compiled
 
 
 def main(arguments):
@@ -417,18 +458,13 @@ def main(arguments):
         say("cannot compile a file with a line break in its name: rename it.")
         return REFUSED
     try:
-        program = Program(options.file, options.include, ROOT)
-    except OSError as error:
-        say(f"cannot read {error.filename}: {error.strerror}.")
-        return REFUSED
+        compiled = compiled_program(build, options)
     except NotText as error:
         say(f"cannot read {error}: it is no text in UTF-8; save it as that.")
         return REFUSED
-    if options.keep and os.path.lexists(options.keep) and not os.path.isdir(options.keep):
-        say(f"cannot write to {options.keep}: it is a file. Name a folder with --keep.")
+    except NotRead as error:
+        say(f"cannot read {error.filename}: {error.strerror}.")
         return REFUSED
-    try:
-        compiled = compiled_program(program, build, options)
     except OSError as error:
         is_kept = options.keep and error.filename and not os.path.abspath(error.filename).startswith(os.path.abspath(options.cache))
         say(f"cannot write to {options.keep if is_kept else options.cache}: {error.strerror}.")

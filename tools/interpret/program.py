@@ -17,6 +17,10 @@ class NotText(Exception):
     """A file, by its path, that no compiler can read."""
 
 
+class NotRead(OSError):
+    """A file that cannot be read, as it names itself."""
+
+
 class Program:
     def __init__(self, path, include_folders, own_root, shown_path=None):
         """`own_root`: the course's checkout, whose headers are C++ already."""
@@ -27,6 +31,8 @@ class Program:
         self.libraries = []  # that are included and stay out, see refusals.library()
         self.linked_refusals = []  # of what has become calls of course_refusal_N, N by the index here: refused if the linker needs it
         self.has_later = False  # whether what was written has asm statements that only the preprocessor knows
+        self.missing = set()  # paths where a header was looked for before it was found, or not
+        self._written = {}  # by the name of the view: the copies' names and texts
         self._read(path, shown_path or path)
         marks = marking_macros((name, body) for file, _ in self.files.values() for name, body, _ in file.definitions())
         for file, _ in self.files.values() if marks else ():
@@ -43,7 +49,7 @@ class Program:
             with open(path, encoding="utf-8", errors="surrogateescape", newline="") as stream:
                 text = stream.read().replace("\r\n", "\n").removeprefix("\ufeff")  # which some editors put in front
         except OSError as error:  # where only the reading fails, it names no file
-            raise OSError(error.errno, error.strerror, path) from None
+            raise NotRead(error.errno, error.strerror, path) from None
         if "\0" in text:
             raise NotText(path)
         file = File(text)
@@ -60,7 +66,9 @@ class Program:
         """A header of the user's own; those of the system, of CUDA and of the course are none."""
         for folder in ([os.path.dirname(includer)] if is_quoted else []) + self.include_folders:
             path = os.path.join(folder, name) if folder else name
-            if os.path.isfile(path):
+            if not os.path.isfile(path):
+                self.missing.add(path)
+            else:
                 real = os.path.realpath(path)
                 is_ours = any(real.startswith(os.path.join(self.own_root, part) + os.sep) for part in ("common", "steps"))
                 return None if is_ours else path
@@ -86,9 +94,20 @@ class Program:
 
     def write(self, folder, view=DEVICE):
         """Writes the files into `folder`, rewritten for one of the views. Returns the path of the program's own one."""
-        copies = {real: os.path.join(folder, f"{number}_{os.path.basename(real)}") for number, real in enumerate(self.files)}
+        name = next(name for name, each in self.views.items() if each is view)
+        if name not in self._written:
+            self._written[name] = self._rewritten(view)
+        for copy, text in self._written[name].items():
+            write_text(os.path.join(folder, copy), text)
+        return os.path.join(folder, next(iter(self._written[name])))
+
+    def _rewritten(self, view):
+        """The text of each copy by its name, the program's own one first. They lie beside each other, so they include each other by their names."""
+        copies = {real: f"{number}_{os.path.basename(real)}" for number, real in enumerate(self.files)}
+        texts = {}
         for real, (seen, shown) in self.files.items():
-            file = File(seen.without_kernels() if view is HOST else seen.text, view, seen.marks)
+            text = seen.without_kernels() if view is HOST else seen.text
+            file = seen.seen_by(view) if text == seen.text else File(text, view, seen.marks)
             path = self.path if real == os.path.realpath(self.path) else shown
 
             def copy_of(name, is_quoted, includer=path):
@@ -105,8 +124,8 @@ class Program:
             # A copy that is included twice is the same file, and so is what it stands for.
             text = file.result(shown, last_lines)
             self.has_later |= inline_ptx.LATER in text
-            write_text(copies[real], text)
-        return copies[os.path.realpath(self.path)]
+            texts[copies[real]] = text
+        return texts
 
     def _refuse(self, shown, line, feature):
         """C++ that the linker finds if the program has it, once optimised."""

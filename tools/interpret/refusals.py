@@ -15,13 +15,15 @@ def _of_cublas():
         return sorted({*re.findall(r"\b(?:cublas|CUBLAS_)\w+", header.read()), *(f"cublas{letter}gemm(StridedBatched)?" for letter in "SDH")})
 
 
+_OWN_INCLUDES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")
+# What there is of thrust: include/thrust/vectors.h.
+_OF_THRUST = {"host_vector", "device_vector", "device_ptr", "device_reference", "raw_pointer_cast", "device_pointer_cast", "copy", "fill"}
 _WITHOUT = "Put it between #ifndef WITHOUT_IT and #endif, and give -D WITHOUT_IT."
 # Names of headers, what they stand for, the words of a program that use it, and what to do then. An include alone needs nothing of it.
 _LIBRARIES = (
-    (r"mma\.h", "wmma", r"wmma|nvcuda", "mma.sync and ldmatrix as inline PTX do the same, see docs/interpret.md."),
     (r"cuda_awbarrier\w*\.h", "awbarrier", r"__mbarrier_\w+|awbarrier", "cuda::barrier of <cuda/barrier> does the same."),
     (r"cub/.*", "the library CUB", r"cub::", _WITHOUT),
-    (r"thrust/.*", "the library thrust", r"thrust::", _WITHOUT),
+    (r"thrust/.*", "the library thrust", r"thrust::", "There are host_vector, device_vector, copy and fill."),
     (r"(cutlass|cute)/.*", "the library CUTLASS", r"cutlass::|cute::", "Name the folder of its headers with -I."),
     (r"cublas\w*\.h", "the library cuBLAS", rf"(?!({'|'.join(_of_cublas())})\b)(cublas|CUBLAS_)\w+", "There is gemm: cublasSgemm, cublasGemmEx and their like."),
     *(
@@ -68,7 +70,8 @@ _ANY_WORD = re.compile(_USE.format("|".join(words for words, _, _ in _WORDS)))
 
 def is_left_out(header):
     """Whether a header of that name, which is not the program's own, is none of the interpreter's."""
-    return header != _CUBLAS and library(header) is not None
+    is_there = header == _CUBLAS or os.path.isfile(os.path.join(_OWN_INCLUDES, header))
+    return not is_there and library(header) is not None
 
 
 def library(header):
@@ -139,6 +142,8 @@ def _uses_at(visible, i, libraries):
     for pattern, feature, way in _WORD_PATTERNS:
         if pattern.match(use) and (following == "(" or not _ONLY_CALLS.match(text)):
             yield feature, way, text
+    if use == "thrust::" and i + 2 < len(visible) and visible[i + 2].text in _OF_THRUST:
+        return
     for pattern, feature, way in libraries:
         if pattern.match(use):
             yield feature, way, text

@@ -6,6 +6,7 @@ can be no '#line': there the rest of the line moves to the right.
 """
 
 import bisect
+import copy
 import functools
 import re
 
@@ -29,6 +30,7 @@ def _word_pattern(words):
 
 _PLAIN_WORDS = _word_pattern([*_WORDS, *DEVICE])
 _DEFINE = re.compile(r"[ \t]*#[ \t]*define[ \t]+(\w+)")
+_PRAGMA_OF_MACRO = re.compile(r"([ \t]*#[ \t]*define[ \t]+\w+[ \t]+)#[ \t]*pragma[ \t]+([\w \t]*\w)[ \t]*")
 _ARCHITECTURE = _word_pattern(DEVICE)
 _OPENING, _ELSE = ("if", "ifdef", "ifndef"), ("elif", "elifdef", "elifndef", "else")
 _HARMLESS = ("error", "warning", "pragma", "line", "")  # directives that say nothing about what follows them
@@ -165,6 +167,8 @@ def _asm(text, visible, partner, i, view):
 
 def rewrite_macro(text, view=DEVICE):
     """The text of a '#define': launches on the line where they are."""
+    if pragma := _PRAGMA_OF_MACRO.fullmatch(text):  # which nvcc takes for one
+        return f'{pragma[1]}_Pragma("{pragma[2]}")'
     visible = [t for t in tokens(text, directives=False) if t.is_seen]
     partner = matching(visible)
     # '#define NAME(' without a gap has parameters; '#' and one of them is its text.
@@ -235,6 +239,12 @@ class File:
         self.functions = functions(self.visible, self.partner, marks)
         self._heads = [self.visible[f.head].start for f in self.functions]
 
+    def seen_by(self, view):
+        """The same file for another view, with no edits yet."""
+        file = copy.copy(self)
+        file.view, file._edits = view, []
+        return file
+
     def definitions(self):
         """Of each '#define': the macro's name, what follows that as visible tokens, and the directive."""
         for token in self.tokens:
@@ -300,10 +310,13 @@ class File:
     def without_kernels(self):
         """The text with empty kernels: the host only needs to know what they are called and what they take."""
         parts, at = [], 0
+        directives = [t for t in self.tokens if t.kind == "directive"]
         for function in self.functions:
+            if not function.is_kernel:
+                continue
             begin, end = self.visible[function.body].end, self.visible[function.end].start
-            kinds = [_kind(t) for t in self.tokens if t.kind == "directive" and begin <= t.start < end]
-            if function.is_kernel and sum(k in _OPENING for k in kinds) == kinds.count("endif"):
+            kinds = [_kind(t) for t in directives if begin <= t.start < end]
+            if sum(k in _OPENING for k in kinds) == kinds.count("endif"):
                 parts += [self.text[at:begin], re.sub(r"[^\n]", " ", self.text[begin:end])]
                 at = end
         return "".join(parts) + self.text[at:]
@@ -516,9 +529,9 @@ class File:
 
     def _rewrite_kernel_addresses(self):
         """'reinterpret_cast<void const*>(&kernel<int>)' and '(void*)kernel<int>' of the host: what a template makes is known by its address
-        once it is asked for."""
+        once it is asked for. '(void*)kernel' may be a variable."""
         v = self.visible
-        for i, token in enumerate(v):
+        for i, token in enumerate(v) if "void" in self.text else ():
             if token.text == "reinterpret_cast" and v[i + 1].text == "<":
                 opening = skip_template(v, i + 1)
                 is_cast = v[opening].text == "(" and _is_to_void(v, i + 2, opening - 1)
@@ -527,7 +540,10 @@ class File:
                 is_cast = token.text == "(" and i in self.partner and _is_to_void(v, i + 1, self.partner[i])
                 first = self.partner.get(i, 0) + 1
                 last = _end_of_template_name(v, first) if is_cast else 0
-            if is_cast and last and _end_of_template_name(v, first) == last and self.is_device_code(token.start) is not True:
+            # A variable may have the address. 'f(void*) const;' is no cast.
+            is_variable = is_cast and i and v[i - 1].text in ("(", ",", "=", "return") and v[first].kind == "word" and v[first + 1].text in (",", ")", ";")
+            last = first + 1 if is_variable else last
+            if is_cast and last and (is_variable or _end_of_template_name(v, first) == last) and self.is_device_code(token.start) is not True:
                 self._replace(v[first].start, v[first].start, f"{_RUNTIME}known(")
                 self._replace(v[last].start, v[last].start, ")")
 
@@ -550,7 +566,7 @@ class File:
     def _rewrite_launch_functions(self):
         """cudaLaunchKernel((void*)kernel, ...): without the cast, the kernel's type says what the arguments are."""
         v = self.visible
-        for i, token in enumerate(v):
+        for i, token in enumerate(v) if _LAUNCH_FUNCTIONS[0][:10] in self.text else ():
             if token.text not in _LAUNCH_FUNCTIONS[:2] or i + 1 >= len(v) or v[i + 1].text != "(":
                 continue
             j = i + 2
@@ -562,7 +578,9 @@ class File:
 
     def _rewrite_asm(self, refuse):
         """Inline PTX of device code becomes C++ on one line. As many lines follow as it had."""
-        for i, token in enumerate(self.visible):
+        for i, token in enumerate(self.visible) if "asm" in self.text else ():
+            if token.text not in inline_ptx.ASM:
+                continue
             end = inline_ptx.find(self.visible, self.partner, i)
             is_name = self.function_at(token.start) is None and i and self.visible[i - 1].text == ")"  # 'int f() asm("g");'
             if end is None or is_name or self.is_device_code(token.start) is False:

@@ -27,8 +27,7 @@ class Refusals(Folder):
 
     def test_what_stays_out_is_named_with_its_line(self):
         for text, line, feature in (
-            ("#include <mma.h>\nusing namespace nvcuda;\n", 2, "wmma (nvcuda)"),
-            ("#include <thrust/device_vector.h>\nint x; thrust::device_vector<int> v;\n", 2, "the library thrust: the interpreter does not have it. Put it between"),
+            ("#include <thrust/sort.h>\nint x; void f() { thrust::sort(&x, &x); }\n", 2, "the library thrust: the interpreter does not have it. There are host_vector,"),
             ("#include <cub/cub.cuh>\nusing namespace cub;\n", 2, "the library CUB"),
             ("#include <cublas_v2.h>\ncublasHandle_t h;\nint x = cublasSaxpy(h);\n", 3, "the library cuBLAS (cublasSaxpy)"),
             ("#include <cufft.h>\n#define CHECK(x) if (x != CUFFT_SUCCESS) exit(1)\nint main() { CHECK(0); }\n", 3, "(CUFFT_SUCCESS)"),
@@ -63,6 +62,7 @@ class Refusals(Folder):
             "__global__ void k();\nint main() { k<<<1, 1>>>(); }\n",
             "#include <cuda_runtime.h>\n#include <cuda_fp16.h>\n#include <cooperative_groups.h>\n",
             "#include <cublas_v2.h>\n#include <mma.h>\n#include <thrust/sort.h>\nint cub = 1, thrust = 2;\n",
+            "#include <thrust/device_vector.h>\nthrust::device_vector<int> v;\nnvcuda::wmma::layout_t l;\n",
             "#include <cufft.h>\n#define CHECK(x) if (x != CUFFT_SUCCESS) exit(1)\nint main() {}\n",
             "#include <cublas_v2.h>\nint f(cublasHandle_t h) { return cublasSgemm(h, CUBLAS_OP_N) == CUBLAS_STATUS_SUCCESS && cublasCreate(&h); }\n",
             "namespace wmma { int x; } int cublasMine = wmma::x;\n",
@@ -1162,6 +1162,133 @@ int main(int argc, char**) {
         result = self.run_program("/proc/self/mem")
         self.assertEqual((result.returncode, result.stderr), (2, "course: cannot read /proc/self/mem: Input/output error.\n"))
 
+    def test_each_form_of_wmma(self):
+        text = """#include <mma.h>
+#include <cstdio>
+#include <type_traits>
+using namespace nvcuda;
+template <int m, int n, int k, class T, class S, class LA, class LB>
+__global__ void one(const typename std::conditional_t<std::is_same_v<T, wmma::precision::tf32>, std::type_identity<float>, std::type_identity<T>>::type* A, const typename std::conditional_t<std::is_same_v<T, wmma::precision::tf32>, std::type_identity<float>, std::type_identity<T>>::type* B, const S* C, S* D) {
+  wmma::fragment<wmma::matrix_a, m, n, k, T, LA> a;
+  wmma::fragment<wmma::matrix_b, m, n, k, T, LB> b;
+  wmma::fragment<wmma::accumulator, m, n, k, S> c, d;
+  constexpr bool ra = std::is_same_v<LA, wmma::row_major>, rb = std::is_same_v<LB, wmma::row_major>;
+  wmma::load_matrix_sync(a, A, ra ? k : m);
+  wmma::load_matrix_sync(b, B, rb ? n : k);
+  wmma::load_matrix_sync(c, C, n, wmma::mem_row_major);
+  for (int i = 0; i < c.num_elements; ++i) c.x[i] = c.x[i] + c.x[i];
+  wmma::mma_sync(d, a, b, c);
+  wmma::store_matrix_sync(D, d, m, wmma::mem_col_major);
+}
+template <int m, int n, int k, class T, class S, class LA, class LB>
+int check(const char* name) {
+  using V = typename std::conditional_t<std::is_same_v<T, wmma::precision::tf32>, std::type_identity<float>, std::type_identity<T>>::type;
+  V *A, *B; S *C, *D;
+  cudaMallocManaged(&A, m * k * sizeof(V)); cudaMallocManaged(&B, k * n * sizeof(V)); cudaMallocManaged(&C, m * n * sizeof(S)); cudaMallocManaged(&D, m * n * sizeof(S));
+  constexpr bool ra = std::is_same_v<LA, wmma::row_major>, rb = std::is_same_v<LB, wmma::row_major>;
+  const auto at = [](int i, int j, int s) { return (i * 5 + j * 3 + s) % 7; };
+  for (int i = 0; i < m; ++i) for (int x = 0; x < k; ++x) A[ra ? i * k + x : x * m + i] = V(float(at(i, x, 1)));
+  for (int x = 0; x < k; ++x) for (int j = 0; j < n; ++j) B[rb ? x * n + j : j * k + x] = V(float(at(x, j, 2)));
+  for (int i = 0; i < m * n; ++i) C[i] = S(float(at(i / n, i % n, 3)));
+  one<m, n, k, T, S, LA, LB><<<1, 32>>>(A, B, C, D);
+  cudaDeviceSynchronize();
+  int wrong = 0;
+  for (int i = 0; i < m; ++i) for (int j = 0; j < n; ++j) {
+    float sum = 2 * at(i, j, 3);
+    for (int x = 0; x < k; ++x) sum += at(i, x, 1) * at(x, j, 2);
+    wrong += float(D[j * m + i]) != sum;
+  }
+  if (wrong) std::printf("%s: %d wrong\\n", name, wrong);
+  return wrong;
+}
+template <int m, int n, int k, class T, class S> int all(const char* name) {
+  using wmma::row_major, wmma::col_major;
+  return check<m, n, k, T, S, row_major, row_major>(name) + check<m, n, k, T, S, row_major, col_major>(name) + check<m, n, k, T, S, col_major, row_major>(name) + check<m, n, k, T, S, col_major, col_major>(name);
+}
+template <int m, int n> int shape() {
+  return all<m, n, 16, half, float>("half float") + all<m, n, 16, half, half>("half half") + all<m, n, 16, __nv_bfloat16, float>("bf16") + all<m, n, 16, signed char, int>("s8") + all<m, n, 16, unsigned char, int>("u8");
+}
+int main() {
+  int wrong = shape<16, 16>() + shape<32, 8>() + shape<8, 32>() + all<16, 16, 8, wmma::precision::tf32, float>("tf32") + all<8, 8, 4, double, double>("double");
+  std::printf("%d wrong\\n", wrong);
+  return wrong != 0;
+}
+"""
+        result = self.interpret(text)
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "0 wrong\n", ""))
+
+    def test_wmma_that_is_not_here_is_refused_where_a_program_needs_it(self):
+        text = """#include <mma.h>
+using namespace nvcuda::wmma;
+inline __device__ void of_bits() {
+  fragment<matrix_a, 8, 8, 128, experimental::precision::b1, row_major> a;
+  fragment<matrix_b, 8, 8, 128, experimental::precision::b1, col_major> b;
+  fragment<accumulator, 8, 8, 128, int> c;
+  bmma_sync(c, a, b, c);
+}
+__global__ void k() {
+#ifdef MORE
+  of_bits();
+#endif
+}
+int main() { k<<<1, 32>>>(); }
+"""
+        self.assertEqual(self.interpret(text).returncode, 0)
+        result = self.interpret(text, options=["-D", "MORE"])
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("wmma of this shape and type: the interpreter does not have it.", result.stderr)
+
+    def test_vectors_of_thrust(self):
+        text = """#include <thrust/device_vector.h>
+#include <thrust/host_vector.h>
+#include <cstdio>
+__global__ void add(const int* x, int* y, int n) {
+  if (threadIdx.x < n) y[threadIdx.x] += x[threadIdx.x];
+}
+int main() {
+  thrust::host_vector<int> h(5);
+  for (std::size_t i = 0; i < h.size(); ++i) h[i] = i;
+  thrust::device_vector<int> x = h, y(5, 10), z;
+  add<<<1, 32>>>(x.data().get(), thrust::raw_pointer_cast(y.data()), 5);
+  z = y;
+  z[0] = 7;
+  z.resize(6, 1);
+  thrust::host_vector<int> back = z;
+  thrust::copy(y.begin(), y.begin() + 2, back.begin());
+  thrust::fill(x.begin(), x.end(), 3);
+  for (int v : back) std::printf("%d ", v);
+  std::printf("%d %d\\n", int(x[4]), int(z.size()));
+}
+"""
+        result = self.interpret(text)
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "10 11 12 13 14 1 3 6\n", ""))
+        outside = self.interpret(text.replace("threadIdx.x < n", "threadIdx.x <= n"))
+        self.assertEqual(outside.returncode, 1)
+        self.assertIn("out of bounds", outside.stderr)
+
+    def test_a_kernels_address_may_come_by_way_of_a_variable(self):
+        text = """#include <cstdio>
+template <class T> __global__ void k(T* x, T y) { *x = y; }
+struct S { void f(void*) const; };
+void S::f(void*) const {}
+cudaError_t launch(void const* kernel, void** arguments) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = config.blockDim = 1;
+  return cudaLaunchKernelExC(&config, kernel, arguments);
+}
+int main() {
+  int *x, y = 8;
+  cudaMalloc(&x, 4);
+  auto* kernel = &k<int>;
+  void* arguments[] = {&x, &y};
+  cudaError_t error = launch((void const*) kernel, arguments);
+  cudaMemcpy(&y, x, 4, cudaMemcpyDeviceToHost);
+  std::printf("%d %d\\n", error, y);
+}
+"""
+        result = self.interpret(text)
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "0 8\n", ""))
+
     def test_a_standard_that_the_compiler_does_not_know(self):
         result = self.interpret("int main() {}\n", options=("--std", "gnu++99"))
         self.assertEqual(result.returncode, 2)
@@ -1295,6 +1422,19 @@ int main() {
             self.assertEqual(self.interpret(text).returncode, 4)
         finally:
             os.environ["PATH"] = path
+
+    def test_what_a_program_is_made_of_is_looked_at_each_time(self):
+        options = ["-I", "first", "-I", "second"]
+        self.write("second/n.h", "enum { n = 1 };\n")
+        path = self.write("x.cu", "#include <n.h>\nint main() { return n; }\n")
+        self.assertEqual(self.run_program(path, options=options).returncode, 1)
+        self.assertEqual(self.run_program(path, options=options).returncode, 1)
+        self.write("second/n.h", "enum { n = 2 };\n")
+        self.assertEqual(self.run_program(path, options=options).returncode, 2)
+        self.write("first/n.h", "enum { n = 3 };\n")  # in front of the other one
+        self.assertEqual(self.run_program(path, options=options).returncode, 3)
+        os.remove(os.path.join(self.folder, "first/n.h"))
+        self.assertEqual(self.run_program(path, options=options).returncode, 2)
 
 
 if __name__ == "__main__":

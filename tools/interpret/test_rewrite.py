@@ -220,6 +220,12 @@ class OwnNames(unittest.TestCase):
         self.assertEqual(restore(rename_own("int main() { int blockDim = 1, gridDim; }")), "int main() { int blockDim = 1, gridDim; }")
 
 
+class Pragmas(unittest.TestCase):
+    def test_a_macro_may_be_a_pragma(self):
+        self.assertIn('#define UNROLL _Pragma("unroll 4")', rewritten("#define UNROLL #pragma unroll 4\n"))
+        self.assertIn("#define TEXT(x) #x", rewritten("#define TEXT(x) #x\n"))
+
+
 class Shared(unittest.TestCase):
     def body(self, declaration):
         return " ".join(re.sub(r"\n#line.*\n *", " ", rewritten(f"__global__ void k() {{ {declaration} }}\n")).split())

@@ -2,7 +2,6 @@
 
 import bisect
 import re
-from dataclasses import dataclass
 
 # A raw string ends at its own delimiter, so it comes first. Three angle brackets that open are one token: no other C++ has them.
 _PATTERN = re.compile(
@@ -23,20 +22,18 @@ _PATTERN = re.compile(
 _DIRECTIVE = re.compile(r"[ \t]*#(?:[^\n\\/\"]|\\\r?\n|\\.|/\*.*?\*/|//[^\n]*|/|\"(?:[^\"\\\n]|\\.)*\"?)*", re.DOTALL)
 
 
-@dataclass(frozen=True)
+_UNSEEN = {"space", "newline", "comment", "directive"}
+
+
 class Token:
-    kind: str  # space, newline, comment, string, character, number, word, mark, other or directive
-    text: str
-    start: int
+    """`is_seen`: whether the compiler's parser sees it. A library's headers have millions of these."""
 
-    @property
-    def end(self):
-        return self.start + len(self.text)
+    __slots__ = ("kind", "text", "start", "end", "is_seen")
 
-    @property
-    def is_seen(self):
-        """Whether the compiler's parser sees it."""
-        return self.kind not in ("space", "newline", "comment", "directive")
+    def __init__(self, kind, text, start, end):
+        self.kind = kind  # one of _UNSEEN, or string, character, number, word, mark, other
+        self.text, self.start, self.end = text, start, end
+        self.is_seen = kind not in _UNSEEN
 
 
 def tokens(text, directives=True):
@@ -46,14 +43,17 @@ def tokens(text, directives=True):
     line_begins = directives
     while at < len(text):
         if line_begins and (directive := _DIRECTIVE.match(text, at)):
-            result.append(Token("directive", directive[0], at))
-            at = directive.end()
+            end = directive.end()
+            result.append(Token("directive", directive[0], at, end))
+            at = end
             line_begins = False
             continue
         match = _PATTERN.match(text, at)
-        kind = match.lastgroup if match.lastgroup != "delimiter" else "string"
-        result.append(Token(kind, match[0], at))
-        at = match.end()
+        kind, end = match.lastgroup, match.end()
+        if kind == "delimiter":
+            kind = "string"
+        result.append(Token(kind, match[0], at, end))
+        at = end
         if directives:
             line_begins = kind == "newline" or (line_begins and kind in ("space", "comment"))
     return result
