@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Runs NVIDIA's samples on the interpreter: real programs that nobody here wrote, unmodified.
+"""Runs NVIDIA's samples and CuTe's tutorials on the interpreter: real programs that nobody here wrote, unmodified.
 
-usage: tools/interpret/samples.py [--folder FOLDER] [--list] [NAME...]
+usage: tools/interpret/samples.py [--folder FOLDER] [--list] [cute] [NAME...]
 
 Fetches https://github.com/NVIDIA/cuda-samples with git, at the tag that the samples below were tried with, into FOLDER
 [build/cuda-samples], unless it is there. Runs those of them that consist of one .cu file and use nothing that the interpreter lacks, and
 says of each whether it ended well. NAME: only these; of any other sample of one file too. A sample verifies its own results.
+With the word cute it is CuTe's tutorials, of https://github.com/NVIDIA/cutlass in build/cutlass. They compare with nothing: each runs as it is,
+and once more with a comparison in its main.
 Exit code: 0 all as they should be, 1 some not, 2 they cannot be fetched.
 """
 
@@ -22,6 +24,7 @@ import time  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 REPOSITORY, TAG = "https://github.com/NVIDIA/cuda-samples", "v13.0"
+CUTLASS, CUTLASS_COMMIT = "https://github.com/NVIDIA/cutlass", "7107b05535f8977f5ecb9d01ee203205b1fd9bc4"
 LIMIT = 600  # seconds for each
 
 # Sample, and arguments that make it small enough: on a CPU each access is checked.
@@ -52,30 +55,81 @@ SAMPLES = {
     "6_Performance/transpose": ("-dimX=64", "-dimY=64"),
 }
 
+# Tutorial, arguments, and what it is to end with: a code, and a piece of what it says. The last two have true faults.
+TUTORIALS = {
+    "sgemm_1": (("128", "128", "64"), 0, "CUTE_GEMM"),
+    "sgemm_2": (("128", "128", "64"), 0, "CUTE_GEMM"),
+    "sgemm_sm80": (("128", "128", "64", "T", "N"), 0, "CUTE_GEMM"),
+    "hopper/wgmma_sm90": (("128", "128", "256"), 1, "race on dynamic shared memory"),  # no barrier behind cp_async_wait
+    "hopper/wgmma_tma_sm90": (("128", "128", "64"), 1, "with no fence.mbarrier_init between"),
+}
+RESULT = "thrust::host_vector<TC> cute_result = d_C;"  # in each main, after the first product
+COMPARED = """
+  int wrong = 0;
+  for (int i = 0; i < m; ++i)
+    for (int j = 0; j < n; ++j) {
+      double sum = 0, all = 0;
+      for (int x = 0; x < k; ++x) {
+        const double a = double(h_A[transA == 'N' ? i + x * ldA : x + i * ldA]), b = double(h_B[transB == 'T' ? j + x * ldB : x + j * ldB]);
+        sum += a * b, all += a * b < 0 ? -a * b : a * b;
+      }
+      const double difference = double(cute_result[i + j * ldC]) - sum;
+      wrong += !((difference < 0 ? -difference : difference) <= 0.01 * all);
+    }
+  printf("%d wrong\\n", wrong);
+  return wrong != 0;
+"""
 
-def fetch(folder):
-    """Makes sure that the samples are in `folder`. Returns whether they are."""
-    if os.path.isdir(os.path.join(folder, "Samples")):
+
+def fetch(repository, revision, folder):
+    """Makes sure that the programs are in `folder`. Returns whether they are."""
+    if os.path.isdir(folder):
         return True
-    print(f"fetching {REPOSITORY}, {TAG}, into {folder} ...", file=sys.stderr)
-    command = ["git", "clone", "--quiet", "--depth=1", f"--branch={TAG}", "-c", "advice.detachedHead=false", REPOSITORY, folder]
+    print(f"fetching {repository}, {revision}, into {folder} ...", file=sys.stderr)
+    git = ["git", "-C", folder + ".new"]
     try:
-        return subprocess.run(command, env=dict(os.environ, GIT_LFS_SKIP_SMUDGE="1")).returncode == 0
+        os.makedirs(folder + ".new", exist_ok=True)
+        for command in (["init", "--quiet"], ["fetch", "--quiet", "--depth=1", repository, revision], ["checkout", "--quiet", "FETCH_HEAD"]):
+            if subprocess.run(git + command, env=dict(os.environ, GIT_LFS_SKIP_SMUDGE="1")).returncode:
+                return False
+        os.rename(folder + ".new", folder)
+        return True
     except OSError as error:
         print(f"git: {error.strerror}", file=sys.stderr)
         return False
 
 
-def run(folder, sample, arguments):
-    """The sample's exit code, None if it took too long, and the last line of what it wrote."""
-    path = os.path.join(folder, "Samples", sample)
-    command = [os.path.join(ROOT, "tools/course"), "interpret", "-I", os.path.join(folder, "Common"), os.path.basename(path) + ".cu"]
+def run(path, include, file, arguments):
+    """The program's exit code, None if it took too long, and all that it wrote."""
+    command = [os.path.join(ROOT, "tools/course"), "interpret", *(word for folder in include for word in ("-I", folder)), file]
     try:
         result = subprocess.run(command + list(arguments), cwd=path, capture_output=True, text=True, errors="replace", timeout=LIMIT)
     except subprocess.TimeoutExpired:
         return None, f"no end after {LIMIT} s"
-    lines = [line for line in (result.stdout + result.stderr).split("\n") if line.strip()]
-    return result.returncode, lines[-1].strip() if lines else ""
+    return result.returncode, result.stdout + result.stderr
+
+
+def run_tutorials(folder, names):
+    failed = 0
+    wanted = [name for name in TUTORIALS if not names or name in names]
+    for name in wanted:
+        arguments, code, text = TUTORIALS[name]
+        path, include = os.path.join(folder, "examples/cute/tutorial"), [os.path.join(folder, "include"), os.path.join(folder, "tools/util/include")]
+        runs = [("as it is", os.path.join(path, name + ".cu"), code, text)]
+        if code == 0:
+            with open(runs[0][1], encoding="utf-8") as stream:
+                main, compared = stream.read(), os.path.join(path, name + ".compared.cu")
+            with open(compared, "w", encoding="utf-8") as stream:
+                stream.write(main.replace(RESULT, RESULT + COMPARED, 1))
+            runs.append(("compared", compared, 0, "0 wrong"))
+        for how, file, code, text in runs:
+            begin = time.monotonic()
+            ended, said = run(path, include, file, arguments)
+            is_right = ended == code and text in said
+            failed += not is_right
+            verdict = "as told" if is_right else "FAILED"
+            print(f"{verdict:<8} {name + ', ' + how:<40} {time.monotonic() - begin:4.0f} s  {text if is_right else said[-300:]}", flush=True)
+    return 1 if failed else 0
 
 
 def find(folder, name):
@@ -95,8 +149,11 @@ def main(arguments):
     if options.list:
         print("\n".join(" ".join((sample, *more)) for sample, more in SAMPLES.items()))
         return 0
+    if options.names[:1] == ["cute"]:
+        folder = os.path.join(ROOT, "build/cutlass")
+        return run_tutorials(folder, options.names[1:]) if fetch(CUTLASS, CUTLASS_COMMIT, folder) else 2
     folder = os.path.abspath(options.folder)
-    if not fetch(folder):
+    if not fetch(REPOSITORY, TAG, folder):
         return 2
     wanted = dict(SAMPLES)
     if options.names:
@@ -110,7 +167,9 @@ def main(arguments):
     failed = 0
     for sample, more in wanted.items():
         begin = time.monotonic()
-        code, last = run(folder, sample, more)
+        path = os.path.join(folder, "Samples", sample)
+        code, said = run(path, [os.path.join(folder, "Common")], os.path.basename(path) + ".cu", more)
+        last = ([line.strip() for line in said.split("\n") if line.strip()] or [""])[-1]
         failed += code != 0
         verdict = "passed" if code == 0 else "refused" if code == 2 else "FAILED"
         print(f"{verdict:<8} {sample:<52} {time.monotonic() - begin:4.0f} s  {last[:100]}", flush=True)

@@ -28,7 +28,7 @@ _UNSEEN = {"space", "newline", "comment", "directive"}
 class Token:
     """`is_seen`: whether the compiler's parser sees it. A library's headers have millions of these."""
 
-    __slots__ = ("kind", "text", "start", "end", "is_seen")
+    __slots__ = ("end", "is_seen", "kind", "start", "text")
 
     def __init__(self, kind, text, start, end):
         self.kind = kind  # one of _UNSEEN, or string, character, number, word, mark, other
