@@ -341,9 +341,11 @@ class Cache:
         return self.find(answer["key"]) if is_same and not any(map(os.path.isfile, answer["missing"])) else None
 
     def remember(self, question, key, program):
-        answer = {"key": key, "files": {real: content(real) for real in program.files}, "missing": sorted(program.missing)}
+        if not all(map(os.path.isfile, program.files)):  # a pipe has been read already
+            return
         new = self.path(f"{question}.{os.getpid()}")
         with contextlib.suppress(OSError):  # it only takes longer, then
+            answer = {"key": key, "files": {real: content(real) for real in program.files}, "missing": sorted(program.missing)}
             with open(new, "w", encoding="utf-8") as stream:
                 json.dump(answer, stream)
             os.rename(new, self.path(f"{question}.json"))

@@ -7,6 +7,7 @@ import contextlib
 import glob
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -1422,6 +1423,12 @@ int main() {
             self.assertEqual(self.interpret(text).returncode, 4)
         finally:
             os.environ["PATH"] = path
+
+    def test_a_program_may_come_through_a_pipe(self):
+        shell = " ".join(map(shlex.quote, self.command("PIPE"))).replace("PIPE", "<(echo 'int main() { return 5; }')")
+        for _ in range(2):
+            result = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, cwd=self.folder)
+            self.assertEqual((result.returncode, result.stderr), (5, ""))
 
     def test_what_a_program_is_made_of_is_looked_at_each_time(self):
         options = ["-I", "first", "-I", "second"]
