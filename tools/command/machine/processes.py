@@ -115,9 +115,20 @@ class Ending:
         """Sends what is due."""
         while self.due and time.monotonic() - self.begin >= self.due[0][0]:
             _, number = self.due.pop(0)
-            for pid in self.remaining():
+            for pid in self.stopped():
+                for each in (number, signal.SIGCONT):
+                    with contextlib.suppress(ProcessLookupError, PermissionError):
+                        os.kill(pid, each)
+
+    def stopped(self):
+        """All that remain. They stand still, for one that is started between a look and the signal would be nobody's, and go on."""
+        still = set()
+        while more := set(self.remaining()) - still:
+            for pid in more:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, number)
+                    os.kill(pid, signal.SIGSTOP)
+            still |= more
+        return still
 
     def remaining(self):
         """A process whose parent has ended is remembered from before."""
