@@ -8,7 +8,6 @@
 
 #include <bit>
 #include <cstdint>
-#include <cstring>
 #include <type_traits>
 
 #include "common/interpreter/instructions/tensor.h"
@@ -62,34 +61,37 @@ struct Stored<experimental::precision::b1> {
 /// Not defined: a program whose code needs it is refused when it is linked. Headers may have functions for it that nobody calls.
 void wmma_of_this_shape_and_type();
 
+template <class T, class... Types>
+constexpr bool is_one_of = (std::is_same_v<T, Types> || ...);
 template <class T>
-constexpr bool is_one_of(auto... types) {
-  return (std::is_same_v<T, typename decltype(types)::type> || ...);
-}
-template <class T>
-constexpr bool is_number = is_one_of<T>(std::type_identity<half>(), std::type_identity<__nv_bfloat16>(),
-                                        std::type_identity<precision::tf32>(), std::type_identity<signed char>(),
-                                        std::type_identity<unsigned char>(), std::type_identity<char>(),
-                                        std::type_identity<double>(), std::type_identity<float>(), std::type_identity<int>());
+constexpr bool is_byte = is_one_of<T, signed char, unsigned char, char>;
+
+/// Whether products of A's are added up in D's.
+template <class A, class D>
+constexpr bool has_sums = (is_one_of<A, half> && is_one_of<D, float, half>) ||
+                          (is_one_of<A, __nv_bfloat16, precision::tf32> && is_one_of<D, float>) ||
+                          (is_byte<A> && is_one_of<D, int>) || (is_one_of<A, double> && is_one_of<D, double>);
+
 template <class T>
 constexpr Number number() {
-  if constexpr (std::is_same_v<T, half>) return Number::kF16;
-  if constexpr (std::is_same_v<T, __nv_bfloat16>) return Number::kBf16;
-  if constexpr (std::is_same_v<T, precision::tf32>) return Number::kTf32;
-  if constexpr (std::is_same_v<T, unsigned char>) return Number::kU8;
-  if constexpr (std::is_same_v<T, signed char> || std::is_same_v<T, char>) return Number::kS8;
-  if constexpr (std::is_same_v<T, double>) return Number::kF64;
-  if constexpr (std::is_same_v<T, int>) return Number::kS32;
+  if constexpr (is_one_of<T, half>) return Number::kF16;
+  if constexpr (is_one_of<T, __nv_bfloat16>) return Number::kBf16;
+  if constexpr (is_one_of<T, precision::tf32>) return Number::kTf32;
+  if constexpr (is_one_of<T, unsigned char>) return Number::kU8;
+  if constexpr (is_byte<T>) return Number::kS8;
+  if constexpr (is_one_of<T, double>) return Number::kF64;
+  if constexpr (is_one_of<T, int>) return Number::kS32;
   return Number::kF32;
 }
+
 template <class Use, int m, int n, int k, class T>
 constexpr bool is_form() {
-  const bool is_wide = (m == 16 && n == 16) || (m == 32 && n == 8) || (m == 8 && n == 32);
-  if constexpr (!is_number<T>) return false;
-  if (std::is_same_v<T, double>) return m == 8 && n == 8 && k == 4;
-  if (std::is_same_v<T, precision::tf32>) return m == 16 && n == 16 && k == 8;
-  if (std::is_same_v<Use, accumulator>) return is_wide && (k == 16 || (k == 8 && m == 16));
-  return is_wide && k == 16;
+  constexpr bool kIsWide = (m == 16 && n == 16) || (m == 32 && n == 8) || (m == 8 && n == 32),
+                 kIsSums = is_one_of<Use, accumulator>;
+  if (is_one_of<T, double>) return m == 8 && n == 8 && k == 4;
+  if (is_one_of<T, precision::tf32> || (kIsSums && is_one_of<T, float> && k == 8)) return m == 16 && n == 16 && k == 8;
+  const bool is_number = kIsSums ? is_one_of<T, float, half, int> : is_one_of<T, half, __nv_bfloat16> || is_byte<T>;
+  return is_number && kIsWide && k == 16;
 }
 
 struct Place {
@@ -147,14 +149,6 @@ class fragment {
 
 namespace detail {
 
-template <bool is_first>
-const auto& pick(const auto& first, const auto& second) {
-  if constexpr (is_first)
-    return first;
-  else
-    return second;
-}
-
 template <class Fragment>
 int offset(int i, unsigned ldm, bool is_row_major) {
   const Place p = Fragment::place(i, static_cast<int>((threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32));
@@ -195,13 +189,11 @@ __device__ inline void store_matrix_sync(U* to, const fragment<accumulator, m, n
 namespace detail {
 
 template <int m, int n, int k, class A, class D>
-__device__ inline void multiply(D& d, const auto& a, const auto& b, const auto& c, bool saturates) {
+__device__ inline void multiply(D& d, const auto& left, const auto& right, const auto& c, bool saturates) {
   constexpr bool kTurned = m == 8 && n == 32, kIsDouble = std::is_same_v<A, double>, kIsTf32 = std::is_same_v<A, precision::tf32>;
   constexpr int kBlocks = kIsDouble ? 1 : 2, kLeftBlocks = !kIsDouble && (m == 32 || kTurned) ? 2 : 1,
                 kRightBlocks = kBlocks / kLeftBlocks;
   const MmaForm form{number<A>(), number<A>(), number<typename D::element_type>(), saturates};
-  const auto& left = pick<kTurned>(b, a);
-  const auto& right = pick<kTurned>(a, b);
   constexpr int kSums = D::num_elements / kBlocks;
   for (int block = 0; block < kBlocks; ++block) {
     typename D::element_type sums[kSums];
@@ -223,8 +215,10 @@ template <int m, int n, int k, class A, class LayoutA, class LayoutB, class D, c
 __device__ inline void mma_sync(fragment<accumulator, m, n, k, D>& d, const fragment<matrix_a, m, n, k, A, LayoutA>& a,
                                 const fragment<matrix_b, m, n, k, A, LayoutB>& b, const fragment<accumulator, m, n, k, C>& c,
                                 bool saturates = false) {
-  if constexpr (!std::is_same_v<C, D> || !a.kIsHere || !d.kIsHere)
+  if constexpr (!std::is_same_v<C, D> || !detail::has_sums<A, D> || !a.kIsHere || !d.kIsHere)
     detail::wmma_of_this_shape_and_type();
+  else if constexpr (m == 8 && n == 32)
+    detail::multiply<m, n, k, A>(d, b, a, c, saturates);
   else
     detail::multiply<m, n, k, A>(d, a, b, c, saturates);
 }
