@@ -32,6 +32,20 @@ SYNONYMS = {
     r"rounds? of (?:\d+ SMs|tiles|blocks)|(?:takes?|fills?|are) [\w.]+ rounds": "wave",
 }
 EXERCISED = 7  # the lessons up to this one have exercises; later ones have edits
+# Figures with these units are a file's or computed: markers above them say so (tools/report/tables.py).
+UNITS = r"(?:TFLOP/s|µs|ms|[TG]B/s|[MG]Hz|%(?! \d)|W|pJ|[kMG]B|percentage points)(?!\w)"
+# But these are no result file's. Of all pages: an H200's and an H100's data sheets. Of one: what the page says whose they are.
+OF_OTHERS = {
+    "": ("1980", "1.98", "700", "60", "80", "989", "1,830", "67"),
+    "steps/05_l2_swizzle/README.md": ("2.47", "6"),  # of an earlier main loop; l2_test.cpp holds the model to more
+    "docs/roofline.md": ("100", "10", "17", "20", "18", "22"),  # a test holds the model to these
+    # Of an earlier commit; what the library's model chooses, which library_test knows.
+    "docs/library.md": ("90.7", "84", "108", "4", "0.9", "1.8", "2.1", "7"),
+    # Settings; whole files beside each other, by 'tools/course compare'; test_report.py holds them to 3 %.
+    "docs/measuring.md": ("20", "0.6", "3", "13", "0.1", "2.1", "1", "1.2", "0.4", "1.8", "2", "9", "4", "1.5", "103"),
+}
+# Its results have a form of their own; limits of programs; how far the model of L2 and exercises' limits are off.
+OTHER_FIGURES = ("tensor_parallel.md", "interpret.md", "interpreter.md", "exercises.md", "options.md")
 # Words of the glossary that the interpreter's page needs, and no lesson yet.
 LATER = ()
 PROGRAM = None
@@ -84,6 +98,17 @@ def numbers(text):
     one = r"(?:\d[\d.,]*\d|\d)[¹²³⁰-⁹]*"
     seen = re.sub(r"\]\([^)]*\)", "]", re.sub(r"\[\d\d\]\([^)]*\)|`[^`\n]*`", "", prose(without_folds(text))))
     return re.findall(rf"(?<![\w.]){one}(?:\s*[×·/]\s*\(?{one}\)?)*", seen)
+
+
+def unbound(text):
+    """Figures with a unit, and factors such as '1.6 times', that no marker above their paragraph binds."""
+    one = r"(?<![\w.,×·])\d+(?:,\d{3})*(?:\.\d+)?(?![\w³]|\.\d)"
+    for paragraph in re.split(r"\n\s*\n", re.sub(r"^<!-- table .*?^<!-- end of table -->$", "", text, flags=re.S | re.M)):
+        bound = re.findall(r"=([\d.,]+)(?= )", "\n".join(re.findall(r"^<!-- (?:figures|computed) .*-->$", paragraph, re.M)))
+        seen = re.sub(r"\]\([^)]*\)|[`*\[]", "", re.sub(r"`[^`\n]*`|\[\d\d\]\([^)]*\)", "``", prose(paragraph)))
+        for found in re.finditer(rf"(?<![·×/+=] )((?:{one}(?:(?:, {one})* and | to | or | : ))*{one})[ -]?(?:\s*{UNITS})|({one}) times(?! (?:the|as many))", seen):
+            numbers = re.findall(one, found[1] or found[2])
+            yield from (number for number in numbers if number not in bound and (found[1] or "." in number))
 
 
 def sentences(text):
@@ -145,6 +170,30 @@ class Lessons(unittest.TestCase):
                 found = re.search(rf"(?<![\w.-])(?:{unwanted})(?![\w-])", text, re.I)
                 if found and not (page.name == "glossary.md" and word == "copy engine"):  # which says what TMA stands for
                     self.fail(f"{page}: '{found[0]}': say '{word}'")
+
+    def test_figures_in_prose_are_bound(self):
+        wrong = {}
+        pages = [page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in OTHER_FIGURES]
+        for page in [*LESSONS, *pages, ROOT / "README.md"]:
+            name = str(page.relative_to(ROOT))
+            allowed = OF_OTHERS.get("", ()) + OF_OTHERS.get(name, ())
+            every = list(unbound(text_of(page)))
+            found = [number for number in every if number not in allowed]
+            wrong.update({name: found} if found else {})
+            self.assertEqual([number for number in OF_OTHERS.get(name, ()) if number not in every], [], f"{name} no longer says this")
+        self.assertEqual(wrong, {}, "no marker binds these: CONTRIBUTING.md, 'A figure in prose'")
+
+    def test_an_unbound_figure_is_found(self):
+        marker = "<!-- computed 2*5=10 -->\n"
+        for text, found in (
+            ("It has 10 TFLOP/s.\n", ["10"]),
+            (f"{marker}It has 10 TFLOP/s.\n", []),
+            (f"{marker}It has 10 TFLOP/s.\n\nAnd 10 µs.\n", ["10"]),
+            ("At 4096³ it has [97.6 %](x.json) and 3 to 5 % less, 1, 2 and 3 ms, 1.6 times as long.\n", ["97.6", "3", "5", "1", "2", "3", "1.6"]),
+            ("Of 8 tiles, 128 × 256 and 2·64 each, 3 times; `10 ms`, stage 7 % 3.\n| 10 ms |\n", []),
+        ):
+            with self.subTest(text):
+                self.assertEqual(list(unbound(text)), found)
 
     def test_chapters_ask_and_answer(self):
         for chapter in CHAPTERS:

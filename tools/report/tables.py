@@ -20,6 +20,8 @@ KIND   ladder: all steps, from a GPU's file
        registers: what tools/registers counted; takes no options
        solutions: those of the transformer exercises beside cuBLAS; takes no options
        latency: µs of each step's fastest tile for each shape, the last step's, and its ratio to cuBLAS, from a GPU's file
+       each: for each shape the fastest tile of step=NAME, or of those with tile=NAME, beside all that it was timed with, from a GPU's file
+       candidates: what the search timed of step=NAME for one shape, from a GPU's file
        tuning: the best tile of step=NAME for each shape, beside the step's first tile and the model's choice, from a GPU's file
        caches: where ncu saw the reads of step=NAME answered, from a GPU's file and ncu-caches/ beside it
        limits: how busy ncu saw the units of step=NAME, and what its warps waited for, from a GPU's file and ncu-limits/ beside it
@@ -43,7 +45,16 @@ Figures in prose are those of a file, too, if this stands in lines of its own ab
     <!-- figures FILE [OPTION=VALUE...] NAME=FIGURE... -->
 
 NAME is a column of the table 'tiles' or 'conditions', FIGURE what the file says there, and what the text says. It is of the step's first tile, or of tile=NAME,
-its name or a part of it, with _ likewise. Both are rewritten where the file says something else.
+its name or a part of it, with _ likewise. Both are rewritten where the file says something else. With table=KIND it is a column of
+that table, in row=NAME; of a FILE that ends in .csv, which ncu wrote, a counter, in row=, a part of the kernel's name.
+
+With as=HANDLE, markers further down the page compute with these columns, unrounded; without row=, each has a number for each row:
+
+    <!-- figures docs/results/h200/x.json step=09_tma as=old -->
+    <!-- figures docs/results/h200/x.json step=10_wgmma as=new -->
+    <!-- computed new.TFLOP_s/old.TFLOP_s=1.6 100*(1-new.µs/old.µs)=36 2*128*64=16384 -->
+
+FIGURE has the text's decimals. A column whose name begins with a digit has _ in front. expressions.py says what else may be computed.
 
 The alternative text of a roofline or a road is what the plot says, and is rewritten likewise. So is the line below <!-- place --> in a
 lesson: its part, what it is built on, which lesson is next.
@@ -63,13 +74,16 @@ import statistics
 import sys
 from typing import Callable, Optional
 
-from . import ladder, results, shapes
-from .terminal import NOTHING, Arguments, count, percent, plus_minus, rounded, run_command, size, tera, times
+from . import expressions, ladder, results, shapes
+from .terminal import NOTHING, Arguments, all_digits, count, percent, plus_minus, rounded, run_command, size, tera, times
 
 END = "<!-- end of table -->"
 BEGIN = re.compile(r"<!-- table (\S+) (\S+)((?: \S+=\S+)*) -->")
 ANY_MARKER = re.compile(r"<!--\s*(table|end of table)\b")
 FIGURES = re.compile(r"<!-- figures (\S+)((?: \S+=\S+)+) -->")
+COMPUTED = re.compile(r"<!-- computed((?: \S+=\S+)+) -->")
+BROKEN = re.compile("^.*<!-- (?:figures|computed).*$", re.M)  # where no marker can stand
+FIGURE_MARKER = re.compile(f"{FIGURES.pattern}|{COMPUTED.pattern}")
 PLACE = "<!-- place -->"
 ROOFLINE = re.compile(r"!\[[^\]]*\]\((\S*/(?:roofline-\S+-(\d\d)|road-\S+)\.svg)\)")
 
@@ -206,6 +220,7 @@ NOISE = ("noise", noise)
 OF_CUBLAS = ("% of cuBLAS", of_cublas)
 OF_ROOFLINE = ("% of roofline", lambda each: percent(each.get("roofline")))
 SHOWN_SHAPE = ("shape", shapes.dimensions)
+THEN = {results.GEMM_EX_THEN: "cuBLAS then a kernel", results.LT_FUSED: "cublasLt fused", results.UNFUSED_THEN: "unfused then a kernel", results.UNFUSED: "unfused"}
 EPILOGUE = ("epilogue", lambda each: results.epilogue(each) or "none")
 SECTORS_PER_REQUEST = ("sectors per request", lambda each: rounded(ladder.sectors_per_request(each)))
 BYTES = ("bytes", lambda each: size(results.counter(each, "bytes")))
@@ -373,7 +388,53 @@ def latency_table(context):
     return ["shape", *(f"{step[:2]}, µs" for step in steps), f"tile of {steps[-1][:2]}", *results.BASELINES], rows
 
 
+@kind("each", across=SHAPE, lists=("tile",))
+def each_table(context):
+    def against(name):
+        return lambda each: rounded(ladder.of_baseline(each, name))
+
+    def per_operation(energy, each):
+        return rounded(1e12 * energy["joules"] / each["flops"]) if energy else NOTHING
+
+    def watts(energy):
+        return rounded(energy["joules"] / energy["seconds"]) if energy else NOTHING
+
+    def of_baseline(each, name):
+        return ((each.get("baselines") or {}).get(name) or {}).get("energy")
+
+    def is_wanted(result):
+        return all(f"_{name}_" in f"_{option_name(result['tile'])}_" for name in context.lists.get("tile", []))
+
+    columns = [
+        SHOWN_SHAPE,
+        ("µs", microseconds),
+        TFLOPS,
+        OF_CUBLAS,
+        ("% of cublasLt", lambda each: percent(ladder.of_baseline(each, "cublasLt"))),
+        *((f"{words}, times as long", against(name)) for name, words in THEN.items()),
+        ("pJ/FLOP", lambda each: per_operation(each.get("energy"), each)),
+        ("power, W", lambda each: watts(each.get("energy"))),
+        *((f"{name}, pJ/FLOP", lambda each, name=name: per_operation(of_baseline(each, name), each)) for name in results.BASELINES),
+        *((f"{name}, W", lambda each, name=name: watts(of_baseline(each, name))) for name in results.BASELINES),
+    ]
+    chosen = [each for each in context.results if is_wanted(each)]
+    if not chosen:
+        raise BadTable(f"no tile {','.join(context.lists['tile'])!r}")
+    step = chosen[0]["step"]
+    return table([fastest(group, step) for group in results.grouped(chosen, shape_of).values()], columns)
+
+
 FIRST_TILE = "128x128x64 warp 64x64 s3 g8"  # of the steps before
+
+
+@kind("candidates", part=lambda each: each.get("tuning"))
+def candidates_table(context):
+    (result,) = context.results
+    return ["tile", "µs", "TFLOP/s"], [
+        [each["tile"], rounded(each["seconds"] * 1e6), rounded(result["flops"] / each["seconds"] * 1e-12)]
+        for each in result["tuning"]
+        if each["seconds"]
+    ]
 
 
 @kind("tuning", across=SETTING, part=lambda each: each.get("tuning"))  # all shapes that were tuned
@@ -824,27 +885,82 @@ def make_table(root, folder, name, file, options):
 # --- figures in prose ---
 
 
-def figures(root, file, words):
-    """From the names in WORDS to the figure in the file; and to that in the marker."""
+def columns_of(root, file, options):
+    """The names of the columns that a marker of figures is about, and the rows: one, or, with table= or of ncu, any number."""
+    options = dict(options)
+    kind_of_table, row = options.pop("table", ""), options.pop("row", "")
+    tile = "" if kind_of_table else options.pop("tile", "")
+    if file.endswith(".csv"):
+        try:
+            with open(os.path.join(root, file), encoding="utf-8", newline="") as opened:
+                header, *rows = csv.reader(opened)
+        except (OSError, ValueError) as error:
+            raise BadTable(f"cannot be read: {error!r}") from None
+        names = [option_name(each[header.index("Kernel Name")]) for each in rows]
+    else:
+        words = "".join(f" {name}={value}" for name, value in options.items())
+        header, rows, _ = table_of_results(root, "", kind_of_table or "tiles", file, words)
+        if not kind_of_table:
+            more, cells, _ = table_of_results(root, "", "conditions", file, words)
+            header, rows = header + more[1:], [each + others[1:] for each, others in zip(rows, cells)]
+        names = [option_name(each[0]) for each in rows]
+    if kind_of_table and row:
+        rows = [rows[place(row, names, "row")]]
+    elif row or tile:
+        rows = [each for each, name in zip(rows, names) if (f"_{tile}_" in f"_{name}_" if tile else row in name)]
+        if len(rows) != 1:
+            what = f"tile {tile!r}" if tile else f"row {row!r}"
+            raise BadTable(f"{'more than one' if rows else 'no'} {what}; there are: {', '.join(names)}")
+    elif not kind_of_table and not file.endswith(".csv"):
+        rows = rows[:1]
+    return [option_name(each) for each in header], rows
+
+
+def number_in(cell):
+    """Of '1.62 GB' 1.62e9, of '645, 101 %' 645."""
+    found = re.match(r"±?(-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?)(?!\w)(?:\S* ([kMGTPE])B\b)?", cell)
+    if not found:
+        raise BadTable(f"{cell!r} is no number")
+    return float(found[1].rstrip(",").replace(",", "")) * 1000 ** " kMGTPE".index(found[2] or " ")
+
+
+def figures(root, file, words, handles):
+    """From the names in WORDS to the figure in the file; and to that in the marker. A handle of theirs goes to HANDLES."""
     given = dict(word.split("=", 1) for word in words.split())
-    options = {name: given.pop(name) for name in OPTIONS if name in given}
-    tile = given.pop("tile", "")
-    words = "".join(f" {name}={value}" for name, value in options.items())
-    header, rows, _ = table_of_results(root, "", "tiles", file, words)
-    more, cells, _ = table_of_results(root, "", "conditions", file, words)
-    header, rows = header + more[1:], [row + others[1:] for row, others in zip(rows, cells)]
-    names = [option_name(row[0]) for row in rows]
-    found = [row for row, each in zip(rows, names) if f"_{tile}_" in f"_{each}_"] if tile else rows[:1]
-    if len(found) != 1:
-        raise BadTable(f"{'more than one' if found else 'no'} tile {tile!r}; there are: {', '.join(names)}")
-    if not given:
-        raise BadTable("names no figure: add NAME=FIGURE")
-    columns = [option_name(each) for each in header]
-    now = {name: found[0][place(name, columns, "column")].split(" ")[0] for name in given}
+    lists = KINDS[given["table"]].lists if given.get("table") in KINDS else ()
+    options = {name: given.pop(name) for name in (*OPTIONS, *VIEW, *lists, "table", "row", "tile") if name in given}
+    handle = given.pop("as", None)
+    if not given and not handle:
+        raise BadTable("names no figure: add NAME=FIGURE or as=HANDLE")
+    columns, rows = columns_of(root, file, options)
+    if handle:
+        handles[handle] = (file, options)
+    if given and len(rows) != 1:
+        raise BadTable(f"{len(rows)} rows: add row=NAME")
+    now = {name: rows[0][place(name, columns, "column")].split(" ")[0] for name in given}
     missing = [name for name, number in now.items() if number == NOTHING]
     if missing:
         raise BadTable(f"the file has no {missing[0]}")
     return now, given
+
+
+def computed(root, words, handles):
+    """The same for expressions."""
+
+    def look_up(handle, column):
+        if handle not in handles:
+            raise BadTable(f"no figures above are as={handle}")
+        with all_digits():
+            columns, rows = columns_of(root, *handles[handle])
+        at = place(column.removeprefix("_"), columns, "column")
+        numbers = [number_in(each[at]) for each in rows]
+        return numbers if len(numbers) != 1 else numbers[0]
+
+    given = dict(word.rsplit("=", 1) for word in words.split())
+    try:
+        return {text: expressions.shown_as(expressions.value(text, look_up), number) for text, number in given.items()}, given
+    except expressions.BadExpression as error:
+        raise BadTable(str(error)) from None
 
 
 def figure(number):
@@ -852,23 +968,24 @@ def figure(number):
     return rf"(?<![\w.,]){re.escape(number)}(?![\w]|[.,]\d)"
 
 
-def with_figures(root, name, lines):
+def with_figures(root, name, lines, handles):
     """LINES, a paragraph and the markers above it, as they should be; what is wrong; and which markers were different."""
-    markers = [line for line in lines if FIGURES.fullmatch(line)]
+    markers = [line for line in lines if FIGURE_MARKER.fullmatch(line)]
     text = "\n".join(lines[len(markers) :])
-    errors, drifted, new, changed = [], [], {}, []
+    errors, drifted, new, changed = [f"{name}: {line}: broken marker" for line in BROKEN.findall(text)], [], {}, []
     for marker in markers:
-        file, words = FIGURES.fullmatch(marker).groups()
+        of_file = FIGURES.fullmatch(marker)
         try:
-            now, said = figures(root, file, words)
+            now, said = figures(root, *of_file.groups(), handles) if of_file else computed(root, COMPUTED.fullmatch(marker)[1], handles)
+            was = marker
             for each, number in said.items():
                 if not re.search(figure(number), text):
                     raise BadTable(f"the text below does not say {number}")
                 if new.setdefault(number, now[each]) != now[each]:
                     raise BadTable(f"{number} would be two figures now, {new[number]} and {now[each]}: mend the text by hand")
-                marker = re.sub(rf" {each}=\S+", lambda _: f" {each}={now[each]}", marker)
+                marker = marker.replace(f" {each}={number} ", f" {each}={now[each]} ")
             if now != said:
-                drifted.append(f"{name}: <!-- figures {file}{words} -->")
+                drifted.append(f"{name}: {was}")
         except (BadTable, results.BadFile) as error:
             errors.append(f"{name}: {marker}: {error}")
         changed.append(marker)
@@ -944,7 +1061,7 @@ def remake(root, path):
     with open(path, encoding="utf-8") as file:
         lines = file.read().split("\n")
     name = os.path.relpath(path, root)
-    made, errors, drifted = [], [], []
+    made, errors, drifted, handles = [], [], [], {}
     at = 0
     while at < len(lines):
         line = lines[at]
@@ -953,15 +1070,16 @@ def remake(root, path):
             drifted += [f"{name}: {PLACE}"] if now != lines[at + 1] else []
             made, at = made + [line, now], at + 2
             continue
-        if FIGURES.fullmatch(line):
+        if FIGURE_MARKER.fullmatch(line):
             end = next((i for i in range(at, len(lines)) if not lines[i]), len(lines))
-            text, wrong, different = with_figures(root, name, lines[at:end])
+            text, wrong, different = with_figures(root, name, lines[at:end], handles)
             made, errors, drifted, at = made + text, errors + wrong, drifted + different, end
             continue
         made.append(line)
         at += 1
-        if "<!-- figures" in line:
-            errors.append(f"{name}:{at}: {line.strip()}: broken marker; write <!-- figures FILE [OPTION=VALUE...] NAME=FIGURE... -->")
+        if BROKEN.match(line):
+            usage = "<!-- figures FILE [OPTION=VALUE...] NAME=FIGURE... --> or <!-- computed EXPRESSION=FIGURE... -->"
+            errors.append(f"{name}:{at}: {line.strip()}: broken marker; write {usage}")
         if not ANY_MARKER.search(line):
             continue
         where = f"{name}:{at}: {line.strip()}"

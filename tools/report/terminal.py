@@ -1,6 +1,7 @@
 """What the commands of this folder share: their arguments, messages, colours, and numbers as text."""
 
 import argparse
+import contextlib
 import math
 import os
 import shutil
@@ -72,14 +73,28 @@ class Style:
 # --- numbers ---
 
 
+_digits = 3
+
+
+@contextlib.contextmanager
+def all_digits():
+    """While it lasts, numbers have more digits than anybody reads: for who computes with them."""
+    global _digits
+    _digits = 12
+    try:
+        yield
+    finally:
+        _digits = 3
+
+
 def rounded(value):
     """Three significant digits: 0.250, 35.2, 1,060."""
     if value is None:
         return NOTHING
-    value = float(f"{value:.3g}")
+    value = float(f"{value:.{_digits}g}")
     if value != 0 and abs(value) < 1e-3:
-        return f"{value:.2e}"
-    decimals = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
+        return f"{value:.{_digits - 1}e}"
+    decimals = max(0, _digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
     return f"{value:,.{decimals}f}"
 
 
@@ -87,7 +102,7 @@ def size(value):
     """Of bytes, in SI units: 137 GB."""
     if value is None:
         return NOTHING
-    value = float(f"{value:.3g}")
+    value = float(f"{value:.{_digits}g}")
     if value < 1000:
         return f"{value:.0f} B"
     power = min(int(math.log10(value) / 3 + 1e-9), 6)

@@ -1322,6 +1322,60 @@ class Tables(InFolder):
         self.assertEqual(self.run_tables(False)[0], 0)
         self.assertEqual(self.read("docs/page.md").split("\n")[1], "3,900 1,965 585 4.26 66.0")
 
+    def test_figures_of_other_tables_and_of_ncu(self):
+        document = gpu_document()
+        document["results"][2]["tuning"] = [{"tile": f"tile {at}", "seconds": seconds, "model": 1} for at, seconds in enumerate((2e-6, 4e-6, None))]
+        self.put("docs/results/gpu.json", document)
+        self.put("docs/results/ncu.csv", 'ID,Kernel Name,a__b.sum\n0,"void first<1, 2>(int)",1200\n1,"void second<1>()",34\n')
+        marker = "<!-- figures docs/results/{} -->\n"
+        self.put(
+            "docs/page.md",
+            marker.format("gpu.json step=02_tiled table=candidates row=tile_1 µs=1")
+            + marker.format("gpu.json step=02_tiled table=each tile=64x64x8 of_cuBLAS=2")
+            + marker.format("ncu.csv row=second a__b_sum=3")
+            + "1 2 3\n",
+        )
+        self.assertEqual(self.run_tables(False)[0], 0)
+        self.assertEqual(self.read("docs/page.md").split("\n")[3], "4.00 50.9 34")
+
+    def test_computed_figures(self):
+        self.put("docs/results/ncu.csv", 'ID,Kernel Name,a__b.sum\n0,"void first<1, 2>(int)",1200\n1,"void second<1>()",34\n')
+        figures = "<!-- figures docs/results/{} -->\n"
+        page = (
+            figures.format("gpu.json step=02_tiled tile=64x64x8 as=small")
+            + figures.format("gpu.json step=02_tiled table=tiles as=both")
+            + figures.format("ncu.csv as=launches")
+            + "<!-- computed small.ms/3.9=0.0 100*(1-min(both.ms)/max(both.ms))=0.0 small.µs=0,000 -->\n"
+            + "<!-- computed max(2*launches.a__b_sum/2)=7 len(both.ms)=8 gmean(4,9)=5.0 -->\n"
+            + "Small takes {} times, {} % less; {} launches, {}, {}: {}.\n\n"
+            + "<!-- computed 2*small.ms-4=0.000 -->\nFurther down {}.\n"
+        )
+        page = page.replace("=0.0 100", "=1.0 100").replace("=0.0 small", "=0 small")
+        self.put("docs/page.md", page.format("1.0", "0", "7", "8", "5.0", "0,000", "0.000"))
+        self.assertEqual(self.run_tables(False)[0], 0)
+        text = self.read("docs/page.md")
+        self.assertIn("Small takes 1.4 times, 26 % less; 1200 launches, 2, 6.0: 5,270.\n", text)
+        self.assertIn("<!-- computed small.ms/3.9=1.4 100*(1-min(both.ms)/max(both.ms))=26 small.µs=5,270 -->\n", text)
+        self.assertIn("<!-- computed 2*small.ms-4=6.540 -->\nFurther down 6.540.\n", text)
+        self.assertEqual(self.run_tables(True), (0, ""))
+
+    def test_broken_computed_figures(self):
+        figures = "<!-- figures docs/results/gpu.json step=02_tiled table=tiles as=both -->\n"
+        for words, message in (
+            ("none.ms=1", "no figures above are as=none"),
+            ("both.ms=1", "has 2 values: take min(), max() or mean() of them"),
+            ("max(both.colour)=1", "no column 'colour'"),
+            ("max(both.tile)=1", "is no number"),
+            ("1/0=1", "cannot be computed: division by zero"),
+            ("open(1)=1", "'open(1)' is none of numbers"),
+            ("1+=1", "cannot be computed"),
+            ("2+2=5", "the text below does not say 5"),
+            ("1=1  1=1", "broken marker"),
+        ):
+            with self.subTest(words):
+                self.assert_broken(f"{figures}<!-- computed {words} -->\n1\n", message)
+        self.assert_broken("<!-- figures docs/results/gpu.json step=02_tiled table=tiles ms=1 -->\n1\n", "2 rows: add row=NAME")
+
     def test_broken_figures(self):
         begin = "<!-- figures docs/results/gpu.json step=02_tiled "
         for text, message in (
