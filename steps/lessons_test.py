@@ -252,6 +252,16 @@ class Lessons(unittest.TestCase):
             own = rf"!\[[^\]]+\]\(\S*roofline-\S+-{lesson.parent.name[:2]}\.svg\)"
             self.assertRegex(text_of(lesson), own, lesson)
 
+    def test_alternative_texts_say_what_pictures_show(self):
+        seen = 0
+        for page in [*LESSONS, *sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]:
+            for words, link in re.findall(r"!\[([^\]]*)\]\(([^)]*\.svg)\)", text_of(page)):
+                shown = " ".join(re.findall(r">([^<>]+)<", text_of(page.parent / link)))
+                for number in re.findall(r"\d[\d,.]*\d|\d", words):
+                    seen += 1
+                    self.assertRegex(shown, rf"(?<![\d.]){re.escape(number)}(?!\d|\.\d)", f"{page}: {link} does not show {number}")
+        self.assertGreaterEqual(seen, 100)
+
     def test_every_word_is_linked_where_it_first_occurs(self):
         texts = {lesson: without_code(prose(text_of(lesson))) for lesson in LESSONS}
         numbers = {anchor: number for number, anchor in enumerate(glossary().values())}
