@@ -192,6 +192,25 @@ class Edits(unittest.TestCase):
             wrong = [each for found in pool.map(problems, all_edits) for each in found]
         self.assertEqual(wrong, [], "\n".join(wrong))
 
+    def test_the_front_page_shows_what_is_said(self):
+        """Of its first two runs, the kernel as it is and one that lacks a barrier. It leaves lines out, and the folder."""
+        text = (ROOT / "README.md").read_text(encoding="utf-8")
+        for command, name in (("tools/course run naive", None), ("tools/course run tiled", "steps/02_tiled/edits/no-second-barrier.patch")):
+            shown = re.search(rf"^{command}\n```\n\n.*?```\n(.*?)^```", text, re.S | re.M)
+            self.assertTrue(shown, command)
+            edit = Edit(ROOT / (name or "steps/02_tiled/edits/no-second-barrier.patch"))
+            if name:
+                self.assertIn(f"git apply {name}\n{command}\n", text)
+            else:
+                edit.step, edit.hunks = "01_naive", {}
+            with tempfile.TemporaryDirectory() as folder:
+                program, said = edit.program(pathlib.Path(folder))
+                self.assertTrue(program, said)
+                done = run([program], folder)
+            said = re.sub(r"[\d.]+ s$", "SECONDS", (done.stdout + done.stderr).replace(f"{folder}/", ""), flags=re.M)
+            for line in re.sub(r"[\d.]+ s$", "SECONDS", shown[1], flags=re.M).splitlines():
+                self.assertIn(line, said.splitlines(), command)
+
     def test_it_notices(self):
         """An outcome that is not what the patch says, and a patch that does not fit."""
         edit = edits()[0]

@@ -33,7 +33,7 @@ SYNONYMS = {
 }
 EXERCISED = 7  # the lessons up to this one have exercises; later ones have edits
 # Figures with these units are a file's or computed: markers above them say so (tools/report/tables.py).
-UNITS = r"(?:TFLOP/s|µs|ms|[TG]B/s|[MG]Hz|%(?! \d)|W|pJ|[kMG]B|percentage points)(?!\w)"
+UNITS = r"(?:TFLOP/s|µs|ms|[TG]B/s|[MG]Hz|%(?! \d)|W|pJ|[kMG]B|percentage points|of cuBLAS)(?!\w)"
 # But these are no result file's. Of all pages: an H200's and an H100's data sheets. Of one: what the page says whose they are.
 OF_OTHERS = {
     "": ("1980", "1.98", "700", "60", "80", "989", "1,830", "67"),
