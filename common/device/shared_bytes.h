@@ -25,8 +25,8 @@ class SharedBytes {
     std::size_t begin = 0;
   };
 
-  constexpr SharedBytes(std::size_t bytes = 0) : bytes_(bytes) {}
-  constexpr std::size_t bytes() const { return bytes_; }
+  constexpr SharedBytes(std::size_t bytes = 0) : bytes_(bytes) {}      ///< of which nobody says what lies there
+  constexpr std::size_t bytes() const { return bytes_; }               ///< of all parts
   constexpr operator int() const { return static_cast<int>(bytes_); }  ///< as tiles compare them
 
   /// And behind that one more part.

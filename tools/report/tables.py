@@ -18,6 +18,7 @@ KIND   ladder: all steps, from a GPU's file
                file that ncu-fused/ beside it has
        traffic: L2 hit rate and DRAM bytes of the tiles of step=NAME as ncu counted them, from a GPU's file and l2/ beside it
        registers: what tools/registers counted; takes no options
+       plans, link: of a block on several GPUs, and what goes between them; take no options
        solutions: those of the transformer exercises beside cuBLAS; takes no options
        latency: µs of each step's fastest tile for each shape, the last step's, and its ratio to cuBLAS, from a GPU's file
        each: for each shape the fastest tile of step=NAME, or of those with tile=NAME, beside all that it was timed with, from a GPU's file
@@ -802,7 +803,28 @@ def solutions_table(content):
     return ["solution", "problem", "hot, % of cuBLAS", "cold, % of cuBLAS"], rows, made_by
 
 
+def plans_table(content):
+    """The plans of a block on several GPUs, by tokens."""
+    rows = []
+    for result in content["results"]:
+        for each in result["times"]:
+            name, seconds = f"{result['tokens']} {each['name']}", each["seconds"]["median"]
+            rows.append([name, rounded(1e6 * seconds), rounded(each["efficiency"]), percent(each["hidden"])])
+    return ["tokens, plan", "µs", "efficiency", "hidden, %"], rows, "tensor_parallel"
+
+
+def link_table(content):
+    """What goes between GPUs, by who moves it, the call and the bytes."""
+    rows = [
+        [f"{each['movers']} {each['call']} {each['bytes']}", rounded(1e6 * each["seconds"]), rounded(1e-9 * each["bytes"] / each["seconds"])]
+        for each in content["link"]
+    ]
+    return ["movers, call, bytes", "µs", "GB/s"], rows, "tensor_parallel"
+
+
 OF_WHOLE_FILES = {
+    "plans": (plans_table, "build/gpu/bin/tensor_parallel"),
+    "link": (link_table, "build/gpu/bin/tensor_parallel"),
     "registers": (registers_table, "tools/registers"),
     "solutions": (solutions_table, "tools/gpu-checks solutions"),
 }
@@ -899,7 +921,10 @@ def columns_of(root, file, options):
         names = [option_name(each[header.index("Kernel Name")]) for each in rows]
     else:
         words = "".join(f" {name}={value}" for name, value in options.items())
-        header, rows, _ = table_of_results(root, "", kind_of_table or "tiles", file, words)
+        if kind_of_table in OF_WHOLE_FILES:
+            header, rows, _ = table_of_whole_file(root, kind_of_table, file, words)
+        else:
+            header, rows, _ = table_of_results(root, "", kind_of_table or "tiles", file, words)
         if not kind_of_table:
             more, cells, _ = table_of_results(root, "", "conditions", file, words)
             header, rows = header + more[1:], [each + others[1:] for each, others in zip(rows, cells)]

@@ -1333,10 +1333,15 @@ class Tables(InFolder):
             marker.format("gpu.json step=02_tiled table=candidates row=tile_1 µs=1")
             + marker.format("gpu.json step=02_tiled table=each tile=64x64x8 of_cuBLAS=2")
             + marker.format("ncu.csv row=second a__b_sum=3")
-            + "1 2 3\n",
+            + marker.format("gpus.json table=plans row=8_plain efficiency=4 hidden=5")
+            + marker.format("gpus.json table=link row=nccl_all_gather_3000 GB_s=6")
+            + "1 2 3 4 5 6\n",
         )
+        time = {"name": "plain", "seconds": {"median": 4e-5}, "efficiency": 0.7, "hidden": 0.5}
+        link = {"movers": "nccl", "call": "all_gather", "bytes": 3000, "seconds": 1e-6}
+        self.put("docs/results/gpus.json", {"link": [link], "results": [{"tokens": 8, "times": [time]}]})
         self.assertEqual(self.run_tables(False)[0], 0)
-        self.assertEqual(self.read("docs/page.md").split("\n")[3], "4.00 50.9 34")
+        self.assertEqual(self.read("docs/page.md").split("\n")[5], "4.00 50.9 34 0.700 50.0 3.00")
 
     def test_computed_figures(self):
         self.put("docs/results/ncu.csv", 'ID,Kernel Name,a__b.sum\n0,"void first<1, 2>(int)",1200\n1,"void second<1>()",34\n')
