@@ -22,6 +22,7 @@ KIND   ladder: all steps, from a GPU's file
        solutions: those of the transformer exercises beside cuBLAS; takes no options
        latency: µs of each step's fastest tile for each shape, the last step's, and its ratio to cuBLAS, from a GPU's file
        each: for each shape the fastest tile of step=NAME, or of those with tile=NAME, beside all that it was timed with, from a GPU's file
+       ratios: of cublasGemmEx's time to ours, for all that a GPU's file has
        candidates: what the search timed of step=NAME for one shape, from a GPU's file
        tuning: the best tile of step=NAME for each shape, beside the step's first tile and the model's choice, from a GPU's file
        caches: where ncu saw the reads of step=NAME answered, from a GPU's file and ncu-caches/ beside it
@@ -423,6 +424,15 @@ def each_table(context):
         raise BadTable(f"no tile {','.join(context.lists['tile'])!r}")
     step = chosen[0]["step"]
     return table([fastest(group, step) for group in results.grouped(chosen, shape_of).values()], columns)
+
+
+@kind("ratios", is_of_one_step=False, across=SETTING)
+def ratios_table(context):
+    rows = [
+        [f"{each['step']} {each['tile']} {shape_of(each)}", rounded(ladder.of_baseline(each, "cublasGemmEx"))]
+        for each in sorted(context.results, key=lambda each: (each["step"], each["tile"], shapes.key(each)))
+    ]
+    return ["step, tile, shape", "cublasGemmEx, times as long"], rows
 
 
 FIRST_TILE = "128x128x64 warp 64x64 s3 g8"  # of the steps before
