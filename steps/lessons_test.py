@@ -36,18 +36,31 @@ EXERCISED = 7  # the lessons up to this one have exercises; later ones have edit
 UNITS = r"(?:TFLOP/s|µs|ms|[TG]B/s|[MG]Hz|%(?! \d)|W|pJ|[kMG]B|percentage points|of cuBLAS)(?!\w)"
 # But these are no result file's. Of all pages: an H200's and an H100's data sheets. Of one: what the page says whose they are.
 OF_OTHERS = {
-    "": ("1980", "1.98", "700", "50", "60", "80", "141", "3.35", "4.8", "67", "989", "1.83", "1,830"),
-    "steps/05_l2_swizzle/README.md": ("2.47", "6"),  # of an earlier main loop; l2_test.cpp holds the model to more
-    "docs/roofline.md": ("100", "10", "17", "20", "18", "22"),  # a test holds the model to these
-    # Sizes of a library; of an earlier commit; what the library's model chooses, which library_test knows.
-    "docs/library.md": ("13", "15", "79", "90.7", "84", "108", "4", "0.9", "1.8", "2.1", "7"),
-    "docs/teaching.md": ("2",),
-    # ncu's own clock; a test's limit; another process's cuBLAS.
-    "docs/results/tables.md": ("1700", "1800", "75", "23", "1.5", "5", "78", "84", "86", "6"),
+    "": (
+        *("1980 MHz", "1.98 GHz", "1.83 GHz", "1,830 MHz", "50 MB", "60 MB", "80 GB", "141 GB", "3.35 TB/s", "4.8 TB/s"),
+        *("67 TFLOP/s", "989 TFLOP/s", "700 W"),
+    ),
+    "steps/05_l2_swizzle/README.md": ("2.47 GB", "6 %"),  # of an earlier main loop; l2_test.cpp holds the model to more
+    "docs/roofline.md": ("100 %", "10 %", "17 %", "20 %", "18 %", "22 %"),  # a test holds the model to these
+    "docs/library.md": (
+        *("13 MB", "15 MB", "79 MB", "90.7 %"),  # sizes of a library; of an earlier commit
+        *("84 %", "108 %", "4 %", "0.9 %", "1.8 %", "2.1 %", "7 %"),  # what the library's model chooses, which library_test knows
+    ),
+    "docs/teaching.md": ("2 %",),
+    "docs/results/tables.md": (
+        *("1700 MHz", "1800 MHz", "75 %"),  # ncu's own clock; some tiles' of many
+        *("23 %", "1.5 %", "5 %", "78 %", "84 %", "86 %", "6 %"),  # another process's cuBLAS
+    ),
     # Of a fit, and assumed; cost_model_test.cpp has what was fitted, and the page's first table.
-    "docs/tensor_parallel.md": ("4", "55", "11", "2", "5", "0.5", "75", "13", "4.5", "3.9", "137", "71", "20"),
-    # Settings; whole files beside each other, by 'tools/course compare'; test_report.py holds them to 3 %.
-    "docs/measuring.md": ("20", "3", "13", "2.1", "1", "1.2", "1.8", "2", "9", "4", "1.5", "103"),
+    "docs/tensor_parallel.md": (
+        *("4 µs", "55 %", "11 %", "2 µs", "5 µs", "0.5 µs", "75 %", "13 %", "4.5 µs", "5 %", "3.9 TB/s", "137 µs", "71 µs"),
+        *("13 µs", "20 µs"),
+    ),
+    "docs/measuring.md": (
+        *("20 %", "80 %", "20 ms", "20 µs", "13 %", "2 %", "103 %"),  # settings, and examples
+        # Whole files beside each other, by 'tools/course compare'; test_report.py holds them to 3 %.
+        *("3 %", "2.1 %", "1 %", "1.2 %", "1.8 %", "9 %", "4 %", "1.5 %"),
+    ),
 }
 # Limits of programs; how far the model of L2 is off, which l2_test.cpp holds.
 OTHER_FIGURES = ("interpret.md", "interpreter.md", "exercises.md", "options.md")
@@ -117,9 +130,10 @@ def unbound(text):
             continue
         bound = re.findall(r"=([\d.,]+)(?= )", "\n".join(re.findall(r"^<!-- (?:figures|computed) .*-->$", paragraph, re.M)))
         seen = re.sub(r"\]\([^)]*\)|[`*\[]", "", re.sub(r"`[^`\n]*`|\[\d\d\]\([^)]*\)", "``", prose(re.sub(r"^\| *(.*)\|$", r"\1", paragraph, flags=re.M))))
-        for found in re.finditer(rf"(?<![·×/+] )((?:{one}(?:(?:, {one})* and | to | or | : ))*{one})[ -]?(?:\s*{UNITS})|({one}) times(?! (?:the|as many))", seen):
-            numbers = re.findall(one, found[1] or found[2])
-            yield from (number for number in numbers if number not in bound and (found[1] or "." in number))
+        for found in re.finditer(rf"(?<![·×/+] )((?:{one}(?:(?:, {one})* and | to | or | : ))*{one})[ -]?\s*({UNITS})|({one}) (times)(?! (?:the|as many))", seen):
+            numbers = re.findall(one, found[1] or found[3])
+            unit = found[2] or found[4]
+            yield from (f"{number} {unit}" for number in numbers if number not in bound and (found[1] or "." in number))
 
 
 def sentences(text):
@@ -189,20 +203,21 @@ class Lessons(unittest.TestCase):
             name = str(page.relative_to(ROOT))
             allowed = OF_OTHERS.get("", ()) + OF_OTHERS.get(name, ())
             every = list(unbound(text_of(page)))
-            found = [number for number in every if number not in allowed]
+            found = [figure for figure in every if figure not in allowed]
             wrong.update({name: found} if found else {})
-            self.assertEqual([number for number in OF_OTHERS.get(name, ()) if number not in every], [], f"{name} no longer says this")
+            self.assertEqual([figure for figure in OF_OTHERS.get(name, ()) if figure not in every], [], f"{name} no longer says this")
         self.assertEqual(wrong, {}, "no marker binds these: CONTRIBUTING.md, 'A figure in prose'")
 
     def test_an_unbound_figure_is_found(self):
         marker = "<!-- computed 2*5=10 -->\n"
         for text, found in (
-            ("It has 10 TFLOP/s.\n", ["10"]),
+            ("It has 10 TFLOP/s.\n", ["10 TFLOP/s"]),
             (f"{marker}It has 10 TFLOP/s.\n", []),
-            (f"{marker}It has 10 TFLOP/s.\n\nAnd 10 µs.\n", ["10"]),
-            ("At 4096³ it has [97.6 %](x.json) and 3 to 5 % less, 1, 2 and 3 ms, 1.6 times as long.\n", ["97.6", "3", "5", "1", "2", "3", "1.6"]),
+            (f"{marker}It has 10 TFLOP/s.\n\nAnd 10 µs.\n", ["10 µs"]),
+            ("At 4096³ it has [97.6 %](x.json), 3 to 5 % less,\n", ["97.6 %", "3 %", "5 %"]),
+            ("1, 2 and 3 ms, 1.6 times as long.\n", ["1 ms", "2 ms", "3 ms", "1.6 times"]),
             ("Of 8 tiles, 128 × 256 and 2·64 each, 3 times; `10 ms`, stage 7 % 3.\n", []),
-            ("| a | b |\n| --- | --- |\n| 2 · 5 = 10 ms | 6 W |\n", ["10", "6"]),
+            ("| a | b |\n| --- | --- |\n| 2 · 5 = 10 ms | 6 W |\n", ["10 ms", "6 W"]),
         ):
             with self.subTest(text):
                 self.assertEqual(list(unbound(text)), found)

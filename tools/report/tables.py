@@ -66,6 +66,7 @@ import argparse
 import contextlib
 import csv
 import dataclasses
+import functools
 import glob
 import html
 import json
@@ -879,6 +880,11 @@ def table_of_whole_file(root, name, file, options):
         raise BadTable(f"cannot be read: {error!r}; make it with {command}") from None
 
 
+@functools.lru_cache(maxsize=None)
+def loaded(path):
+    return results.load(path)
+
+
 def table_of_results(root, folder, name, file, options):
     of_kind = KINDS[name]
     wanted = dict(option.split("=", 1) for option in options.split())
@@ -889,7 +895,7 @@ def table_of_results(root, folder, name, file, options):
         raise BadTable(f"no such option as {unknown[0]}; there are: {', '.join([*OPTIONS, *VIEW, *of_kind.lists])}")
     if of_kind.is_of_one_step != ("step" in wanted):
         raise BadTable("add step=NAME" if of_kind.is_of_one_step else "it is about all steps: leave out step=")
-    document = results.load(os.path.join(root, file))
+    document = loaded(os.path.join(root, file))
     if of_kind.backend not in (None, document["backend"]):
         raise BadTable(f"needs a file whose backend is {of_kind.backend}; this one's is {document['backend']}")
     chosen = [each for each in document["results"] if all(OPTIONS[option](each) == wanted[option] for option in wanted)]
@@ -1146,6 +1152,7 @@ def all_files(root):
 
 def run(root, check):
     """Rewrites every table below ROOT, or none of them if a marker is wrong; or only checks. Returns the exit code."""
+    loaded.cache_clear()
     remade = {path: remake(root, path) for path in all_files(root)}
     errors = [error for _, errors, _ in remade.values() for error in errors]
     for error in errors:
