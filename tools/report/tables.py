@@ -880,7 +880,7 @@ def table_of_whole_file(root, name, file, options):
         raise BadTable(f"cannot be read: {error!r}; make it with {command}") from None
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def loaded(path):
     return results.load(path)
 
