@@ -164,7 +164,7 @@ void AsyncProxy::report_issue(const Race& race, const Instruction& by, bool writ
         "readers arrive at an mbarrier, or a barrier, when they have read, and the thread that issues the copy has waited there";
   else
     expected = "a barrier between the two";
-  if (shared) expected += block_.family<Mbarriers>().last_wait_of(by.fiber);
+  if (shared && expected != Mbarriers::kReadTooEarly) expected += block_.family<Mbarriers>().last_wait_of(by.fiber);
   fail(by, Check::kRacecheck, p, what, expected);
 }
 

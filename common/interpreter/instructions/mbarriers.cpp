@@ -327,8 +327,8 @@ bool Mbarriers::wait(const AsyncProxy::Instruction& by, std::uintptr_t address, 
 std::string Mbarriers::last_wait_of(const Fiber& fiber) const {
   const Waited& last = waited_[fiber.linear];
   if (!last.address) return "";
-  return "; its last wait, at " + at(user_location(last.pc)) + ", was for parity " + std::to_string(last.parity) + " of " +
-         block_.reporter.describe(reinterpret_cast<const void*>(last.address)) +
+  return "; this thread's last wait, at " + at(user_location(last.pc)) + ", was for parity " + std::to_string(last.parity) +
+         " of " + block_.reporter.describe(reinterpret_cast<const void*>(last.address)) +
          (last.phase ? ": that of phase " + std::to_string(last.phase - 1) : ", which counts as over before the first phase");
 }
 
