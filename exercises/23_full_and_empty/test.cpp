@@ -71,12 +71,15 @@ void check(Coach& coach) {
   Draw& draw = coach.draw();
   for (int i = 0; i < 2; ++i) sums(coach, draw.between(1, 150), 4 * draw.between(1, 40), 4 * draw.between(0, 3), true);
 
-  for (const auto& [rows, cols] : {std::pair<std::int64_t, std::int64_t>{4 * kRows, kCols},
-                                   {5 * kRows, 2 * kCols},
-                                   {draw.between(30, 130), 4 * draw.between(1, 40)}}) {
+  struct Shape {
+    std::int64_t rows, cols;
+    bool is_drawn;
+  };
+  for (const auto& [rows, cols, is_drawn] :
+       {Shape{4 * kRows, kCols, false}, {5 * kRows, 2 * kCols, false}, {draw.between(30, 130), 4 * draw.between(1, 40), true}}) {
     const std::int64_t tiles = (rows + kRows - 1) / kRows, blocks = (cols + kCols - 1) / kCols;
     const auto all = static_cast<double>(tiles * blocks);
-    sums(coach, rows, cols)
+    sums(coach, rows, cols, (4 - cols % 4) % 4, is_drawn)
         .at_least(boxes(all), 1, "A tile comes by the copy engine.")
         .at_most(boxes(all), 1, "A tile is one box, and is copied once.")
         .at_most(asked(4 * all), 0, "No thread loads elements of A: the engine brings them.")

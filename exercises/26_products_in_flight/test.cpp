@@ -1,4 +1,4 @@
-#include <algorithm>
+#include <string>
 
 #include "common/exercise/coach.h"
 
@@ -6,20 +6,30 @@ namespace exercise {
 
 void gemm(Matrix<const __half> A, Matrix<const __half> B, Matrix<float> C);
 
+namespace {
+
+Counts multiply(const Coach& coach, Case c) {
+  c.hint = "Are all four slices of every tile multiplied, and are the products over when rC is stored?";
+  return coach.multiply<__half, float>(c, gemm);
+}
+
+}  // namespace
+
 void check(Coach& coach) {
   coach.lesson("steps/10_wgmma/README.md, \"Walk\": the main loop");
   // k from one tile to more than twice the ring.
-  for (const std::int64_t k : {64, 128, 192, 256, 448}) coach.multiply<__half, float>(Case{64, 64, k}, gemm);
-  for (const Case& c : {Case{72, 136, 40}, Case{1, 8, 200}, Case{8, 72, 136}}) coach.multiply<__half, float>(c, gemm);
+  for (const std::int64_t k : {64, 128, 192, 256, 448}) multiply(coach, {64, 64, k});
+  for (const Case& c : {Case{72, 136, 40}, Case{1, 8, 200}, Case{8, 72, 136}}) multiply(coach, c);
   Draw& draw = coach.draw();
   Case random{draw.between(1, 100), draw.between(1, 100), draw.between(200, 500)};
   random.padding = draw.padding(random.k, 8), random.padding_b = draw.padding(random.n, 8), random.drawn = draw.seed();
-  coach.multiply<__half, float>(random, gemm);
+  multiply(coach, random);
 
-  for (const std::int64_t k : {std::int64_t{128}, 64 * draw.between(3, 6)}) {
-    const Case c{128, 64, k};
+  Case drawn{128, 64, 64 * draw.between(3, 6)};  // in all orders, for how much is under way depends on them
+  drawn.what = "drawn at random: --seed " + std::to_string(draw.seed()) + " draws it again";
+  for (const Case& c : {Case{128, 64, 128}, drawn}) {
     const double panels = tiles(c, 64, 64, 64);
-    coach.multiply<__half, float>(c, gemm)
+    multiply(coach, c)
         .at_least(wgmma(4 * panels), 1, "The products come from wgmma: four slices of each tile.")
         .at_most(wgmma(4 * panels), 1, "Each slice is multiplied once.")
         .at_least(boxes(2 * panels), 1, "Tiles come by the copy engine.")

@@ -1,23 +1,38 @@
+#include <string>
+
 #include "common/exercise/coach.h"
 
 namespace exercise {
 
 void gemm(Matrix<const __half> A, Matrix<const __half> B, Matrix<float> C);
 
+namespace {
+
+Counts multiply(const Coach& coach, Case c) {
+  c.hint =
+      "Does one thread copy all tiles, does each of the other warpgroups multiply all of them, and are the products over when rC "
+      "is\n"
+      "stored?";
+  return coach.multiply<__half, float>(c, gemm);
+}
+
+}  // namespace
+
 void check(Coach& coach) {
   coach.lesson("steps/11_warp_specialized/README.md, \"Walk\"");
   // k from one tile to more than twice the ring.
-  for (const std::int64_t k : {64, 256, 448}) coach.multiply<__half, float>(Case{128, 64, k}, gemm);
-  for (const Case& c : {Case{136, 72, 40}, Case{1, 8, 136}}) coach.multiply<__half, float>(c, gemm);
+  for (const std::int64_t k : {64, 256, 448}) multiply(coach, {128, 64, k});
+  for (const Case& c : {Case{136, 72, 40}, Case{1, 8, 136}}) multiply(coach, c);
   Draw& draw = coach.draw();
   Case random{draw.between(1, 200), draw.between(1, 100), draw.between(200, 500)};
   random.padding = draw.padding(random.k, 8), random.padding_b = draw.padding(random.n, 8), random.drawn = draw.seed();
-  coach.multiply<__half, float>(random, gemm);
+  multiply(coach, random);
 
-  for (const std::int64_t k : {std::int64_t{192}, 64 * draw.between(3, 5)}) {
-    const Case c{128, 64, k};
+  Case drawn{128, 64, 64 * draw.between(3, 5)};  // in all orders, for how much is under way depends on them
+  drawn.what = "drawn at random: --seed " + std::to_string(draw.seed()) + " draws it again";
+  for (const Case& c : {Case{128, 64, 192}, drawn}) {
     const double steps = tiles(c, 128, 64, 64);
-    coach.multiply<__half, float>(c, gemm)
+    multiply(coach, c)
         .at_least(wgmma(8 * steps), 1, "The products come from wgmma: two warpgroups, four slices of each tile.")
         .at_most(wgmma(8 * steps), 1, "Each slice is multiplied once by each warpgroup. Does the one that copies multiply, too?")
         .at_least(boxes(3 * steps), 1, "Tiles come by the copy engine.")

@@ -9,8 +9,11 @@ void gemm(Matrix<const __half> A, Matrix<const __half> B, Matrix<float> C, int b
 namespace {
 
 Counts multiply(const Coach& coach, Case c, int blocks) {
-  c.what = std::to_string(static_cast<int>(tiles(c, 64, 64, c.k))) + " tiles of C, " + std::to_string((c.k + 63) / 64) +
-           " tiles along k, " + std::to_string(blocks) + (blocks == 1 ? " block" : " blocks");
+  const auto some = [](std::int64_t count, const std::string& name) {
+    return std::to_string(count) + " " + name + (count == 1 ? "" : "s");
+  };
+  c.what = (c.what.empty() ? "C is " : c.what + "; C is ") + some(static_cast<std::int64_t>(tiles(c, 64, 64, c.k)), "tile") +
+           ", each of " + some((c.k + 63) / 64, "step") + " along k, for " + some(blocks, "block");
   c.hint =
       "Does each block compute all of its tiles of C? The first product of a tile sets the sums, the others add. Do both roles go\n"
       "through the same tiles in the same order?";
@@ -35,7 +38,9 @@ void check(Coach& coach) {
   random.padding = draw.padding(random.k, 8), random.padding_b = draw.padding(random.n, 8), random.drawn = draw.seed();
   multiply(coach, random, static_cast<int>(draw.between(1, 3)));
 
-  for (const auto& [c, blocks] : {std::pair{Case{64, 256, 64}, 1}, std::pair{Case{64 * draw.between(2, 3), 128, 128}, 2}}) {
+  Case drawn{64 * draw.between(2, 3), 128, 128};  // in all orders, for how much is under way depends on them
+  drawn.what = "drawn at random: --seed " + std::to_string(draw.seed()) + " draws it again";
+  for (const auto& [c, blocks] : {std::pair{Case{64, 256, 64}, 1}, std::pair{drawn, 2}}) {
     const double of_c = tiles(c, 64, 64, c.k), panels = tiles(c, 64, 64, 64);
     const Counts counts = multiply(coach, c, blocks);
     for ([[maybe_unused]] const auto& launch : counts.launches(1, "All tiles of C are computed by one launch."))
