@@ -18,7 +18,7 @@ struct MostUnderWay {
 MostUnderWay& most_under_way();  ///< of all launches
 
 /// `most` becomes `now` if that is more.
-inline void raise(std::atomic<std::uint64_t>& most, std::uint64_t now) {
+inline void raise_to(std::atomic<std::uint64_t>& most, std::uint64_t now) {
   std::uint64_t before = most;
   while (before < now && !most.compare_exchange_weak(before, now)) {
   }

@@ -212,7 +212,7 @@ void Mbarriers::add_copy(const AsyncProxy::Instruction& by, std::uintptr_t addre
   // Not an access of the thread: who has waited for the phase knows that its copies have used the barrier, but none of what the
   // issuing thread did after its last arrival. Whoever overwrites the barrier meanwhile is found by in_use() and require().
   barrier.copies.push_back({bytes, by.what_writes(), by.pc, &running, &by.fiber, std::move(land)});
-  raise(most_under_way().copies, ++copies_);
+  raise_to(most_under_way().copies, ++copies_);
   running.waiting.note_change(by.fiber);
   if (somebody_waits_at(address)) advance(address, barrier);
 }

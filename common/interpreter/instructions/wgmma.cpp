@@ -280,7 +280,7 @@ void Warpgroups::issue(const std::array<Call*, 32>& lanes) {
 void Warpgroups::commit(Fiber& fiber) {
   Warp& warp = warps_[fiber.warp];
   ++warp.groups;
-  if (!warp.under_way.empty()) raise(most_under_way().groups, warp.groups - warp.under_way.front().group);
+  if (!warp.under_way.empty()) raise_to(most_under_way().groups, warp.groups - warp.under_way.front().group);
 }
 
 // ---------------------------------------------------------------------------------------------------------------- wait
@@ -516,7 +516,7 @@ class RegisterPool final : public Family {
     const unsigned more = registers - held_[warp];
     if (more > free_) return false;
     free_ -= more, held_[warp] = registers;
-    raise(most_under_way().registers, registers);
+    raise_to(most_under_way().registers, registers);
     return true;
   }
 
