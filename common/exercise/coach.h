@@ -46,7 +46,8 @@ struct Case {
   /// On a GPU, of a problem that is timed: how many times as long as the solution an answer may take. More than this where the
   /// exercise leaves a choice that has its own speed.
   double bar = 1.15;
-  std::string slow = {};  ///< what to think about if it takes longer, a sentence
+  std::string slow = {};      ///< what to think about if it takes longer, a sentence
+  std::string reported = {};  ///< what to think about if the interpreter reports an error, a sentence
 };
 
 /// Shapes, strides and values at random: what a test draws is the same for the same seed.

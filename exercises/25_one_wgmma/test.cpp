@@ -13,9 +13,20 @@ void check(Coach& coach) {
   const auto slice_of_row = [](std::int64_t r, std::int64_t) { return r / 16 == 1 ? 1 + r % 16 : 0; };
   const auto slice_of_col = [](std::int64_t, std::int64_t c) { return c / 16 == 1 ? 1 + c % 16 : 0; };
   const auto ask = [&](const char* what, const auto& a, const auto& b, const char* hint) {
-    coach.multiply<__half, float>({.m = 64, .n = 128, .k = 64, .a = a, .b = b, .what = what, .hint = hint}, gemm);
+    return coach.multiply<__half, float>(
+        {.m = 64,
+         .n = 128,
+         .k = 64,
+         .a = a,
+         .b = b,
+         .what = what,
+         .hint = hint,
+         .reported = "Which bytes a wgmma reads follows from where its slice begins, from the two strides, and from which is "
+                     "K-major: a\nmatrix whose rows run along k, as A's do. B's rows run along n, so it is MN-major."},
+        gemm);
   };
-  ask("A and B are all ones", one, one, "Each sum is 64: four wgmma, of 16 products each. Does each of them add to what is there?");
+  ask("A and B are all ones", one, one, "Each sum is 64: four wgmma, of 16 products each. Does each of them add to what is there?")
+      .at_least(wgmma(4), 1, "The products come from wgmma: one for each slice of 16 of k.");
   ask("row i of A is all i, B is all ones", row, one,
       "This asks for rows of A alone: 8 rows are a pattern of 1024 bytes, and `stride_bytes` leads to the next 8.");
   ask("row k of B is k - 15 for k from 16 to 31, else 0, A is all ones", one, slice_of_row,

@@ -13,6 +13,9 @@ Counts multiply(const Coach& coach, Case c) {
       "Does one thread copy all tiles, does each of the other warpgroups multiply all of them, and are the products over when rC "
       "is\n"
       "stored?";
+  c.reported =
+      "`full` gets one arrival for each tile, and the engine's bytes. `empty` gets one of everybody who reads the stage, both "
+      "warpgroups: as\nmany as mbarrier_init() says. And setmaxnreg is executed by all four warps of a warpgroup.";
   return coach.multiply<__half, float>(c, gemm);
 }
 

@@ -17,6 +17,9 @@ Counts multiply(const Coach& coach, Case c, int blocks) {
   c.hint =
       "Does each block compute all of its tiles of C? The first product of a tile sets the sums, the others add. Do both roles go\n"
       "through the same tiles in the same order?";
+  c.reported =
+      "Stage and parity follow from `i`. It counts the steps of all tiles of C that the block has, in both roles, and begins once. "
+      "Each step's\nstage goes back once, the last one of a tile of C, too.";
   return coach.multiply(c, harness::DType::kF16, harness::DType::kF32,
                         [&](const Operands& o) { gemm(o.A<__half>(), o.B<__half>(), o.C<float>(), blocks); });
 }
