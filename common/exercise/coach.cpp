@@ -16,6 +16,9 @@
 #include "common/exercise/race.h"
 #include "common/exercise/witness.h"
 #include "common/gemm/gemm.h"
+#ifdef COURSE_ON_INTERPRETER
+#include "common/interpreter/count/under_way.h"
+#endif
 
 namespace exercise {
 namespace {
@@ -114,18 +117,34 @@ std::vector<interpreter::KernelProfile> launches_of(const Subject& subject, cons
 #endif
 }
 
+#ifdef COURSE_ON_INTERPRETER
+// What was most since this was called last.
+UnderWay most_since() {
+  return seen([] {
+    interpreter::MostUnderWay& most = interpreter::most_under_way();
+    const UnderWay now{most.copies, most.groups, most.registers};
+    most.forget();
+    return now;
+  });
+}
+#endif
+
 // Calls `once` for each order; a failure says which order it was. What is `drawn` has one order.
 Counts in_all_orders(const Subject& subject, [[maybe_unused]] bool drawn,
                      const std::function<std::vector<interpreter::KernelProfile>()>& once) {
   const std::string& what = subject.words;
 #ifdef COURSE_ON_INTERPRETER
   std::optional<Counts> first;
+  UnderWay most;
+  most_since();
   interpreter::options().workers = 1;  // blocks that run side by side come in any order: a verdict would change with it
   for (const OrderOfThreads& each : kOrders) {
     if (drawn && each.order != interpreter::Order::kRandom) continue;
     interpreter::options().order = each.order, interpreter::options().seed = each.seed;
     try {
       auto launches = once();
+      const UnderWay now = most_since();
+      most = {std::max(most.copies, now.copies), std::max(most.groups, now.groups), std::max(most.registers, now.registers)};
       if (first) continue;
       if (!drawn) add_to_profile(subject, launches);
       first.emplace(what, std::move(launches));
@@ -142,6 +161,7 @@ Counts in_all_orders(const Subject& subject, [[maybe_unused]] bool drawn,
     }
   }
   interpreter::options().order = interpreter::Order::kForward;
+  first->set(most);
   return *first;
 #else
   try {
@@ -267,6 +287,14 @@ Figure atomics(double of) {
   return {"atomic additions of a warp, as a multiple of what is needed",
           [](const Counters& c) { return static_cast<double>(c.global_atomic.requests + c.shared_atomic.requests); }, constant(of)};
 }
+Figure boxes(double of) {
+  return {"loads by the copy engine, as a multiple of what is needed",
+          [](const Counters& c) { return static_cast<double>(c.bulk_read.requests); }, constant(of)};
+}
+Figure wgmma(double of) {
+  return {"wgmma of a warpgroup, as a multiple of what is needed",
+          [](const Counters& c) { return static_cast<double>(c.wgmma.requests) / 4; }, constant(of)};
+}
 
 // ------------------------------------------------------------------------------------------------------------ bounds
 
@@ -358,6 +386,28 @@ const Counts& Counts::enough([[maybe_unused]] std::string_view of, [[maybe_unuse
   return *this;
 }
 
+const Counts& Counts::at_a_time([[maybe_unused]] std::string_view of, [[maybe_unused]] std::uint64_t most,
+                                [[maybe_unused]] std::uint64_t count, [[maybe_unused]] std::string_view why) const {
+#ifdef COURSE_ON_INTERPRETER
+  if (most < count)
+    throw NotYet{"The result is right, the way to it is not yet: at most " + std::to_string(most) + " " + std::string(of) +
+                 " are under way at the same time, where " + std::to_string(count) + " are wanted.\n" + std::string(why) +
+                 "\n\nProblem: " + what_ + "."};
+#endif
+  return *this;
+}
+
+const Counts& Counts::at_least_registers([[maybe_unused]] std::uint64_t count, [[maybe_unused]] std::string_view why) const {
+#ifdef COURSE_ON_INTERPRETER
+  if (under_way_.registers < count)
+    throw NotYet{"The result is right, the way to it is not yet: " +
+                 (under_way_.registers ? "setmaxnreg gives a thread " + std::to_string(under_way_.registers) + " registers at most"
+                                       : std::string("no thread gets registers by setmaxnreg")) +
+                 ", where " + std::to_string(count) + " are wanted.\n" + std::string(why) + "\n\nProblem: " + what_ + "."};
+#endif
+  return *this;
+}
+
 // ------------------------------------------------------------------------------------------------------------- the coach
 
 namespace {
@@ -405,7 +455,17 @@ Counts Coach::judge(const Subject& subject, const Case& c, const std::function<s
   std::vector<double> before;
   return in_all_orders(subject, c.drawn != 0, [&] {
     const std::unique_ptr<Posed> problem = pose();
-    auto launches = launches_of(subject, [&] { asked([&] { function(problem->operands()); }); });
+    const auto call = [&] { asked([&] { function(problem->operands()); }); };
+    auto launches = launches_of(subject, [&] {
+      if (c.reported.empty()) return call();
+      try {
+        call();
+      } catch (const std::bad_alloc&) {
+        throw;
+      } catch (const std::exception& error) {
+        throw NotYet{error.what() + ("\n" + c.reported)};
+      }
+    });
     require_kernels(launches);
     look_for_races(launches, subject.words);
     if (std::string wrong = problem->verify(); !wrong.empty()) throw about_c(c, "The result is wrong: " + wrong + ".");

@@ -46,7 +46,8 @@ struct Case {
   /// On a GPU, of a problem that is timed: how many times as long as the solution an answer may take. More than this where the
   /// exercise leaves a choice that has its own speed.
   double bar = 1.15;
-  std::string slow = {};  ///< what to think about if it takes longer, a sentence
+  std::string slow = {};      ///< what to think about if it takes longer, a sentence
+  std::string reported = {};  ///< what to think about if the interpreter reports an error, a sentence
 };
 
 /// Shapes, strides and values at random: what a test draws is the same for the same seed.
@@ -148,7 +149,16 @@ Figure asked(double bytes);       ///< bytes that threads ask for by global load
 Figure load_sectors(double of);   ///< 32-byte sectors of the same, as a multiple of `of`
 Figure barriers(double of);       ///< __syncthreads() of blocks, as a multiple of `of`
 Figure atomics(double of);        ///< atomics of warps, in global and shared memory, as a multiple of `of`
+Figure boxes(double of);          ///< loads by the copy engine, each an instruction of one thread, as a multiple of `of`
+Figure wgmma(double of);          ///< wgmma of warpgroups, as a multiple of `of`
 /// @}
+
+/// How much was under way at the same time, in the order of threads in which that was most.
+struct UnderWay {
+  std::uint64_t copies = 0;     ///< loads by the copy engine, of one block
+  std::uint64_t groups = 0;     ///< of a warp's wgmma
+  std::uint64_t registers = 0;  ///< that a thread has got by setmaxnreg
+};
 
 /// What a call of the learner's function did. Empty on a GPU, where nothing is counted and every bound holds.
 class Counts {
@@ -156,6 +166,7 @@ class Counts {
   /// @param what the call was given, for messages
   Counts(std::string what, std::vector<interpreter::KernelProfile> launches)
       : what_(std::move(what)), launches_(std::move(launches)) {}
+  void set(const UnderWay& most) { under_way_ = most; }  ///< in all orders
 
   /// @param why what the learner should think about, a sentence  @throws NotYet if `figure` is above `bound`
   const Counts& at_most(const Figure& figure, double bound, std::string_view why) const {
@@ -175,14 +186,27 @@ class Counts {
   const Counts& at_most_mma_of(std::string_view of, std::uint64_t count, std::string_view why) const;
   /// @throws NotYet if all launches together have fewer than `count` warps
   const Counts& at_least_warps(std::uint64_t count, std::string_view why) const { return enough("warps", count, why); }
+  /// A problem that is drawn runs in one order only, in which less may be under way.
+  /// @throws NotYet if never so many loads by the copy engine were under way
+  const Counts& at_least_copies_under_way(std::uint64_t count, std::string_view why) const {
+    return at_a_time("loads by the copy engine", under_way_.copies, count, why);
+  }
+  /// @throws NotYet if no warp ever had so many groups of wgmma under way
+  const Counts& at_least_groups_under_way(std::uint64_t count, std::string_view why) const {
+    return at_a_time("groups of wgmma", under_way_.groups, count, why);
+  }
+  /// @throws NotYet if no thread has got so many registers by setmaxnreg
+  const Counts& at_least_registers(std::uint64_t count, std::string_view why) const;
   interpreter::Counters total() const;  ///< of all launches
 
  private:
   const Counts& bounded(const Figure& figure, double bound, bool from_above, std::string_view why) const;
   const Counts& enough(std::string_view of, std::uint64_t count, std::string_view why) const;
+  const Counts& at_a_time(std::string_view of, std::uint64_t most, std::uint64_t count, std::string_view why) const;
   std::string lines_of(const Figure& figure, double bound) const;
   std::string what_;
   std::vector<interpreter::KernelProfile> launches_;
+  UnderWay under_way_;
 };
 
 /// How many of the tensor core's pieces a product has, those at its edges included.

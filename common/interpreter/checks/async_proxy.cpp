@@ -113,6 +113,7 @@ void AsyncProxy::report(const Race& race, unsigned warp, const WarpAccess& acces
                    ? "nobody writes there from the copy's issue to the wait for it"
                    : "each thread that reads waits for the copy's phase of its mbarrier, or for somebody who has; and that phase "
                      "expects the bytes of all its copies";
+    expected += block_.family<Mbarriers>().last_wait_of(fiber);
   } else if (race.earlier_wrote) {
     what = "race on " + block_.reporter.describe(p) + ": the bulk store that " +
            (race.earlier.thread == block_.clock.id(fiber.linear) ? "this thread"
@@ -163,6 +164,7 @@ void AsyncProxy::report_issue(const Race& race, const Instruction& by, bool writ
         "readers arrive at an mbarrier, or a barrier, when they have read, and the thread that issues the copy has waited there";
   else
     expected = "a barrier between the two";
+  if (shared && expected != Mbarriers::kReadTooEarly) expected += block_.family<Mbarriers>().last_wait_of(by.fiber);
   fail(by, Check::kRacecheck, p, what, expected);
 }
 

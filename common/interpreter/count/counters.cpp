@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "common/interpreter/count/gpus.h"
+#include "common/interpreter/count/under_way.h"
 
 namespace interpreter {
 namespace {
@@ -261,6 +262,11 @@ void CounterTable::count_bulk(Pc pc, const Counters::Global& moved, bool write) 
 void CounterTable::count_wgmma(Pc pc, unsigned bytes) {
   const unsigned wavefronts = bytes / (kBanks * kBankBytes);
   add(of(pc).wgmma, {1, wavefronts, wavefronts, bytes});
+}
+
+MostUnderWay& most_under_way() {
+  static MostUnderWay most;
+  return most;
 }
 
 Counters& Counters::operator+=(const Counters& other) {

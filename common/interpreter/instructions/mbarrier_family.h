@@ -37,6 +37,8 @@ class Mbarriers final : public Family {
   std::string what_is_awaited(const Fiber& fiber) const override;
   Missing what_is_missing(const Fiber& fiber) const override;
   bool has_barriers() const { return !barriers_.empty(); }
+  /// Which wait of the thread was its last one, as the end of a sentence; empty if it has waited for nothing.
+  std::string last_wait_of(const Fiber& fiber) const;
 
   /// @param over_another whether an mbarrier that nobody uses may be there
   void init(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned arrivals, bool over_another = false);
@@ -92,6 +94,12 @@ class Mbarriers final : public Family {
     bool completed = false;
     KnowledgePtr known = nullptr;  // what the phase makes known
   };
+  struct Waited {
+    std::uintptr_t address = 0;
+    unsigned parity = 0;
+    std::uint64_t phase = 0;  // the one after that which was waited for
+    Pc pc = 0;
+  };
   Mbarrier& require(const AsyncProxy::Instruction& by, std::uintptr_t address);
   [[noreturn]] void fail(const AsyncProxy::Instruction& by, std::uintptr_t address, const std::string& what,
                          const std::string& expected);
@@ -111,7 +119,9 @@ class Mbarriers final : public Family {
   Block& block_;
   std::map<std::uintptr_t, Mbarrier> barriers_;
   unsigned made_ = 0;                           // so far, in this block
+  unsigned copies_ = 0;                         // of the engine that are under way
   std::vector<Waiter*> waiters_;                // on the waiting threads' stacks
+  std::vector<Waited> waited_;                  // by thread, the last time
   std::set<std::pair<unsigned, Pc>> given_up_;  // threads and try_waits that have given up once
   std::uint64_t seen_ = 0;                      // Activity::changes() when waiters were last told to look again
   unsigned told_ = 0;                           // how often they were, since then

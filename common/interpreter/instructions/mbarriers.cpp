@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 
+#include "common/interpreter/count/under_way.h"
 #include "common/interpreter/instructions/mbarrier_family.h"
 #include "common/interpreter/schedule/entered.h"
 
@@ -21,11 +22,12 @@ constexpr unsigned kMostTries = 64;
 
 }  // namespace
 
-void Mbarriers::begin(unsigned) {
+void Mbarriers::begin(unsigned threads) {
   barriers_.clear();
+  waited_.assign(threads, {});
   waiters_.clear();
   given_up_.clear();
-  made_ = 0, seen_ = 0, told_ = 0;
+  made_ = 0, copies_ = 0, seen_ = 0, told_ = 0;
 }
 
 void Mbarriers::fail(const AsyncProxy::Instruction& by, std::uintptr_t address, const std::string& what,
@@ -210,6 +212,7 @@ void Mbarriers::add_copy(const AsyncProxy::Instruction& by, std::uintptr_t addre
   // Not an access of the thread: who has waited for the phase knows that its copies have used the barrier, but none of what the
   // issuing thread did after its last arrival. Whoever overwrites the barrier meanwhile is found by in_use() and require().
   barrier.copies.push_back({bytes, by.what_writes(), by.pc, &running, &by.fiber, std::move(land)});
+  raise_to(most_under_way().copies, ++copies_);
   running.waiting.note_change(by.fiber);
   if (somebody_waits_at(address)) advance(address, barrier);
 }
@@ -233,6 +236,7 @@ void Mbarriers::advance(std::uintptr_t address, Mbarrier& barrier) {
   while (barrier.bytes != 0 && !barrier.copies.empty()) {
     const Copy copy = std::move(barrier.copies.front());
     barrier.copies.pop_front();
+    --copies_;
     barrier.bytes -= copy.bytes;
     copy.land({block_.clock.engine(barrier.number), block_.clock.time(), copy.pc | kEnginePc});
     if (block_.work().options().racecheck) barrier.arrived = block_.clock.land(barrier.number, barrier.arrived);
@@ -300,6 +304,7 @@ bool Mbarriers::wait(const AsyncProxy::Instruction& by, std::uintptr_t address, 
   if (is_incomplete && !too_early) advance(address, barrier);
   if ((barrier.phase & 1) != parity) {
     acquire(by.fiber, sees == Sees::kBlock ? barrier.completed : merge(barrier.completed, barrier.cluster_completed), sees);
+    waited_[by.fiber.linear] = {address, parity, barrier.phase, by.pc};
     return true;
   }
   const void* const p = reinterpret_cast<const void*>(address);
@@ -308,11 +313,23 @@ bool Mbarriers::wait(const AsyncProxy::Instruction& by, std::uintptr_t address, 
     block_.waiting.poll(by.fiber, p, by.pc);
     return false;
   }
+  const std::uint64_t awaited = barrier.phase;
   Waiter waiter{by.fiber.linear, address, sees};
   waiters_.push_back(&waiter);
   block_.wait_in_family(by.fiber, by.name, by.pc);
-  if (waiter.completed) acquire(by.fiber, waiter.known, sees);
+  if (waiter.completed) {
+    acquire(by.fiber, waiter.known, sees);
+    waited_[by.fiber.linear] = {address, parity, awaited + 1, by.pc};
+  }
   return waiter.completed;
+}
+
+std::string Mbarriers::last_wait_of(const Fiber& fiber) const {
+  const Waited& last = waited_[fiber.linear];
+  if (!last.address) return "";
+  return "; this thread's last wait, at " + at(user_location(last.pc)) + ", was for parity " + std::to_string(last.parity) +
+         " of " + block_.reporter.describe(reinterpret_cast<const void*>(last.address)) +
+         (last.phase ? ": that of phase " + std::to_string(last.phase - 1) : ", which counts as over before the first phase");
 }
 
 // try_wait gives up after a time, and its thread may do something else. But if nothing has changed since the last time, it will not
@@ -365,7 +382,10 @@ Family::Missing Mbarriers::what_is_missing(const Fiber& fiber) const {
     return {block_.reporter.variable_at(reinterpret_cast<const void*>(address)), barrier.pending == 0 && bytes_alone,
             barrier.pending == 0
                 ? "expect_tx says as many bytes as the phase's copies have: of a box, those outside of the tensor too"
-                : "each phase gets as many arrivals as mbarrier.init says, and who waits names the right parity"};
+                : std::string("each phase gets as many arrivals as mbarrier.init says, and who waits names the right parity") +
+                      (barrier.phase == 0 && barrier.pending == barrier.arrivals
+                           ? "; before the first phase, parity 1 counts as over, and who waits for that goes on at once"
+                           : "")};
   }
   return {};
 }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "common/interpreter/checks/async_proxy.h"
+#include "common/interpreter/count/under_way.h"
 #include "common/interpreter/instructions/bulk_copies.h"
 #include "common/interpreter/instructions/family.h"
 #include "common/interpreter/instructions/mma_model.h"
@@ -120,7 +121,7 @@ class Warpgroups final : public Family {
 
   void fence(Fiber& fiber) { warps_[fiber.warp].fences = true; }
   void issue(const std::array<Call*, 32>& lanes);
-  void commit(Fiber& fiber) { ++warps_[fiber.warp].groups; }
+  void commit(Fiber& fiber);
   void wait(Fiber& fiber, unsigned groups_under_way);
   /// Whether another warp has still to issue what the thread's wait is for. If so, the thread is woken when that may have changed.
   bool waits_for_other_warps(Fiber& fiber, unsigned groups_under_way);
@@ -274,6 +275,12 @@ void Warpgroups::issue(const std::array<Call*, 32>& lanes) {
   warp.under_way.push_back(std::move(multiplication));
   note_reads(by.fiber);
   wake_waiting();
+}
+
+void Warpgroups::commit(Fiber& fiber) {
+  Warp& warp = warps_[fiber.warp];
+  ++warp.groups;
+  if (!warp.under_way.empty()) raise_to(most_under_way().groups, warp.groups - warp.under_way.front().group);
 }
 
 // ---------------------------------------------------------------------------------------------------------------- wait
@@ -509,6 +516,7 @@ class RegisterPool final : public Family {
     const unsigned more = registers - held_[warp];
     if (more > free_) return false;
     free_ -= more, held_[warp] = registers;
+    raise_to(most_under_way().registers, registers);
     return true;
   }
 

@@ -308,7 +308,8 @@ TEST_CASE("parity that stays when the ring begins again") {
 TEST_CASE("empty waited for with full's parity: a deadlock that names arrivals and bytes") {
   must_be_caught(in_ring(Check::kSynccheck, "empty",
                          {"deadlock", "for phase 0 of empty (byte 0 of 24), which lacks 0 bytes and 2 of 2 arrivals",
-                          "for phase 0 of full (byte 0 of 32), which lacks 0 bytes and 1 of 1 arrivals", "right parity"},
+                          "for phase 0 of full (byte 0 of 32), which lacks 0 bytes and 1 of 1 arrivals", "right parity",
+                          "before the first phase, parity 1 counts as over"},
                          {"wait for empty"}, {"wait for full"}),
                  [] { return run_ring<kEmptyParityNotFlipped>(); });
 }
@@ -359,7 +360,8 @@ TEST_CASE("one lane of each warp waits for full") {
                  [] { return run_ring<kWaitBySomeLanes>(); });
 }
 TEST_CASE("wait for the next stage's full") {
-  must_be_caught(in_ring(Check::kRacecheck, "tile", {"tile (byte 0 ", kNotWaited + " (byte 0 "}, {"read"}, {"copy"}),
+  must_be_caught(in_ring(Check::kRacecheck, "tile",
+                         {"tile (byte 0 ", kNotWaited + " (byte 0 ", "last wait, at", "of full (byte 8 "}, {"read"}, {"copy"}),
                  [] { return run_ring<kWaitsForNextStage>(); });
 }
 TEST_CASE("read of the next stage") {

@@ -14,6 +14,7 @@
 #include "common/interpreter/tests/orders.h"
 #include "common/interpreter/tests/wgmma_layouts.h"
 #ifndef __CUDACC__
+#include "common/interpreter/count/under_way.h"
 #include "common/interpreter/tests/labelled.h"
 #endif
 
@@ -348,6 +349,16 @@ TEST_CASE("a thread copies, two warpgroups multiply, in a ring") {
     const Problem problem(slices);
     const std::vector<float> expected = expected_of(problem);
     in_all_orders([&] { CHECK(run_ring(problem, kNone) == expected); });
+#ifndef __CUDACC__
+    // Two stages, two boxes each; of the stage that somebody waits for, boxes land at once. A group waits for the next one.
+    interpreter::MostUnderWay& most = interpreter::most_under_way();
+    most.forget();
+    in_all_orders([&] { run_ring(problem, kNone); });
+    CHECK(most.copies >= (slices > 1 ? 2 : 1));
+    CHECK(most.copies <= static_cast<unsigned>(2 * std::min(slices, 2)));
+    CHECK(most.groups == 1);
+    CHECK(most.registers == 232);
+#endif
     // A wgmma is one operation of four warps: one of them may give the stage back for all.
     in_all_orders([&] { CHECK(run_ring(problem, kOneArrives) == expected); });
   }

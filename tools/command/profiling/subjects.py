@@ -168,6 +168,7 @@ class Answer:
     def interpret(self):
         workshop = Workshop("interpreter")
         workshop.prepare([self.exercise])
+        found = {"problems": []}
         with tempfile.TemporaryDirectory() as scratch:
             path = os.path.join(scratch, "profile.json")
             say(f"{self.title}: counting on the interpreter ...")
@@ -177,6 +178,8 @@ class Answer:
                 self.problem = self.select([each for each in found["problems"] if each["m"] and each["launches"]])
         if not self.problem:
             why = "does not compile" if refused else "solves none of its test's problems yet"
+            if found["problems"] and not any(each["m"] for each in found["problems"]):
+                why = "multiplies nothing, and a profile is that of a product"
             check = f"'tools/course check {self.exercise.name[:2]}' says more"
             raise Failed(f"{os.path.relpath(self.file, ROOT)} {why}, so there is no launch to profile: {check}.")
         return {

@@ -1,0 +1,53 @@
+#include <string>
+
+#include "common/exercise/coach.h"
+
+namespace exercise {
+
+void gemm(Matrix<const __half> A, Matrix<const __half> B, Matrix<float> C);
+
+namespace {
+
+Counts multiply(const Coach& coach, Case c) {
+  c.hint = "Are all four slices of every tile multiplied, and are the products over when rC is stored?";
+  c.reported =
+      "A stage goes back once for each tile, by one lane of each of the four warps, when the tile's products are over. When a wait "
+      "leaves\none group under way, those of the tile before are, and those of this tile are not.";
+  return coach.multiply<__half, float>(c, gemm);
+}
+
+}  // namespace
+
+void check(Coach& coach) {
+  coach.lesson("steps/10_wgmma/README.md, \"Walk\": the main loop");
+  // k from one tile to more than twice the ring.
+  for (const std::int64_t k : {64, 128, 192, 256, 448}) multiply(coach, {64, 64, k});
+  for (const Case& c : {Case{72, 136, 40}, Case{1, 8, 200}, Case{8, 72, 136}}) multiply(coach, c);
+  Draw& draw = coach.draw();
+  Case random{draw.between(1, 100), draw.between(1, 100), draw.between(200, 500)};
+  random.padding = draw.padding(random.k, 8), random.padding_b = draw.padding(random.n, 8), random.drawn = draw.seed();
+  multiply(coach, random);
+
+  Case drawn{128, 64, 64 * draw.between(3, 6)};  // in all orders, for how much is under way depends on them
+  drawn.what = "drawn at random: --seed " + std::to_string(draw.seed()) + " draws it again";
+  for (const Case& c : {Case{128, 64, 128}, drawn}) {
+    const double panels = tiles(c, 64, 64, 64);
+    multiply(coach, c)
+        .at_least(wgmma(4 * panels), 1, "The products come from wgmma: four slices of each tile.")
+        .at_most(wgmma(4 * panels), 1, "Each slice is multiplied once.")
+        .at_least(boxes(2 * panels), 1, "Tiles come by the copy engine.")
+        .at_most(boxes(2 * panels), 1, "Each panel is copied once.")
+        .at_most(asked(panels), 0, "No thread loads elements of A or B: the engine brings them.")
+        .at_most(shared_loads(panels), 0, "No thread reads the panels: wgmma does, out of shared memory.")
+        .at_most(barriers(static_cast<double>(c.m / 64 * c.n / 64)), 1,
+                 "After the barriers have been made, full and empty are enough: no __syncthreads() in the loop.")
+        .at_least_groups_under_way(
+            2,
+            "When a tile's products have been started, those of the tile before need not be over. What does the wait "
+            "in the loop\nwait for? wgmma_wait_group<0> waits for the products that were just started, too, and the "
+            "tensor cores stand still until the\nnext ones come.");
+  }
+  // Toy sizes: how fast it is, lesson 10 measures. There is no bar for the time.
+}
+
+}  // namespace exercise

@@ -1,0 +1,60 @@
+#include <string>
+
+#include "common/exercise/coach.h"
+
+namespace exercise {
+
+void gemm(Matrix<const __half> A, Matrix<const __half> B, Matrix<float> C);
+
+namespace {
+
+Counts multiply(const Coach& coach, Case c) {
+  c.hint =
+      "Does one thread copy all tiles, does each of the other warpgroups multiply all of them, and are the products over when rC "
+      "is\n"
+      "stored?";
+  c.reported =
+      "`full` gets one arrival for each tile, and the engine's bytes. `empty` gets one of everybody who reads the stage, both "
+      "warpgroups: as\nmany as mbarrier_init() says. And setmaxnreg is executed by all four warps of a warpgroup.";
+  return coach.multiply<__half, float>(c, gemm);
+}
+
+}  // namespace
+
+void check(Coach& coach) {
+  coach.lesson("steps/11_warp_specialized/README.md, \"Walk\"");
+  // k from one tile to more than twice the ring.
+  for (const std::int64_t k : {64, 256, 448}) multiply(coach, {128, 64, k});
+  for (const Case& c : {Case{136, 72, 40}, Case{1, 8, 136}}) multiply(coach, c);
+  Draw& draw = coach.draw();
+  Case random{draw.between(1, 200), draw.between(1, 100), draw.between(200, 500)};
+  random.padding = draw.padding(random.k, 8), random.padding_b = draw.padding(random.n, 8), random.drawn = draw.seed();
+  multiply(coach, random);
+
+  Case drawn{128, 64, 64 * draw.between(3, 5)};  // in all orders, for how much is under way depends on them
+  drawn.what = "drawn at random: --seed " + std::to_string(draw.seed()) + " draws it again";
+  for (const Case& c : {Case{128, 64, 192}, drawn}) {
+    const double steps = tiles(c, 128, 64, 64);
+    multiply(coach, c)
+        .at_least(wgmma(8 * steps), 1, "The products come from wgmma: two warpgroups, four slices of each tile.")
+        .at_most(wgmma(8 * steps), 1, "Each slice is multiplied once by each warpgroup. Does the one that copies multiply, too?")
+        .at_least(boxes(3 * steps), 1, "Tiles come by the copy engine.")
+        .at_most(boxes(3 * steps), 1, "Each panel is copied once, by one thread.")
+        .at_most(asked(steps), 0, "No thread loads elements of A or B: the engine brings them.")
+        .at_most(shared_loads(steps), 0, "No thread reads the panels: wgmma does, out of shared memory.")
+        .at_most(barriers(static_cast<double>(c.m / 128 * c.n / 64)), 1,
+                 "Warps with different roles meet at full and empty alone. __syncthreads() would have them wait for each other.")
+        .at_least_copies_under_way(
+            6,  // of 9, for those of the stage that somebody waits for land at once
+            "Who copies does nothing else, so it can fill all stages at once: 3 tiles of 3 panels. What does it wait "
+            "for\nbesides empty stages?")
+        .at_least_groups_under_way(2, "When a tile's products have been started, those of the tile before need not be over.")
+        .at_least_registers(
+            232,
+            "A block has what its launch took: 384 threads with 168 registers are 64,512. The warpgroup that copies keeps 40 or "
+            "less, by\nsetmaxnreg_dec, and each of the 256 threads that multiply gets its share of the rest, by setmaxnreg_inc.");
+  }
+  // Toy sizes: how fast it is, lesson 11 measures. There is no bar for the time.
+}
+
+}  // namespace exercise

@@ -1,0 +1,70 @@
+#include <string>
+
+#include "common/exercise/coach.h"
+
+namespace exercise {
+
+void gemm(Matrix<const __half> A, Matrix<const __half> B, Matrix<float> C, int blocks);
+
+namespace {
+
+Counts multiply(const Coach& coach, Case c, int blocks) {
+  const auto some = [](std::int64_t count, const std::string& name) {
+    return std::to_string(count) + " " + name + (count == 1 ? "" : "s");
+  };
+  c.what = (c.what.empty() ? "C is " : c.what + "; C is ") + some(static_cast<std::int64_t>(tiles(c, 64, 64, c.k)), "tile") +
+           ", each of " + some((c.k + 63) / 64, "step") + " along k, for " + some(blocks, "block");
+  c.hint =
+      "Does each block compute all of its tiles of C? The first product of a tile sets the sums, the others add. Do both roles go\n"
+      "through the same tiles in the same order?";
+  c.reported =
+      "Stage and parity follow from `i`. It counts the steps of all tiles of C that the block has, in both roles, and begins once. "
+      "Each step's\nstage goes back once, the last one of a tile of C, too.";
+  return coach.multiply(c, harness::DType::kF16, harness::DType::kF32,
+                        [&](const Operands& o) { gemm(o.A<__half>(), o.B<__half>(), o.C<float>(), blocks); });
+}
+
+}  // namespace
+
+void check(Coach& coach) {
+  coach.lesson("steps/12_persistent/README.md, \"Walk\"");
+  for (const auto& [c, blocks] : {std::pair{Case{64, 64, 64}, 1},
+                                  {Case{128, 64, 64}, 1},
+                                  {Case{128, 64, 128}, 1},
+                                  {Case{64, 192, 256}, 1},
+                                  {Case{64, 128, 320}, 1},
+                                  {Case{192, 128, 192}, 4},
+                                  {Case{72, 8, 40}, 8}})
+    multiply(coach, c, blocks);
+  Draw& draw = coach.draw();
+  Case random{draw.between(65, 200), draw.between(65, 200), draw.between(1, 300)};
+  random.padding = draw.padding(random.k, 8), random.padding_b = draw.padding(random.n, 8), random.drawn = draw.seed();
+  multiply(coach, random, static_cast<int>(draw.between(1, 3)));
+
+  Case drawn{64 * draw.between(2, 3), 128, 128};  // in all orders, for how much is under way depends on them
+  drawn.what = "drawn at random: --seed " + std::to_string(draw.seed()) + " draws it again";
+  for (const auto& [c, blocks] : {std::pair{Case{64, 256, 64}, 1}, std::pair{drawn, 2}}) {
+    const double of_c = tiles(c, 64, 64, c.k), panels = tiles(c, 64, 64, 64);
+    const Counts counts = multiply(coach, c, blocks);
+    for ([[maybe_unused]] const auto& launch : counts.launches(1, "All tiles of C are computed by one launch."))
+      coach.require(launch.grid.x * launch.grid.y * launch.grid.z <= static_cast<unsigned>(blocks),
+                    "The result is right, but the launch has " + std::to_string(launch.grid.x * launch.grid.y * launch.grid.z) +
+                        " blocks, where " + std::to_string(blocks) + (blocks == 1 ? " is" : " are") +
+                        " wanted.\nA block stays: it computes one tile of C after the other, " +
+                        std::to_string(static_cast<int>(of_c) / blocks) + " here.");
+    counts.at_least(wgmma(4 * panels), 1, "The products come from wgmma: four slices of each tile along k.")
+        .at_most(wgmma(4 * panels), 1, "Each slice is multiplied once.")
+        .at_least(boxes(2 * panels), 1, "Tiles come by the copy engine.")
+        .at_most(boxes(2 * panels), 1, "Each panel is copied once for each tile of C.")
+        .at_most(asked(panels), 0, "No thread loads elements of A or B: the engine brings them.")
+        .at_most(shared_loads(panels), 0, "No thread reads the panels: wgmma does, out of shared memory.")
+        .at_most(barriers(blocks), 1, "full and empty are enough, from one tile of C to the next, too: no __syncthreads() there.")
+        .at_least_copies_under_way(
+            4,  // of 6, for those of the stage that somebody waits for land at once
+            "The ring has 3 stages, and the next tile of C wants them too: its first copies begin while this one is "
+            "multiplied\nand stored. What does the thread that copies wait for when a tile of C ends?");
+  }
+  // Toy sizes: how fast it is, lesson 12 measures. There is no bar for the time.
+}
+
+}  // namespace exercise
