@@ -17,12 +17,19 @@ Figure boxes_loaded(double of) {
 void check(Coach& coach) {
   coach.lesson("steps/16_multicast/README.md, and first.cu beside it");
   // One slice; a stage for each; the first stage again; and what sticks out of C.
-  for (const Case& c : {Case{32, 32, 16}, Case{32, 32, 32}, Case{32, 32, 48}, Case{32, 32, 112}})
+  for (const Case& c : {Case{32, 32, 16}, Case{32, 32, 32}, Case{32, 32, 48}, Case{32, 32, 80}})
     coach.multiply<float, float>(c, gemm);
-  coach.multiply<float, float>({.m = 50, .n = 36, .k = 84, .padding = 4}, gemm);
-  for (const Case& c : coach.drawn({.aligned_a = 4, .aligned_b = 4})) coach.multiply<float, float>(c, gemm);
+  coach.multiply<float, float>({.m = 34, .n = 20, .k = 52, .padding = 4}, gemm);
+  Draw& draw = coach.draw();
+  for (int i = 0; i < 4; ++i) {
+    Case c{.m = draw.length(70), .n = draw.length(70), .k = draw.length(70), .again = i == 0, .drawn = draw.seed()};
+    c.padding = draw.padding(c.k, 4), c.padding_b = draw.padding(c.n, 4), c.padding_c = draw.padding(c.n);
+    coach.multiply<float, float>(c, gemm);
+  }
 
-  for (const Case& c : coach.draw().ragged(32, 32, 16, "nn", {Case{64, 64, 64}, coach.draw().tiles(32, 32, 16, 2)})) {
+  // Whole tiles, and some that end in the second half of one.
+  for (const Case& c :
+       {Case{64, 32, 64}, Case{32 - draw.between(1, 15), 64 - 4 * draw.between(1, 3), 16 * draw.between(2, 5) - 4}}) {
     const double clusters = tiles(c, 32, 32, c.k), boxes = tiles(c, 32, 32, 16);
     coach.multiply<float, float>(c, gemm)
         .at_least(boxes_loaded(3 * boxes), 1, "The copy engine brings all of A and B.")
