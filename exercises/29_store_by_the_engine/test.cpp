@@ -19,13 +19,13 @@ Figure plain_stores() {
 
 // Rows of C are multiples of 16 bytes.
 Case product(std::int64_t m, std::int64_t fours, std::int64_t padding = 0) {
-  return {
-      .m = m,
-      .n = 4 * fours,
-      .k = 1,
-      .hint =
-          "Panel p begins at x = p * kPanel, y = row_0, and x is the column. It is stored from the place in which it was computed.",
-      .padding_c = 4 * padding};
+  return {.m = m,
+          .n = 4 * fours,
+          .k = 1,
+          .hint =
+              "Does one thread have the engine store each panel? Panel p begins at x = p * kPanel, y = row_0, and x is the column. "
+              "It is stored from the place in which it was computed.",
+          .padding_c = 4 * padding};
 }
 
 }  // namespace
