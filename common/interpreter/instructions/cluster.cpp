@@ -20,6 +20,7 @@ class ClusterBarrier final : public Family {
   void begin(unsigned threads) override {
     threads_.assign(threads, {});
     barrier_ = {};
+    met_ = 0;
   }
   void on_exit(Fiber& fiber) override;
   std::string what_is_awaited(const Fiber& fiber) const override;
@@ -54,6 +55,7 @@ class ClusterBarrier final : public Family {
   Block& block_;
   std::vector<Thread> threads_;
   Barrier barrier_;
+  unsigned met_ = 0;  // phases to which threads of this block have come
 };
 
 unsigned ClusterBarrier::live() const {
@@ -79,6 +81,7 @@ void ClusterBarrier::arrive(Fiber& fiber, Pc pc, bool relaxed) {
   Barrier& at = barrier();
   const bool publishes = !relaxed || thread.fenced;
   thread = {true, at.phase, pc};
+  if (std::exchange(met_, at.phase + 1) <= at.phase && block_.work().options().count) block_.counters.count_barrier(pc);
   if (block_.work().options().racecheck) {
     if (!at.known) at.known = std::make_shared<Knowledge>();
     if (publishes)

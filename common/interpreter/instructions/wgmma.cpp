@@ -319,7 +319,7 @@ void Warpgroups::multiply(Fiber& fiber, Product& multiplication) {
     for (unsigned i = 0; i < kM; ++i)
       for (unsigned column = 0; column < 8; ++column)
         part[i][column] = multiplication.accumulates ? d.values[i * d.n + j + column] : 0;
-    multiply_tile(multiplication.form, true, part, a, columns);
+    if (block_.work().options().mma) multiply_tile(multiplication.form, true, part, a, columns);
     for (unsigned i = 0; i < kM; ++i) std::copy_n(part[i], 8, &d.values[i * d.n + j]);
   }
   multiplication.is_done = true;

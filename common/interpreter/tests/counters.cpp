@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "common/device/bulk_copy.cuh"
+#include "common/device/cluster.cuh"
 #include "common/device/ptx.cuh"
 #include "common/device/wgmma.cuh"
 #include "common/interpreter/count/counters.h"
@@ -762,6 +763,19 @@ TEST_CASE("barriers, and who stores what") {
   CHECK(at_line(profile, "barrier").barriers == 10);
   CHECK(profile.total.barriers == 10);
   CHECK(stored == decltype(stored){{{0, 0}, 1}, {{0, 1}, 1}, {{1, 2}, 1}, {{1, 3}, 1}, {{0, 4}, 2}, {{1, 4}, 2}});
+}
+
+__global__ void meet_the_cluster(int rounds) {
+  if (threadIdx.x == 64) return;
+  for (int i = 0; i < rounds; ++i) {
+    device::barrier_cluster_arrive();  // COUNT cluster barrier
+    device::barrier_cluster_wait();
+  }
+}
+TEST_CASE("barriers of clusters, once for each of their blocks") {
+  const auto profile = profile_of([&] { device::launch_clusters(meet_the_cluster, 4, 96, 2, 0, 5); });
+  CHECK(at_line(profile, "cluster barrier").barriers == 20);
+  CHECK(profile.total.barriers == 20);
 }
 
 TEST_CASE("copies, matrices and products: ncu's names, and the table for people") {

@@ -171,11 +171,16 @@ class Answer:
         found = {"problems": []}
         with tempfile.TemporaryDirectory() as scratch:
             path = os.path.join(scratch, "profile.json")
+            solved = []
             say(f"{self.title}: counting on the interpreter ...")
             refused = workshop.profile(self.exercise, self.file, path)
             with contextlib.suppress(OSError, ValueError), open(path, encoding="utf-8") as file:
                 found = json.load(file)
-                self.problem = self.select([each for each in found["problems"] if each["m"] and each["launches"]])
+                solved = [each for each in found["problems"] if each["launches"]]
+                self.problem = self.select([each for each in solved if each["m"]])
+        if solved and not self.problem:
+            check = f"'tools/course check {self.exercise.name[:2]}' counts what its bounds are about"
+            raise Failed(f"{self.title} is no product of matrices, so there is no shape to predict from: {check}.")
         if not self.problem:
             why = "does not compile" if refused else "solves none of its test's problems yet"
             if found["problems"] and not any(each["m"] for each in found["problems"]):

@@ -10,6 +10,7 @@ import tempfile
 import unittest
 from unittest import mock
 
+from command import files
 from command.cli import steps
 from command.messages import Failed, Refused
 from command.places import ROOT
@@ -101,6 +102,21 @@ class Subjects(unittest.TestCase):
         self.assertEqual(chosen("solutions/5", "--shape", "8x2x3").select(problems)["words"], "a")
         with self.assertRaisesRegex(Refused, "no such problem; it has 8x2x3 16x2x3 4x2x3"):
             chosen("solutions/5", "--shape", "1x1x1").select(problems)
+
+    def test_an_exercise_without_a_product(self):
+        problem = {"words": "w", "m": 0, "launches": [{"kernel": "exercise::step_kernel", "counters": {}}]}
+
+        def counted(_exercise, _file, path):
+            files.write(path, json.dumps({"problems": [problem]}))
+
+        with mock.patch.object(subjects, "Workshop") as workshop:
+            workshop.return_value.profile.side_effect = counted
+            with self.assertRaisesRegex(Failed, "is no product of matrices.*'tools/course check 14' counts"):
+                chosen("solutions/14").interpret()
+            problem["launches"] = []
+            workshop.return_value.profile.return_value = ""
+            with self.assertRaisesRegex(Failed, "solves none of its test's problems yet"):
+                chosen("solutions/14").interpret()
 
     def test_the_kernel_that_loads_most(self):
         answer = chosen("solutions/5")

@@ -1,0 +1,135 @@
+#include <set>
+#include <stdexcept>
+#include <vector>
+
+#include "common/device/device.cuh"
+#include "common/exercise/coach.h"
+#include "common/exercise/witness.h"
+
+namespace exercise {
+
+void normalise(Matrix<const float> A, Matrix<float> C);
+
+namespace {
+
+// Positive multiples of 1/64 that nobody can guess: in whatever order they are added, the sum is the same.
+float element(std::int64_t salt, std::int64_t row, std::int64_t col) {
+  return static_cast<float>((row * 2341 + col * 6407 + row * col % 13 * 17 + salt * 131) % 1921 + 1) / 64;
+}
+
+struct Problem {
+  std::int64_t rows, cols, padding = 0, salt = 0;
+  std::uint64_t drawn = 0;
+};
+
+// Calls `call`. What a report of the interpreter cannot know of this exercise is added to it.
+template <class Call>
+auto explained(const Call& call) {
+  try {
+    return asked(call);
+  } catch (const std::runtime_error& error) {
+    std::string text = error.what();
+    if (text.find("race on sSums") != std::string::npos)
+      text +=
+          "\nA phase of `all_sent` is over when as many bytes have come as were expected, whoever has sent them: three blocks send "
+          "128 sums of\n4 bytes each, each block to a place of its own. Rank 0 reads none of them before it has waited for that "
+          "phase.";
+    throw std::runtime_error(text);
+  }
+}
+
+// What the call did; and, on the interpreter, how many blocks have stored elements of C.
+struct Outcome {
+  Counts counts;
+  std::int64_t storing;
+};
+
+Outcome normalise(const Coach& coach, const Problem& p) {
+  std::string what = std::to_string(p.rows) + " x " + std::to_string(p.cols) + " in f32";
+  if (p.padding) what += ", rows " + std::to_string(p.padding) + " elements longer than what they hold";
+  if (p.drawn) what += ", drawn at random: --seed " + std::to_string(p.drawn) + " draws it again";
+  std::int64_t storing = 0;
+  const Counts counts = coach.run(what, [&] {
+    const std::int64_t stride = p.cols + p.padding;
+    std::vector<float> values(static_cast<std::size_t>(p.rows * stride), 1e6f);
+    std::vector<float> totals(static_cast<std::size_t>(p.cols), 0.0f);
+    for (std::int64_t row = 0; row < p.rows; ++row) {
+      for (std::int64_t col = 0; col < p.cols; ++col) {
+        values[static_cast<std::size_t>(row * stride + col)] = element(p.salt, row, col);
+        totals[static_cast<std::size_t>(col)] += element(p.salt, row, col);
+      }
+    }
+    const device::Buffer<float> A(values, "A");
+    device::Buffer<float> C(values, "C");
+    // The last number: blocks that store.
+    const std::vector<float> got = explained([&] {
+      std::set<std::uint64_t> blocks;
+#ifdef COURSE_ON_INTERPRETER
+      interpreter::options().on_store = [&, first = C.data(), end = C.data() + C.size()](std::uint64_t block, const void* at) {
+        if (at >= first && at < end) blocks.insert(block);
+      };
+#endif
+      exercise::normalise({A.data(), p.rows, p.cols, stride, 1}, {C.data(), p.rows, p.cols, stride, 1});
+      device::synchronize();
+#ifdef COURSE_ON_INTERPRETER
+      interpreter::options().on_store = {};
+#endif
+      std::vector<float> result = C.download();
+      result.push_back(static_cast<float>(blocks.size()));
+      return result;
+    });
+    storing = static_cast<std::int64_t>(got.back());
+    for (std::int64_t row = 0; row < p.rows; ++row) {
+      for (std::int64_t col = 0; col < p.cols; ++col) {
+        const std::size_t i = static_cast<std::size_t>(row * stride + col);
+        const float expected = element(p.salt, row, col) / totals[static_cast<std::size_t>(col)];
+        if (got.at(i) != expected)
+          throw NotYet{"The result is wrong: element (" + std::to_string(row) + ", " + std::to_string(col) + ") is " +
+                       std::to_string(got.at(i)) + ", expected " + std::to_string(expected) + ": A's, " +
+                       std::to_string(element(p.salt, row, col)) + ", divided by the sum of its column, " +
+                       std::to_string(totals[static_cast<std::size_t>(col)]) +
+                       ".\nIs each block's sum in a place of its own, and added once?"};
+      }
+    }
+  });
+  return {counts, storing};
+}
+
+}  // namespace
+
+void check(Coach& coach) {
+  coach.lesson("steps/15_few_rows/README.md, and first.cu beside it");
+  for (const auto& [rows, cols] : {std::pair{4, 128}, std::pair{8, 128}, std::pair{30, 300}, std::pair{1, 1}, std::pair{3, 129}})
+    normalise(coach, {.rows = rows, .cols = cols});
+  Draw& draw = coach.draw();
+  normalise(coach, {.rows = draw.length(60),
+                    .cols = draw.length(300),
+                    .padding = draw.between(1, 9),
+                    .salt = draw.between(1, 999),
+                    .drawn = draw.seed()});
+
+  for (const Problem& p :
+       {Problem{.rows = 64, .cols = 128},
+        Problem{.rows = 4 * draw.between(5, 20), .cols = 128 * draw.between(1, 2), .salt = draw.between(1, 999)}}) {
+    const double bytes = static_cast<double>(p.rows * p.cols * 4), blocks = static_cast<double>(p.cols) / 128 * 4;
+    const Outcome outcome = normalise(coach, p);
+    outcome.counts.at_least(loaded(bytes), 1, "The sums are sums of A's elements: a kernel has to read them.")
+        .at_most(stored(bytes), 1, "C is all that goes to global memory. Sums go from shared memory to shared memory.")
+        .at_most(loaded(bytes), 2,
+                 "Each element is needed twice: once for the sum, once to be divided. A block needs no rows but its own.")
+        .at_most(atomics(1), 0, "No atomic is needed: each sum has a place of its own.")
+        .at_most(barriers(4 * blocks), 1,
+                 "The cluster meets three times: its barrier is there, the totals are there, and nobody reads them any more.")
+        .launches(1, "One kernel is enough: the sums stay in the cluster.");
+#ifdef COURSE_ON_INTERPRETER
+    coach.require(static_cast<double>(outcome.storing) >= blocks,
+                  "Each block of a cluster has a fourth of the rows, and stores them. Of " + std::to_string(p.rows) + " x " +
+                      std::to_string(p.cols) + " only " + std::to_string(outcome.storing) + " blocks store\nanything, where " +
+                      std::to_string(static_cast<int>(blocks)) + " should.");
+#endif
+  }
+
+  // Loads and stores are the same in all answers that pass: no bar for the time.
+}
+
+}  // namespace exercise
