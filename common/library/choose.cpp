@@ -12,13 +12,11 @@
 namespace gemm::library {
 namespace {
 
-// To lay operands out anew: a launch, and so many bytes per clock that an SM reads and writes, when all do. An H200 has 4.2 TB/s,
-// 16 bytes per clock and SM; an H100 3.0, and what stays in the L2 cache is faster. The launch was fitted to 41 problems on an
-// H200.
-constexpr double kLaunchSeconds = 3e-6, kBytesPerClock = 12;
-// The fallback: clocks for 32 steps along k of a block that has an SM alone, of a small block, and of as many small blocks as share
-// an SM, for each of them. Fitted to 4095³ (docs/results/h200/ragged-f16.json); of small blocks an estimate.
-constexpr double kLargeBlock = 3300, kSmallBlock = 1800, kSharingBlock = 800, kFallbackPrologue = 2500;
+// To lay operands out anew: a launch, and so many bytes per clock that an SM reads and writes, when all do. The fallback: clocks
+// for 32 steps along k of a block that has an SM alone, of a small block, and of as many small blocks as share an SM, for each of
+// them. Fitted with the model's constants (tuning_model.cpp).
+constexpr double kLaunchSeconds = 2.8e-6, kBytesPerClock = 3.9;
+constexpr double kLargeBlock = 4290, kSmallBlock = 1660, kSharingBlock = 1750, kFallbackPrologue = 2400;
 constexpr std::int64_t kFallbackK = 32, kSmallBlocks = 5;
 
 double real(std::int64_t x) { return static_cast<double>(x); }
@@ -108,27 +106,32 @@ Task laid_out(const Task& task, bool a, bool b) {
           b ? operand_in_lines(like_b(task.spec), task.spec.in) : task.b};
 }
 
-Chosen choose(const std::vector<Kernel>& kernels, const Task& task, const harness::GpuLimits& gpu,
-              const std::map<std::string, harness::TuningEntry>& known) {
-  std::optional<Chosen> best;
-  const auto consider = [&best](const Chosen& chosen) {
-    if (!best || chosen.seconds < best->seconds) best = chosen;
-  };
-  const auto known_of = [&known](const Kernel* kernel) {
-    const auto entry = known.find(kernel->variant.tile);
-    return entry == known.end() ? nullptr : &entry->second;
-  };
+std::vector<Chosen> choices(const std::vector<Kernel>& kernels, const Task& task, const harness::GpuLimits& gpu) {
+  std::vector<Chosen> all;
   for (const auto& [a, b] : ways_to_lay_out(task)) {
     const Task as_laid = laid_out(task, a, b);
     const double before = seconds_of_laying_out(task, a, b, gpu);
     const std::vector<const Kernel*> able = candidates(kernels, as_laid, gpu);
     for (const Kernel* kernel : able)
-      if (const harness::TuningEntry* const entry = known_of(kernel); !entry || entry->pruned.empty())
-        consider({kernel, false, false,
-                  before + harness::predict(kernel->variant.numbers, task.spec, gpu, as_laid.requests()).seconds, a, b});
+      all.push_back({kernel, false, false,
+                     before + harness::predict(kernel->variant.numbers, task.spec, gpu, as_laid.requests()).seconds, a, b});
     if (able.empty() && !a && !b)
       if (const Kernel* const any = with_fallback(kernels, task, gpu))
-        consider({any, true, false, seconds_of_fallback(task.spec, gpu)});
+        all.push_back({any, true, false, seconds_of_fallback(task.spec, gpu)});
+  }
+  return all;
+}
+
+Chosen choose(const std::vector<Kernel>& kernels, const Task& task, const harness::GpuLimits& gpu,
+              const std::map<std::string, harness::TuningEntry>& known) {
+  const auto known_of = [&known](const Kernel* kernel) {
+    const auto entry = known.find(kernel->variant.tile);
+    return entry == known.end() ? nullptr : &entry->second;
+  };
+  std::optional<Chosen> best;
+  for (const Chosen& each : choices(kernels, task, gpu)) {
+    const harness::TuningEntry* const entry = each.is_fallback ? nullptr : known_of(each.kernel);
+    if ((!entry || entry->pruned.empty()) && (!best || each.seconds < best->seconds)) best = each;
   }
   if (!best) throw_nothing_runs(kernels, task, gpu);
   // Times are the kernels' own, as the operands were when they were taken.
@@ -145,6 +148,10 @@ Chosen choose(const std::vector<Kernel>& kernels, const Task& task, const harnes
 Choice to_choice(const Chosen& chosen) {
   return {chosen.is_fallback ? "fallback" : chosen.kernel->variant.tile, chosen.is_fallback, chosen.is_timed, chosen.seconds,
           chosen.lays_a || chosen.lays_b};
+}
+
+std::string way_name(const Chosen& chosen) {
+  return std::string(chosen.lays_a ? "A " : "") + (chosen.lays_b ? "B " : "") + to_choice(chosen).kernel;
 }
 
 }  // namespace gemm::library

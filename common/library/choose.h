@@ -57,6 +57,8 @@ struct Chosen {
 };
 /// The same for users.
 Choice to_choice(const Chosen& chosen);
+/// What the files of docs/results/<gpu>/choices call it: the kernel, behind A, B or both if these are laid out.
+std::string way_name(const Chosen& chosen);
 
 /// The kernels whose own tile a GPU can run on `task`, not the fallback.
 std::vector<const Kernel*> candidates(const std::vector<Kernel>& kernels, const Task& task, const harness::GpuLimits& gpu);
@@ -64,11 +66,17 @@ std::vector<const Kernel*> candidates(const std::vector<Kernel>& kernels, const 
 /// `task` with A, B or both laid out anew.
 Task laid_out(const Task& task, bool a, bool b);
 
+/// All that choose() chooses from, with the seconds that the model expects of each.
+std::vector<Chosen> choices(const std::vector<Kernel>& kernels, const Task& task, const harness::GpuLimits& gpu);
+
 /// What the model (tuning_model.h) expects to be fastest: a candidate, the fallback where there is none, or a candidate for
 /// operands that are laid out anew, if the time that this takes is gained. Where `known` has times of such candidates, by the names
 /// of their variants, the fastest of those.
 /// @throws Error when nothing of these types runs on `gpu`, with the reason
 Chosen choose(const std::vector<Kernel>& kernels, const Task& task, const harness::GpuLimits& gpu,
               const std::map<std::string, harness::TuningEntry>& known);
+
+/// Starts what was chosen for the task of `call` on device::stream().
+void launch(const Call& call, const Chosen& chosen);
 
 }  // namespace gemm::library

@@ -230,12 +230,14 @@ Task task_of(const Call& call) {
 
 harness::TuningKey tuning_key(const Task& task) { return key_of(task, table().gpu(number_of_gpu())); }
 
+void launch(const Call& call, const Chosen& chosen) { Product(call, chosen).launch(*chosen.kernel); }
+
 void run(const Call& call, cudaStream_t stream) {
   if (!check(call)) return;
   with_errors([&] {
     const Chosen chosen = table().find(task_of(call));
     const device::StreamScope on_stream(stream);
-    Product(call, chosen).launch(*chosen.kernel);
+    launch(call, chosen);
   });
 }
 
@@ -257,7 +259,7 @@ Choice tune(const Call& call, cudaStream_t stream) {
 #endif
     const Chosen chosen = table().find(task);
     const device::StreamScope on_stream(stream);
-    Product(call, chosen).launch(*chosen.kernel);  // where all times were known, nothing has run yet
+    launch(call, chosen);  // where all times were known, nothing has run yet
     return to_choice(chosen);
   });
 }

@@ -46,12 +46,14 @@ struct Tile {
 template <class Tile, Contiguous a_contiguous, Contiguous b_contiguous, class In, class Out, class Epilogue>
 __global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(const __grid_constant__ TensorMap map_a,
                                                               const __grid_constant__ TensorMap map_b, Matrix<Out> C, int tiles_m,
-                                                              int all_tiles_k, int begin_next, bool c_chunks, Epilogue epilogue) {
+                                                              int box_rows, int all_tiles_k, int begin_next, bool c_chunks,
+                                                              Epilogue epilogue) {
   constexpr Major kMajorA = a_contiguous == Contiguous::kK ? Major::kK : Major::kMN;
   constexpr Major kMajorB = b_contiguous == Contiguous::kK ? Major::kK : Major::kMN;
   using Stage = typename Tile::template Stage<a_contiguous>;
   constexpr int kPanels = Tile::kBlockK / kPanel, kPanelB = Tile::kBlockN * kPanel, kPanelA = Stage::kRowsA * kPanel;
   constexpr int kTileB = kPanels * kPanelB, kSlices = kPanel / kWgmmaK;  // elements before A's begin; wgmmas along a panel's k
+  constexpr int kChunks = kPanel * 2 / 16;                               // of a panel's row
   In* const sBA = device::dynamic_smem<In>();  // kNumStages times (kBlockN, kBlockK) of B and (kRowsA, kBlockK) of A
   Mbarrier* const full = reinterpret_cast<Mbarrier*>(sBA + Tile::kNumStages * Stage::kElements);  // (kNumStages)
   Mbarrier* const empty = full + Tile::kNumStages;                                                // (kNumStages)
@@ -68,6 +70,14 @@ __global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(const __grid_const
     device::mbarrier_init(all_ready, Tile::kSplitK);
     device::fence_mbarrier_init();
   }
+  // A box of A has no row that A lacks: the engine takes longer for a row of zeros than for one of A. They are zeros for good.
+  const int rows_a = ceil_div(static_cast<int>(std::min<int64_t>(Tile::kBlockM, C.rows - row_0)), box_rows) * box_rows;
+  const int left = (Tile::kBlockM - rows_a) * kChunks;  // chunks of a panel
+  for (int i = threadIdx.x; i < Tile::kNumStages * kPanels * left; i += Tile::kThreads) {
+    In* const panel = sBA + i / left / kPanels * Stage::kElements + kTileB + i / left % kPanels * kPanelA;
+    reinterpret_cast<uint4*>(panel)[rows_a * kChunks + i % left] = {};
+  }
+  if (left > 0) device::fence_proxy_async();
   device::barrier_cluster_arrive();
   if (warp == 0 && device::elect_sync()) {  // it began early: meanwhile L2 may fetch half a ring of B
     const int k = first_k(share) * Tile::kBlockK;
@@ -85,11 +95,17 @@ __global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(const __grid_const
         const RingPlace<Tile::kNumStages> place(tile_k);
         In* const s = sBA + place.stage * Stage::kElements;
         device::mbarrier_wait_parity(&empty[place.stage], place.phase ^ 1);  // what was there has been read; at first nothing was
-        device::mbarrier_arrive_expect_tx(&full[place.stage], (Tile::kBlockN + Tile::kBlockM) * Tile::kBlockK * 2);
+        device::mbarrier_arrive_expect_tx(&full[place.stage], (Tile::kBlockN + rows_a) * Tile::kBlockK * 2);
         for (int i = 0; i < kPanels; ++i) {
           const int k = (first_k(share) + tile_k) * kPanels + i;
           device::copy_box_once<b_contiguous>(s + i * kPanelB, &map_b, col_0, k * kPanel, &full[place.stage]);
-          copy_panels<a_contiguous, Tile::kBlockM>(s + kTileB + i * kPanelA, &map_a, row_0, C.rows, k, &full[place.stage]);
+          In* const sA = s + kTileB + i * kPanelA;
+          if constexpr (a_contiguous == Contiguous::kK) {
+            for (int row = 0; row < rows_a; row += box_rows)
+              device::cp_async_bulk_tensor_2d(sA + row * kPanel, &map_a, k * kPanel, row_0 + row, &full[place.stage]);
+          } else {
+            copy_panels<a_contiguous, Tile::kBlockM>(sA, &map_a, row_0, C.rows, k, &full[place.stage]);
+          }
         }
       }
       for (int part = 0; part < Tile::kParts; ++part) {  // behind all tiles: the others' sums
@@ -164,12 +180,16 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
   const int share = static_cast<int>(tiles_k / Tile::kSplitK), early = std::max(share * 7 / 8, share - 512 / Tile::kBlockK);
   const int late = Tile::kSplitK > 1 ? share - 1 : -1;
   const int begin_next = blocks <= device::multiprocessors() ? early : late;
+  // As many rows as A has, in whole patterns of the swizzle.
+  const int rows = static_cast<int>(std::min<int64_t>(C.rows, Tile::kBlockM)), boxes = ceil_div(rows, int{kPanel});
+  const int rows_of_k = ceil_div(ceil_div(rows, boxes), 8) * 8;
   // Strides become a layout once, here: a kernel for each pair of transpositions.
   device::with_contiguous(A, B, [&](auto a, auto b) {
+    const int box_rows = a() == Contiguous::kK ? rows_of_k : Tile::kBlockM;
     device::launch_dependent_clusters(
         gemm_kernel<Tile, a(), b(), In, Out, Epilogue>, blocks, Tile::kThreads, dim3(Tile::kSplitK),
-        Tile::template Stage<a()>::kSharedBytes, device::box_map(A, a(), std::min(Tile::kBlockM, kPanel), kPanel),
-        device::box_map(B.transposed(), b(), kPanel, kPanel, device::L2Promotion::k128), C, static_cast<int>(tiles_m),
+        Tile::template Stage<a()>::kSharedBytes, device::box_map(A, a(), std::min(box_rows, int{kPanel}), kPanel),
+        device::box_map(B.transposed(), b(), kPanel, kPanel, device::L2Promotion::k128), C, static_cast<int>(tiles_m), box_rows,
         static_cast<int>(tiles_k), begin_next, device::chunks_aligned(C.data, C.col_stride, C.row_stride), epilogue);
   });
 }

@@ -14,8 +14,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kSampleSeconds = 1e-3;  // a graph lasts about that long
-
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 // All that a process times is launched on this stream: on an H200, cuBLAS's products of few rows take some per cent longer in
@@ -152,10 +150,10 @@ class Contest {
   }
 
   void plan_runs(double shortest) {
-    const bool graph = plan_.graphs && shortest < kSampleSeconds;
+    const bool graph = plan_.graphs && shortest < plan_.of_graph;
     int launches = 1;
     if (graph) {
-      launches = static_cast<int>(std::ceil(kSampleSeconds / std::max(shortest, 1e-6)));
+      launches = static_cast<int>(std::ceil(plan_.of_graph / std::max(shortest, 1e-6)));
       // Whole turns through the sets, so that each replay finds the caches as the one before left them.
       if (plan_.cold) launches = (launches + plan_.sets - 1) / plan_.sets * plan_.sets;
     }

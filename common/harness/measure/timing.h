@@ -24,6 +24,7 @@ struct TimingPlan {
   bool graphs = true;  ///< short launches are repeated in a CUDA graph; otherwise a round is always one launch
   int min_rounds = 11, max_rounds = 101;
   double seconds = 1;      ///< the rounds end after that long, but not before min_rounds
+  double of_graph = 1e-3;  ///< seconds that a graph lasts, about
   double warm_up = 20e-3;  ///< seconds that each contestant runs before, and a quarter of that to see how long it takes
 };
 

@@ -84,8 +84,8 @@ struct Prediction {
 /// epilogue are waited for, and that a ring longer than k is filled with zeros.
 ///
 /// With wgmma, products and the reads of shared memory that belong to them overlap: the slower of the two counts, and for each step
-/// along k a wait. Where blocks stay, the wait is short, and only the first tile's beginning and the last one's end are waited for;
-/// every tile's end where one warpgroup multiplies. In long kernels waits count half.
+/// along k a wait. Where blocks stay, the wait is short, a tile takes at least as long as storing one, and only the first tile's
+/// beginning and the last one's end are waited for. Blocks begin one after the other.
 /// Where rows straddle lines, an SM may have more to ask the L2 cache for than it can in that time. Blocks that share a tile of A
 /// or B ask for it once. With multiply-adds nothing overlaps: products, and the reads that they wait for, are added.
 Prediction predict(const TileNumbers& tile, const Spec& spec, const GpuLimits& gpu, const Requests& requests);
