@@ -15,7 +15,7 @@ namespace {
 // To lay operands out anew: a launch, and so many bytes per clock that an SM reads and writes, when all do. The fallback: clocks
 // for 32 steps along k of a block that has an SM alone, of a small block, and of as many small blocks as share an SM, for each of
 // them. Fitted with the model's constants (tuning_model.cpp).
-constexpr double kLaunchSeconds = 2.8e-6, kBytesPerClock = 3.9;
+constexpr double kLaunchSeconds = 2.8e-6, kLateSeconds = 2e-6, kBytesPerClock = 3.9;
 constexpr double kLargeBlock = 4290, kSmallBlock = 1660, kSharingBlock = 1750, kFallbackPrologue = 2400;
 constexpr std::int64_t kFallbackK = 32, kSmallBlocks = 5;
 
@@ -112,9 +112,12 @@ std::vector<Chosen> choices(const std::vector<Kernel>& kernels, const Task& task
     const Task as_laid = laid_out(task, a, b);
     const double before = seconds_of_laying_out(task, a, b, gpu);
     const std::vector<const Kernel*> able = candidates(kernels, as_laid, gpu);
-    for (const Kernel* kernel : able)
-      all.push_back({kernel, false, false,
-                     before + harness::predict(kernel->variant.numbers, task.spec, gpu, as_laid.requests()).seconds, a, b});
+    for (const Kernel* kernel : able) {
+      const harness::TileNumbers& tile = kernel->variant.numbers;
+      const double late = tile.stays || tile.clusters ? 0 : kLateSeconds;
+      all.push_back(
+          {kernel, false, false, before + late + harness::predict(tile, task.spec, gpu, as_laid.requests()).seconds, a, b});
+    }
     if (able.empty() && !a && !b)
       if (const Kernel* const any = with_fallback(kernels, task, gpu))
         all.push_back({any, true, false, seconds_of_fallback(task.spec, gpu)});

@@ -50,8 +50,8 @@ constexpr double kClusterPrologueAndEpilogue = 660, kExchange = 1370, kAnotherBl
 // a tile wait for each other, and their launch takes longer.
 constexpr double kClocksPerRequest = 2.6, kSharedWait = 30, kSharedPrologue = 580;
 // What a tile's end takes at least, so many bytes of C go out per clock and SM; blocks that stay store while they multiply, but for
-// the last tile. Each block takes so many clocks to begin, one after the other. And a launch that does not begin early comes late.
-constexpr double kTileEnd = 15, kStoredPerClock = 19, kLaunchOfBlock = 13, kLateLaunch = 13000;
+// the last tile. Each block takes so many clocks to begin, one after the other.
+constexpr double kTileEnd = 15, kStoredPerClock = 19, kLaunchOfBlock = 13;
 constexpr int kRowBytes = 128;  // of a tile, along k or not
 // A trip to DRAM, in clocks, where operands do not fit into the L2 cache: of blocks that stay, and of a cluster of one block that
 // has an SM alone. What such a block has under way may be too little for DRAM's speed. Nor do all SMs together get 64 bytes per
@@ -216,15 +216,15 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu,
   const double around = t.stays                  ? kStayingPrologueAndEpilogue + (sharing > 1 ? kSharedPrologue : 0)
                         : t.clusters             ? rounds * (kClusterPrologueAndEpilogue + exchange)
                         : t.unit == Unit::kWgmma ? rounds * kWgmmaPrologueAndEpilogue
-                                                 : rounds * kPrologueAndEpilogue + kLateLaunch;
+                                                 : rounds * kPrologueAndEpilogue;
   const double of_each = real(t.block_m) / t.sharing_a * requests.a + real(t.block_n) / t.sharing_b * requests.b;
   const double rows = of_each * real(k_tiles * t.block_k) * element / kRowBytes;
   const double asking = t.unit == Unit::kFma ? 0 : busiest * rows * kClocksPerRequest;
-  const double launching = kLaunchOfBlock * real(t.stays ? std::min<std::int64_t>(blocks, sms) : blocks);
-  p.seconds = std::max(
-      (std::max({multiplying(), copying, asking}) + busiest * zeros + around + launching + (t.stays ? 1 : busiest) * stored) /
-          gpu.clock_hz,
-      p.bound);
+  // Of kernels whose launches follow each other closely: in others that is a part of the prologue.
+  const double once = t.stays      ? kLaunchOfBlock * real(std::min<std::int64_t>(blocks, sms)) + stored
+                      : t.clusters ? kLaunchOfBlock * real(blocks) + busiest * stored
+                                   : 0;
+  p.seconds = std::max((std::max({multiplying(), copying, asking}) + busiest * zeros + around + once) / gpu.clock_hz, p.bound);
   return p;
 }
 

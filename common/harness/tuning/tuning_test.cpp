@@ -314,61 +314,60 @@ TEST_CASE("the model: bounds that follow from the hardware") {
     stays.stays = true, stays.threads = 384;
     Spec twice = hopper;
     twice.n *= 2;
+    const auto once = [](double columns) {
+      return 180 + 132 * 13 + 128 * columns * 2 / 19;
+    };  // the beginning, and the last tile's end
     CHECK(predict(stays, twice, all).seconds ==
-          doctest::Approx((2 * (2.0 * 128 * 256 * 4096 / 2700 + 64 * 70) + 1000) / all.clock_hz).scale(0));
+          doctest::Approx((2 * (2.0 * 128 * 256 * 4096 / 2700 + 64 * 210) + once(256)) / all.clock_hz).scale(0));
     CHECK(predict(t, twice, all).seconds == doctest::Approx(2 * predict(t, hopper, all).seconds).scale(0));
-    TileNumbers alone = stays;  // one warpgroup multiplies, and stores
-    alone.threads = 256;
-    CHECK((predict(alone, twice, all).seconds - predict(stays, twice, all).seconds) * all.clock_hz ==
-          doctest::Approx(1000).scale(0));
-    CHECK(predict(alone, hopper, all).seconds == predict(stays, hopper, all).seconds);
+    Spec flat = hopper;  // little to multiply, and 3449 clocks to store a tile
+    flat.k = 64, flat.n *= 3;
+    CHECK(predict(stays, flat, all).seconds * all.clock_hz ==
+          doctest::Approx(3 * (15 + 128 * 256 * 2 / 19.) + 3 * 2 * 384 * 64 * 2 / 128 + once(256)).scale(0));
     TileNumbers two_widths = stays;  // 17 rows of 8 tiles take two rounds, and so do 17 of 9 narrow ones
     two_widths.narrow_n = 240;
-    const Spec nine_each{17 * 128, 2040, 4096, DType::kF16, DType::kF16};
+    const Spec nine_each{17 * 128, 2040, 2048, DType::kF16, DType::kF16};
     CHECK(predict(two_widths, nine_each, all).seconds ==
-          doctest::Approx((2 * (2.0 * 128 * 240 * 4096 / 2700 + 64 * (70 + 20 + 80)) + 1000) / all.clock_hz).scale(0));
+          doctest::Approx((2 * (2.0 * 128 * 240 * 2048 / 2700 + 32 * (210 + 8 + 2 * 53)) + once(240)) / all.clock_hz).scale(0));
     CHECK(predict(stays, nine_each, all).seconds ==
-          doctest::Approx((2 * (2.0 * 128 * 256 * 4096 / 2700 + 64 * 70) + 1000) / all.clock_hz).scale(0));
+          doctest::Approx((2 * (2.0 * 128 * 256 * 2048 / 2700 + 32 * 210) + once(256)) / all.clock_hz).scale(0));
     TileNumbers pair = stays;  // each of two blocks has a tile of its own, and half of B's to ask for
     pair.sharing_b = 2;
     const Spec straddling{128, 256 * 132, 4104, DType::kF16, DType::kF16};  // A's rows; B's are whole lines
     const double steps = 65, mma = 2.0 * 128 * 256 * 65 * 64 / 2700;
     CHECK(predict(stays, straddling, all, {21. / 8, 21. / 8}).seconds ==
-          doctest::Approx((steps * 384 * 21 / 8 * 2 + 1000) / all.clock_hz).scale(0));
+          doctest::Approx((steps * 384 * 21 / 8 * 2.6 + once(256)) / all.clock_hz).scale(0));
     CHECK(predict(stays, straddling, all).seconds ==
-          doctest::Approx((std::max(mma + steps * 70, steps * (128 * 21. / 8 + 256) * 2) + 1000) / all.clock_hz).scale(0));
+          doctest::Approx((std::max(mma + steps * 210, steps * (128 * 21. / 8 + 256) * 2.6) + once(256)) / all.clock_hz).scale(0));
     Spec two_rows = straddling;  // of tiles: a pair; 132 SMs have 66, twice
     two_rows.m *= 2;
     CHECK(predict(pair, two_rows, all, {21. / 8, 21. / 8}).seconds ==
-          doctest::Approx((2 * std::max(mma + steps * (70 + 60), steps * 256 * 21 / 8 * 2) + 3000) / all.clock_hz).scale(0));
+          doctest::Approx((2 * std::max(mma + steps * (210 + 30), steps * 256 * 21 / 8 * 2.6) + once(256) + 580) / all.clock_hz)
+              .scale(0));
     TileNumbers turns = stays;  // two warpgroups, 64 rows each: one waits while the other multiplies; not in nt
     turns.block_m = 64;
-    Spec one_tile_each = hopper;
-    CHECK(predict(turns, one_tile_each, all).seconds ==
-          doctest::Approx((2 * (2.0 * 64 * 256 * 4096 / 2700 + 64 * 35) + 1000) / all.clock_hz).scale(0));
-    one_tile_each.transpose_b = true;
-    CHECK(predict(turns, one_tile_each, all).seconds ==
-          doctest::Approx((2 * (2.0 * 64 * 256 * 4096 / 2700 + 64 * 70) + 1000) / all.clock_hz).scale(0));
-    Spec for_long = hopper;
-    for_long.n *= 5;
-    CHECK(predict(stays, for_long, all).seconds ==
-          doctest::Approx((5 * (2.0 * 128 * 256 * 4096 / 2700 + 64 * 35) + 1000) / all.clock_hz).scale(0));
+    Spec turned_b = hopper;
+    const double half = once(256) - 64 * 256 * 2 / 19.;  // of the rows
+    CHECK(predict(turns, turned_b, all).seconds ==
+          doctest::Approx((2 * (2.0 * 64 * 256 * 4096 / 2700 + 64 * 210 * 0.76) + half) / all.clock_hz).scale(0));
+    turned_b.transpose_b = true;
+    CHECK(predict(turns, turned_b, all).seconds ==
+          doctest::Approx((2 * (2.0 * 64 * 256 * 4096 / 2700 + 64 * 210) + half) / all.clock_hz).scale(0));
     TileNumbers narrow = stays;
     narrow.block_n = narrow.warp_n = 160;
     Spec one = hopper;
     one.n = 160;
-    const double narrow_products = 2.0 * 128 * 160 * 4096 / 2700;
-    CHECK(predict(narrow, one, all).seconds == doctest::Approx((narrow_products + 64 * (70 + 60) + 1000) / all.clock_hz).scale(0));
+    const double alone = once(160) - 131 * 13, narrow_products = 2.0 * 128 * 160 * 4096 / 2700 + 64 * 210 + alone;
+    CHECK(predict(narrow, one, all).seconds == doctest::Approx((narrow_products + 64 * 280) / all.clock_hz).scale(0));
     one.transpose_b = true;
-    CHECK(predict(narrow, one, all).seconds == doctest::Approx((narrow_products + 64 * (70 + 10) + 1000) / all.clock_hz).scale(0));
+    CHECK(predict(narrow, one, all).seconds == doctest::Approx(narrow_products / all.clock_hz).scale(0));
     TileNumbers swapped = narrow;  // A and B have changed places
     std::swap(swapped.block_m, swapped.block_n);
     std::swap(swapped.warp_m, swapped.warp_n);
     Spec turned{160, 128, 4096, DType::kF16, DType::kF16};
-    CHECK(predict(swapped, turned, all).seconds == doctest::Approx((narrow_products + 64 * 70 + 1000) / all.clock_hz).scale(0));
+    CHECK(predict(swapped, turned, all).seconds == doctest::Approx(narrow_products / all.clock_hz).scale(0));
     turned.transpose_a = true;
-    CHECK(predict(swapped, turned, all).seconds ==
-          doctest::Approx((narrow_products + 64 * (70 + 60) + 1000) / all.clock_hz).scale(0));
+    CHECK(predict(swapped, turned, all).seconds == doctest::Approx((narrow_products + 64 * 280) / all.clock_hz).scale(0));
   }
   SUBCASE("small problems want small tiles, large ones large tiles") {
     const TileNumbers large = tile(128, 128, 64, 64, 64, 3), small = tile(32, 64, 64, 32, 32, 5);
