@@ -183,8 +183,6 @@ class Answer:
             raise Failed(f"{self.title} is no product of matrices, so there is no shape to predict from: {check}.")
         if not self.problem:
             why = "does not compile" if refused else "solves none of its test's problems yet"
-            if found["problems"] and not any(each["m"] for each in found["problems"]):
-                why = "multiplies nothing, and a profile is that of a product"
             check = f"'tools/course check {self.exercise.name[:2]}' says more"
             raise Failed(f"{os.path.relpath(self.file, ROOT)} {why}, so there is no launch to profile: {check}.")
         return {

@@ -24,22 +24,6 @@ def chosen(*words):
     return subjects.chosen(profile.COMMAND.parse(words))
 
 
-class WhatMultipliesNothing(unittest.TestCase):
-    """An exercise whose kernels copy or add has counters and bounds, but no product to set them beside."""
-
-    def test_is_refused_with_the_reason(self):
-        answer = chosen("solutions/22")
-
-        def write(_exercise, _file, path):
-            with open(path, "w", encoding="utf-8") as file:
-                json.dump({"problems": [{"m": 0, "launches": [{}]}]}, file)
-
-        with mock.patch.object(subjects, "Workshop") as workshop, contextlib.redirect_stderr(io.StringIO()):
-            workshop.return_value.profile.side_effect = write
-            with self.assertRaisesRegex(Failed, "multiplies nothing"):
-                answer.interpret()
-
-
 class Subjects(unittest.TestCase):
     def test_steps(self):
         for words, name in (
