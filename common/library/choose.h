@@ -57,7 +57,7 @@ struct Chosen {
 };
 /// The same for users.
 Choice to_choice(const Chosen& chosen);
-/// What the files of docs/results/<gpu>/choices call it: the kernel, behind A, B or both if these are laid out.
+/// What the files of docs/results/h200/choices call it: the kernel, behind A, B or both if these are laid out.
 std::string way_name(const Chosen& chosen);
 
 /// The kernels whose own tile a GPU can run on `task`, not the fallback.

@@ -16,7 +16,7 @@ constexpr int kAdding = kCols / 32;           ///< warps that add: a lane has a 
 constexpr int kThreads = 32 * (kAdding + 1);  ///< of a block
 
 // >>> Your turn (1): tile 0 goes to stage 0, tile 1 to stage 1. Which parity has the phase in which a tile is there?
-/// Where a tile lies in the ring. @param tile its number, from 0 on
+/// Where a tile lies in the ring. Tiles are counted from 0 on.
 __host__ __device__ int stage_of(int /*tile*/) { return 0; }
 /// The parity of the phase of `full` that ends when this tile is there.
 __host__ __device__ uint32_t parity_of(int /*tile*/) { return 0; }

@@ -21,7 +21,8 @@ constexpr int kAtLaunch = 65536 / kThreads / 8 * 8;  ///< registers of a thread,
 
 // >>> Your turn (1): registers of a thread that copies, and of one that multiplies, multiples of 8 from 24 to 256. Who copies needs
 // few, 24 to 40. The others get what is left, and all together are no more than at the launch.
-constexpr int kToCopy = kAtLaunch, kToMultiply = kAtLaunch;
+constexpr int kToCopy = kAtLaunch;      ///< of who copies
+constexpr int kToMultiply = kAtLaunch;  ///< of who multiplies
 // <<<
 
 /// Starts one product: a slice of k of a stage. It runs in the background.

@@ -15,8 +15,8 @@ constexpr int kStages = 3;                                    ///< of the ring, 
 constexpr int kAhead = kStages - 1;                           ///< tiles on their way while one is multiplied
 constexpr int kStageElements = (kBlockM + kBlockN) * kPanel;  ///< A's, then B's
 constexpr int kStageBytes = kStageElements * 2;
-constexpr int kThreads = 128;  ///< a warpgroup
-constexpr int kSlices = kPanel / kWgmmaK;
+constexpr int kThreads = 128;              ///< a warpgroup
+constexpr int kSlices = kPanel / kWgmmaK;  ///< products of a tile
 
 /// Starts one product: a slice of k of a stage. It runs in the background.
 __device__ __forceinline__ void multiply(float (&rC)[kBlockN / 2], const __half* sA, const __half* sB, int slice) {

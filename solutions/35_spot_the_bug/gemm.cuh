@@ -10,11 +10,11 @@ namespace exercise {
 
 using device::Mbarrier, device::TensorMap, gemm::ceil_div, gemm::Matrix;
 
-constexpr int kWarps = 4;                    ///< that compute, in the first two kernels; one more copies
-constexpr int kThreads = 32 * (kWarps + 1);  ///< of a block of theirs
-constexpr int kStages = 2;                   ///< of their rings
-constexpr int kChunk = 32 * kWarps;          ///< elements of a row that are copied at once
-constexpr int kChunkBytes = kChunk * sizeof(float);
+constexpr int kWarps = 4;                            ///< that compute, in the first two kernels; one more copies
+constexpr int kThreads = 32 * (kWarps + 1);          ///< of a block of theirs
+constexpr int kStages = 2;                           ///< of their rings
+constexpr int kChunk = 32 * kWarps;                  ///< elements of a row that are copied at once
+constexpr int kChunkBytes = kChunk * sizeof(float);  ///< bytes of them
 
 /// One thread sets up a ring. @param readers arrivals that make a stage empty
 __device__ __forceinline__ void make_ring(Mbarrier* full, Mbarrier* empty, int readers) {
