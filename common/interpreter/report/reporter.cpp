@@ -10,19 +10,12 @@ const Block* Reporter::peer_at(const void* p) const {
   return shared_.contains(address) || !work_.cluster ? nullptr : work_.cluster->peer_at(address);
 }
 
-Variable Reporter::dynamic_at(std::uintptr_t address) const {
-  const device::SharedBytes::Place place = work_.launch->launch.shared.place(address - shared_.arena.begin);
-  if (!place.part.name) return {shared_.dynamic(), shared_.dynamic_bytes, "dynamic shared memory"};
-  const std::string of = place.of ? place.of + (" " + std::to_string(place.number)) + ", " : "";
-  return {shared_.dynamic() + place.begin, place.part.bytes, of + place.part.name};
-}
-
 std::string Reporter::variable_at(const void* p) const {
   if (const Block* const peer = peer_at(p)) return peer->reporter.variable_at(p);
   const GlobalMemory& global = GlobalMemory::instance();
   const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p);
   if (global.contains(address)) return global.nearest(p).label;
-  if (shared_.arena.contains(address)) return dynamic_at(address).name;
+  if (shared_.arena.contains(address)) return "dynamic shared memory";
   const std::size_t offset = address - shared_.statics.begin;
   if (offset < shared_.statics.bytes) {
     const SharedVariable* best = nullptr;  // the one that holds it, or the last before it
@@ -48,8 +41,7 @@ std::string Reporter::describe(const void* p) const {
     begin = a.begin, bytes = a.bytes;
     if (a.released) released = ", which has been released";
   } else if (shared_.arena.contains(address)) {
-    const Variable v = dynamic_at(address);
-    begin = v.begin, bytes = v.bytes;
+    begin = shared_.dynamic(), bytes = shared_.dynamic_bytes;
   } else if (!name.empty()) {
     for (const SharedVariable& v : shared_variables())
       if (v.name == name && v.offset <= address - shared_.statics.begin)
@@ -67,9 +59,8 @@ AccessedThrough Reporter::through(const void* p, Pc pc, bool store) const {
 
 std::string Reporter::describe_element(const void* p, const AccessedThrough& through, unsigned size) const {
   std::string text = describe(p);
-  if (through.bytes != size || text.back() != ')') return text;
-  const std::size_t offset = static_cast<const char*>(p) - dynamic_at(reinterpret_cast<std::uintptr_t>(p)).begin;
-  if (offset % size != 0) return text;
+  const std::size_t offset = reinterpret_cast<std::uintptr_t>(p) - shared_.arena.begin;
+  if (through.bytes != size || offset % size != 0 || text.back() != ')') return text;
   text.back() = ':';
   return text + " " + through.type + " " + std::to_string(offset / size) + ")";
 }

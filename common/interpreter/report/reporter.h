@@ -62,8 +62,6 @@ class Reporter {
 
  private:
   const Block* peer_at(const void* p) const;
-  /// What holds an address in dynamic shared memory: the part that the kernel has named, or all of it.
-  Variable dynamic_at(std::uintptr_t address) const;
 
   const Assignment& work_;
   const SharedMemory& shared_;
