@@ -41,16 +41,19 @@ void check(Coach& coach) {
   ask("in each row of A and each column of B, element k is k", col, row,
       "Each element k of A's row has to meet element k of B's column: is it the same slice of both?");
 
+  const auto multiply = [&](Case c) {
+    if (c.k > 64) c.hint = "k has several panels: does each product add to what the panels before it left in rC?";
+    return coach.multiply<__half, float>(c, gemm);
+  };
   Draw& draw = coach.draw();
-  for (const Case& c : {Case{64, 128, 16}, Case{64, 128, 192}, Case{72, 136, 40}, Case{1, 8, 72}, Case{200, 8, 8}})
-    coach.multiply<__half, float>(c, gemm);
+  for (const Case& c : {Case{64, 128, 16}, Case{64, 128, 192}, Case{72, 136, 40}, Case{1, 8, 72}, Case{200, 8, 8}}) multiply(c);
   Case random{draw.between(1, 140), draw.between(1, 280), draw.between(1, 140)};
   random.padding = draw.padding(random.k, 8), random.padding_b = draw.padding(random.n, 8), random.drawn = draw.seed();
-  coach.multiply<__half, float>(random, gemm);
+  multiply(random);
 
   for (const Case& c : {Case{64, 256, 128}, draw.tiles(64, 128, 64, 2)}) {
     const double panels = tiles(c, 64, 128, 64), of_k = panels * 4;
-    coach.multiply<__half, float>(c, gemm)
+    multiply(c)
         .at_least(wgmma(of_k), 1, "The products come from wgmma: one for each slice of 16 of k.")
         .at_most(wgmma(of_k), 1, "One wgmma multiplies 64 x 16 by 16 x 128: one for each slice of 16 of k is enough.")
         .at_least(boxes(3 * panels), 1, "A panel comes by the copy engine.")

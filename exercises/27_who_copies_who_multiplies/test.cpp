@@ -1,3 +1,4 @@
+#include <stdexcept>
 #include <string>
 
 #include "common/exercise/coach.h"
@@ -8,15 +9,38 @@ void gemm(Matrix<const __half> A, Matrix<const __half> B, Matrix<float> C);
 
 namespace {
 
+// What a report of the interpreter cannot know of this exercise.
+std::string meant(const std::string& report) {
+  const auto says = [&](const char* words) { return report.find(words) != std::string::npos; };
+  if (says("is touched while"))
+    return "The sums are wgmma's until wait_group<0>: only then they are all there, and the thread's to store.";
+  if (says("setmaxnreg"))
+    return "setmaxnreg is executed by all four warps of a warpgroup, before one thread is picked. The one that copies gives back\n"
+           "what the others get, and does not go on to their part.";
+  if (says("race on dynamic") && says("read by thread"))
+    return "A stage goes back when nobody reads it any more. The product that was issued last is still under way: wait_group<1>\n"
+           "says only that the one before is over. And no product is issued before the phase of `full` in which its tile comes.";
+  if (says("for phase 0 of full (byte 0 of 24), which lacks 0 bytes"))
+    return "Has any copy been started? The thread that copies is one of the last warpgroup: who is picked there?";
+  if (says("expect_tx on full") || says("then written by the cp.async.bulk.tensor"))
+    return "One thread of the last warpgroup copies: each tile has one arrival at `full`, and each of its panels is copied once.";
+  if (says("of which not all")) return "Before a tile is multiplied, its warpgroup waits at full[place.stage] for place.phase.";
+  return "`full` gets one arrival for each tile, and the engine's bytes. `empty` gets one of everybody who reads the stage, both\n"
+         "warpgroups: as many as mbarrier_init() says. The thread that copies waits for it, and nobody else.";
+}
+
 Counts multiply(const Coach& coach, Case c) {
   c.hint =
       "Does one thread copy all tiles, does each of the other warpgroups multiply all of them, and are the products over when rC "
       "is\n"
       "stored?";
-  c.reported =
-      "`full` gets one arrival for each tile, and the engine's bytes. `empty` gets one of everybody who reads the stage, both "
-      "warpgroups: as\nmany as mbarrier_init() says. And setmaxnreg is executed by all four warps of a warpgroup.";
-  return coach.multiply<__half, float>(c, gemm);
+  return coach.multiply(c, harness::DType::kF16, harness::DType::kF32, [](const Operands& o) {
+    try {
+      gemm(o.A<__half>(), o.B<__half>(), o.C<float>());
+    } catch (const std::runtime_error& error) {
+      throw std::runtime_error(error.what() + ("\n" + meant(error.what())));
+    }
+  });
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <stdexcept>
 #include <string>
 
 #include "common/exercise/coach.h"
@@ -8,20 +9,39 @@ void gemm(Matrix<const __half> A, Matrix<const __half> B, Matrix<float> C, int b
 
 namespace {
 
+// What a report of the interpreter cannot know of this exercise.
+std::string meant(const std::string& report) {
+  const auto says = [&](const char* words) { return report.find(words) != std::string::npos; };
+  if (says("is touched while"))
+    return "The sums are wgmma's until wait_group<0>: only then they are all there, and the thread's to store.";
+  if (says("race on C"))
+    return "Two blocks store the same tile of C. Block b has tiles b, b + gridDim.x, b + 2 gridDim.x, ... in both roles.";
+  if (says("race on dynamic") && says("read by thread"))
+    return "Each step's stage goes back once, when its products are over. The product that was issued last is still under way: "
+           "wait_group<1>\nsays only that the one before is over.";
+  if (says("deadlock") && says("__syncthreads"))
+    return "__syncthreads() waits for the thread that copies, too. From one tile of C to the next, full and empty are enough.";
+  return "Stage and parity follow from `i`. It counts the steps of all tiles of C that the block has, in both roles, and begins\n"
+         "once. Each step's stage goes back once, the last one of a tile of C, too.";
+}
+
 Counts multiply(const Coach& coach, Case c, int blocks) {
   const auto some = [](std::int64_t count, const std::string& name) {
     return std::to_string(count) + " " + name + (count == 1 ? "" : "s");
   };
-  c.what = (c.what.empty() ? "C is " : c.what + "; C is ") + some(static_cast<std::int64_t>(tiles(c, 64, 64, c.k)), "tile") +
-           ", each of " + some((c.k + 63) / 64, "step") + " along k, for " + some(blocks, "block");
+  const auto of_c = static_cast<std::int64_t>(tiles(c, 64, 64, c.k));
+  c.what = (c.what.empty() ? "C is " : c.what + "; C is ") + some(of_c, "tile") + (of_c == 1 ? " of " : ", each of ") +
+           some((c.k + 63) / 64, "step") + " along k, for " + some(blocks, "block");
   c.hint =
       "Does each block compute all of its tiles of C? The first product of a tile sets the sums, the others add. Do both roles go\n"
       "through the same tiles in the same order?";
-  c.reported =
-      "Stage and parity follow from `i`. It counts the steps of all tiles of C that the block has, in both roles, and begins once. "
-      "Each step's\nstage goes back once, the last one of a tile of C, too.";
-  return coach.multiply(c, harness::DType::kF16, harness::DType::kF32,
-                        [&](const Operands& o) { gemm(o.A<__half>(), o.B<__half>(), o.C<float>(), blocks); });
+  return coach.multiply(c, harness::DType::kF16, harness::DType::kF32, [&](const Operands& o) {
+    try {
+      gemm(o.A<__half>(), o.B<__half>(), o.C<float>(), blocks);
+    } catch (const std::runtime_error& error) {
+      throw std::runtime_error(error.what() + ("\n" + meant(error.what())));
+    }
+  });
 }
 
 }  // namespace
@@ -63,6 +83,11 @@ void check(Coach& coach) {
             4,  // of 6, for those of the stage that somebody waits for land at once
             "The ring has 3 stages, and the next tile of C wants them too: its first copies begin while this one is "
             "multiplied\nand stored. What does the thread that copies wait for when a tile of C ends?");
+    if (c.k > 64)  // a tile of C has a step before the last one
+      counts.at_least_groups_under_way(
+          2,
+          "When a step's products have been started, those of the step before need not be over. Only at the end of a tile of C\n"
+          "all have to be.");
   }
   // Toy sizes: how fast it is, lesson 12 measures. There is no bar for the time.
 }

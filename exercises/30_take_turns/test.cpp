@@ -28,11 +28,9 @@ auto explained(const Call& call) {
     std::string text = error.what();
     if (text.find("race on sY") != std::string::npos)
       text +=
-          "\nThe two warpgroups share sY in turns, and __syncthreads() would make both wait in each step. Who has written sY "
-          "arrives at "
-          "the\nother one's barrier, behind the write; who reads it has waited there. The barrier counts both, 128 + 128 threads: "
-          "with a "
-          "smaller\ncount, those who wait let themselves go on.";
+          "\nHere __syncthreads() is not what is meant: both would wait in each step. The two warpgroups share sY in turns, by\n"
+          "named barriers. Who has written sY arrives at the other one's barrier, behind the write; who reads it has waited\n"
+          "there. The barrier counts both, 128 + 128 threads: with a smaller count, those who wait let themselves go on.";
     if (text.find("deadlock") != std::string::npos)
       text +=
           "\nA named barrier lets its threads go on when 128 have arrived there and 128 wait. Who arrives at the barrier where "
@@ -48,7 +46,7 @@ struct Recurrence {
 };
 
 Counts recur(const Coach& coach, const Recurrence& r) {
-  std::string what = std::to_string(r.steps) + " steps of 64 x " + std::to_string(r.cols) + ", f16";
+  std::string what = std::to_string(r.steps) + (r.steps == 1 ? " step" : " steps") + " of 64 x " + std::to_string(r.cols) + ", f16";
   if (r.padding) what += ", rows " + std::to_string(r.padding) + " elements longer than what they hold";
   if (r.drawn) what += ", drawn at random: --seed " + std::to_string(r.drawn) + " draws it again";
   return coach.run(what, [&] {
