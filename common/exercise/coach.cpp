@@ -456,22 +456,13 @@ Counts Coach::judge(const Subject& subject, const Case& c, const std::function<s
   return in_all_orders(subject, c.drawn != 0, [&] {
     const std::unique_ptr<Posed> problem = pose();
     const auto call = [&] { asked([&] { function(problem->operands()); }); };
-    auto launches = launches_of(subject, [&] {
-      if (c.reported.empty()) return call();
-      try {
-        call();
-      } catch (const std::bad_alloc&) {
-        throw;
-      } catch (const std::exception& error) {
-        throw NotYet{error.what() + ("\n" + c.reported)};
-      }
-    });
+    auto launches = launches_of(subject, [&] { explained(c.meant, call); });
     require_kernels(launches);
     look_for_races(launches, subject.words);
     if (std::string wrong = problem->verify(); !wrong.empty()) throw about_c(c, "The result is wrong: " + wrong + ".");
     if (c.again) {
       problem->renew();
-      launches_of(subject, [&] { asked([&] { function(problem->operands()); }); });
+      launches_of(subject, [&] { explained(c.meant, call); });
       if (std::string wrong = problem->verify(); !wrong.empty())
         throw about_c(c, "The result of a second call is wrong, with other values at the same addresses: " + wrong +
                              ".\nWhat is kept from one call to the next?");

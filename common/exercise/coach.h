@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,21 @@ using gemm::Matrix;
 struct NotYet {
   std::string text;  ///< what happened, what was expected, where
 };
+
+/// What an exercise says of a report of the interpreter, which does not know of it: a sentence or two, or nothing.
+using Meaning = std::function<std::string(const std::string& report)>;
+
+/// Calls `call`. If it ends with a report, what that means stands below it.
+template <class Call>
+auto explained(const Meaning& meant, const Call& call) {
+  try {
+    return call();
+  } catch (const std::runtime_error& error) {
+    const std::string meaning = meant ? meant(error.what()) : "";
+    if (meaning.empty()) throw;
+    throw std::runtime_error(error.what() + ("\n" + meaning));
+  }
+}
 
 /// What is multiplied: A is m x k, B is k x n, C is m x n.
 struct Case {
@@ -46,8 +62,8 @@ struct Case {
   /// On a GPU, of a problem that is timed: how many times as long as the solution an answer may take. More than this where the
   /// exercise leaves a choice that has its own speed.
   double bar = 1.15;
-  std::string slow = {};      ///< what to think about if it takes longer, a sentence
-  std::string reported = {};  ///< what to think about if the interpreter reports an error, a sentence
+  std::string slow = {};  ///< what to think about if it takes longer, a sentence
+  Meaning meant = {};     ///< what to think about if the interpreter reports an error
 };
 
 /// Shapes, strides and values at random: what a test draws is the same for the same seed.

@@ -21,8 +21,10 @@ void check(Coach& coach) {
          .b = b,
          .what = what,
          .hint = hint,
-         .reported = "Which bytes a wgmma reads follows from where its slice begins, from the two strides, and from which is "
-                     "K-major: a\nmatrix whose rows run along k, as A's do. B's rows run along n, so it is MN-major."},
+         .meant = [](const std::string&) -> std::string {
+           return "Which bytes a wgmma reads follows from where its slice begins, from the two strides, and from which is "
+                  "K-major: a\nmatrix whose rows run along k, as A's do. B's rows run along n, so it is MN-major.";
+         }},
         gemm);
   };
   ask("A and B are all ones", one, one, "Each sum is 64: four wgmma, of 16 products each. Does each of them add to what is there?")

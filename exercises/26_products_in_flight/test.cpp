@@ -10,9 +10,11 @@ namespace {
 
 Counts multiply(const Coach& coach, Case c) {
   c.hint = "Are all four slices of every tile multiplied, and are the products over when rC is stored?";
-  c.reported =
-      "A stage goes back once for each tile, by one lane of each of the four warps, when the tile's products are over. When a wait "
-      "leaves\none group under way, those of the tile before are, and those of this tile are not.";
+  c.meant = [](const std::string&) -> std::string {
+    return "A stage goes back once for each tile, by one lane of each of the four warps, when the tile's products are over. When a "
+           "wait "
+           "leaves\none group under way, those of the tile before are, and those of this tile are not.";
+  };
   return coach.multiply<__half, float>(c, gemm);
 }
 

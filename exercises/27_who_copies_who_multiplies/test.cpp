@@ -1,4 +1,3 @@
-#include <stdexcept>
 #include <string>
 
 #include "common/exercise/coach.h"
@@ -30,17 +29,12 @@ std::string meant(const std::string& report) {
 }
 
 Counts multiply(const Coach& coach, Case c) {
+  c.meant = meant;
   c.hint =
       "Does one thread copy all tiles, does each of the other warpgroups multiply all of them, and are the products over when rC "
       "is\n"
       "stored?";
-  return coach.multiply(c, harness::DType::kF16, harness::DType::kF32, [](const Operands& o) {
-    try {
-      gemm(o.A<__half>(), o.B<__half>(), o.C<float>());
-    } catch (const std::runtime_error& error) {
-      throw std::runtime_error(error.what() + ("\n" + meant(error.what())));
-    }
-  });
+  return coach.multiply<__half, float>(c, gemm);
 }
 
 }  // namespace
