@@ -170,11 +170,12 @@ class Bench {
 }  // namespace gemm::library
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    std::fprintf(stderr, "usage: choices FAMILY COUNT SEED\n");
+  const int count = argc == 4 ? std::atoi(argv[2]) : 0;
+  if (count < 1) {
+    std::fprintf(stderr, "usage: choices FAMILY COUNT SEED, with a COUNT from 1 on\n");
     return 2;
   }
-  const auto all = gemm::library::shapes(argv[1], std::atoi(argv[2]), static_cast<unsigned>(std::atoi(argv[3])));
+  const auto all = gemm::library::shapes(argv[1], count, static_cast<unsigned>(std::atoi(argv[3])));
   gemm::library::Bench bench(all);
   for (const auto& shape : all) bench.time(shape);
   bench.print();
