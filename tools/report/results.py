@@ -156,6 +156,10 @@ document = record(
         fma_f32_flops=optional(number),
         mma_f16_flops=optional(number),
         mma_bf16_flops=optional(number),
+        wgmma_f16_flops=optional(number),
+        wgmma_bf16_flops=optional(number),
+        wgmma_registers_f16_flops=optional(number),
+        wgmma_registers_bf16_flops=optional(number),
     ),
     results=list_of(result),
 )

@@ -97,7 +97,8 @@ Machine this_machine() {
 
 Ceilings this_ceilings(const Arguments&, const Machine&) {
   const interpreter::Gpu& gpu = modelled_gpu();
-  return {"datasheet", gpu.dram_bytes_per_second, gpu.fma_flops(), gpu.tensor_flops, gpu.tensor_flops};
+  const double wgmma = gpu.compute_capability == 90 ? gpu.tensor_flops : 0;  // no datasheet tells them apart
+  return {"datasheet", gpu.dram_bytes_per_second, gpu.fma_flops(), gpu.tensor_flops, gpu.tensor_flops, wgmma, wgmma, wgmma, wgmma};
 }
 
 void check_memory(const Spec& s, const Arguments& arguments) {

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "common/device/device.cuh"
+#include "common/device/wgmma.cuh"
 #include "common/harness/measure/timing.h"
 #include "common/harness/tuning/here.h"
 
@@ -67,23 +68,107 @@ __global__ __launch_bounds__(kThreads) void mma_rate(const T* random, float* out
   if constexpr (kHasBf16 || std::is_same_v<T, __half>) multiply_fragments(random, out);
 }
 
-double median_seconds(const std::function<void()>& launch) {
+// Two warpgroups of a block multiply 64 x 64 tiles of A of their own by one 256 x 64 tile of B, kTiles of them in turn: what a
+// block of 128 x 256 does, if all has been copied. A lies in shared memory, or in registers.
+constexpr int kWarpgroups = 2, kRows = 64, kColumns = 256, kDepth = 64, kTiles = 4, kWgmmaRounds = 2048;
+constexpr int kTileElements = (kWarpgroups * kRows + kColumns) * kDepth, kWgmmaThreads = kWarpgroups * 128;
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+template <class T>
+__device__ void wgmma_with_registers(float (&d)[kColumns / 2], const uint32_t (&a)[4], uint64_t b) {
+#define COURSE_FORM(type)                                                                               \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n256k16.f32." type "." type " {" COURSE_WGMMA_NAMES_256 \
+               "}, {%128,%129,%130,%131}, %132, 1, 1, 1, 0;"                                            \
+               : COURSE_WGMMA_SUMS_256                                                                  \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)                                     \
+               : "memory")
+  if constexpr (std::is_same_v<T, __half>)
+    COURSE_FORM("f16");
+  else
+    COURSE_FORM("bf16");
+#undef COURSE_FORM
+}
+
+template <class T, bool kInRegisters>
+__device__ void multiply_tiles(const T* random, float* out) {
+  T* const s = device::dynamic_smem<T>();
+  for (int i = threadIdx.x; i < kTiles * kTileElements; i += kWgmmaThreads) s[i] = random[i];
+  device::fence_proxy_async();
+  __syncthreads();
+  const auto descriptor = [](const T* matrix) {
+    return device::wgmma_descriptor(matrix, device::Swizzle::k128, 0, 8 * kDepth * sizeof(T));
+  };
+  float d[kColumns / 2] = {};
+  uint32_t a[kDepth / 16][4];
+  for (int i = 0; i < kDepth / 4; ++i) a[i / 4][i % 4] = reinterpret_cast<const uint32_t*>(random)[threadIdx.x * kDepth / 4 + i];
+  for (int round = 0; round < kWgmmaRounds; ++round) {
+    const T* const sB = s + round % kTiles * kTileElements;
+    const T* const sA = sB + kColumns * kDepth + threadIdx.x / 128 * kRows * kDepth;
+    device::wgmma_fence();
+#pragma unroll
+    for (int slice = 0; slice < kDepth / 16; ++slice) {
+      if constexpr (kInRegisters)
+        wgmma_with_registers<T>(d, a[slice], descriptor(sB + 16 * slice));
+      else
+        device::wgmma_m64k16<T, kColumns>(d, descriptor(sA + 16 * slice), descriptor(sB + 16 * slice), true);
+    }
+    device::wgmma_commit_group();
+    device::wgmma_wait_group<kInRegisters ? 0 : 1>();  // the compiler keeps registers still until then
+  }
+  device::wgmma_wait_group<0>();
+  float sum = 0;
+  for (const float x : d) sum += x;
+  if (sum == 1) *out = sum;
+}
+#endif
+
+// Elsewhere there is nothing to compile, and nobody launches it.
+template <class T, bool kInRegisters>
+__global__ __launch_bounds__(kWgmmaThreads, 1) void wgmma_rate([[maybe_unused]] const T* random, [[maybe_unused]] float* out) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  multiply_tiles<T, kInRegisters>(random, out);
+#endif
+}
+
+double median_seconds(const std::function<void()>& launch, double warm_up = TimingPlan{}.warm_up) {
   TimingPlan plan;
-  plan.max_rounds = 21, plan.seconds = 0.1;
+  plan.max_rounds = 21, plan.seconds = 0.1, plan.warm_up = warm_up;
   return time_in_rounds({[&](int) { launch(); }}, plan).sample(0).median;
 }
 
 template <class T>
-double mma_flops() {
-  std::vector<T> host(256 * (kFragmentsM + kFragmentsN));
+std::vector<T> random_values(int count) {
+  std::vector<T> values(static_cast<std::size_t>(count));
   std::mt19937 engine(0);
   std::normal_distribution<float> normal;
-  for (T& x : host) x = static_cast<T>(normal(engine));
-  const device::Buffer<T> random(host, "random");
+  for (T& x : values) x = static_cast<T>(normal(engine));
+  return values;
+}
+
+template <class T>
+double mma_flops() {
+  const device::Buffer<T> random(random_values<T>(256 * (kFragmentsM + kFragmentsN)), "random");
   const device::Buffer<float> out(1, "out");
   const unsigned blocks = static_cast<unsigned>(limits_here().multiprocessors);
   const double seconds = median_seconds([&] { device::launch(mma_rate<T>, blocks, kThreads, 0, random.data(), out.data()); });
   return kFlopsPerProduct * kFragmentsM * kFragmentsN * kMmaRounds * (kThreads / 32) * blocks / seconds;
+}
+
+// 0 where there is none.
+template <class T, bool kInRegisters>
+double wgmma_flops() {
+  if (limits_here().capability != 90) return 0;
+  constexpr double kUntilPowerSettles = 0.4;  // seconds
+  const device::Buffer<T> random(random_values<T>(kTiles * kTileElements), "random");
+  const device::Buffer<float> out(1, "out");
+  const unsigned blocks = static_cast<unsigned>(limits_here().multiprocessors);
+  const double seconds = median_seconds(
+      [&] {
+        device::launch(wgmma_rate<T, kInRegisters>, blocks, kWgmmaThreads, kTiles * kTileElements * sizeof(T), random.data(),
+                       out.data());
+      },
+      kUntilPowerSettles);
+  return 2.0 * kWarpgroups * kRows * kColumns * kDepth * kWgmmaRounds * blocks / seconds;
 }
 
 double fma_flops() {
@@ -110,7 +195,15 @@ Ceilings measure_ceilings() {
   const double fma = fma_flops();
   // Where the tensor cores know no bf16, CUDA cores multiply what was converted to float.
   const double bf16 = limits_here().capability >= 80 ? mma_flops<__nv_bfloat16>() : fma;
-  return {"measured", copy_bytes_per_second(), fma, mma_flops<__half>(), bf16};
+  return {"measured",
+          copy_bytes_per_second(),
+          fma,
+          mma_flops<__half>(),
+          bf16,
+          wgmma_flops<__half, false>(),
+          wgmma_flops<__nv_bfloat16, false>(),
+          wgmma_flops<__half, true>(),
+          wgmma_flops<__nv_bfloat16, true>()};
 }
 
 }  // namespace harness

@@ -249,6 +249,9 @@ TEST_CASE("ceilings are those of a GPU") {
   // The tensor cores of every GPU that is supported do more than its CUDA cores.
   CHECK(c.mma_f16 > 1.5 * c.fma_f32);
   CHECK(c.mma_bf16 > 1.5 * c.fma_f32);
+  // Hopper's do more through wgmma, wherever A lies.
+  for (const double wgmma : {c.wgmma_f16, c.wgmma_bf16, c.wgmma_registers_f16, c.wgmma_registers_bf16})
+    CHECK((limits_here().capability == 90 ? wgmma > 1.1 * c.mma_f16 : wgmma == 0));
   cudaDeviceProp p{};
   DEVICE_CHECK(cudaGetDeviceProperties(&p, 0));
   int clock_khz = 0;

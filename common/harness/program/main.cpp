@@ -98,12 +98,12 @@ class Run {
   Result result_of(const Spec& spec, const Variant& v, bool first) const {
     Result result;
     result.step = this_step().name, result.tile = v.tile, result.first = first, result.spec = spec;
-    result.roofline = roofline_of(spec, v, v.tile_m, v.tile_n);
+    result.roofline = roofline_of(spec, v, v.tile_m, v.tile_n, v.numbers.unit == Unit::kWgmma);
     return result;
   }
 
-  Roofline roofline_of(const Spec& spec, const Variant& v, int tile_m, int tile_n) const {
-    Roofline r = roofline(spec, tile_m, tile_n, ceilings_);
+  Roofline roofline_of(const Spec& spec, const Variant& v, int tile_m, int tile_n, bool wgmma) const {
+    Roofline r = roofline(spec, tile_m, tile_n, ceilings_, wgmma);
     if (v.unfused) r.saved_bytes = 0;
     return r;
   }
@@ -120,7 +120,7 @@ class Run {
     }
     if (result.fallback_block) {  // which is the same one for all tiles
       result.tile += ", fallback";
-      result.roofline = roofline_of(problem.spec, v, result.fallback_block, result.fallback_block);
+      result.roofline = roofline_of(problem.spec, v, result.fallback_block, result.fallback_block, false);
     }
     if (wrong.empty()) {
       const bool brief = this_step().tuned && !result.first && !arguments_.verbose;

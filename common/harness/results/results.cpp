@@ -44,7 +44,11 @@ ordered_json json(const Ceilings& c) {
           {"copy_bytes_per_second", c.copy_bytes},
           {"fma_f32_flops", c.fma_f32},
           {"mma_f16_flops", c.mma_f16},
-          {"mma_bf16_flops", c.mma_bf16}};
+          {"mma_bf16_flops", c.mma_bf16},
+          {"wgmma_f16_flops", known(c.wgmma_f16)},
+          {"wgmma_bf16_flops", known(c.wgmma_bf16)},
+          {"wgmma_registers_f16_flops", known(c.wgmma_registers_f16)},
+          {"wgmma_registers_bf16_flops", known(c.wgmma_registers_bf16)}};
 }
 
 ordered_json json(const Machine& m) {
@@ -264,8 +268,16 @@ std::optional<Ceilings> read_ceilings(const std::string& path, const Machine& m)
   try {
     if (j.at("version") != kVersion || j.at("gpu") != m.gpu || j.at("driver") != m.driver.value_or("")) return std::nullopt;
     const ordered_json& c = j.at("ceilings");
-    const Ceilings read{"measured", c.at("copy_bytes_per_second"), c.at("fma_f32_flops"), c.at("mma_f16_flops"),
-                        c.at("mma_bf16_flops")};
+    const auto if_any = [&](const char* name) { return c.at(name).is_null() ? 0.0 : c.at(name).get<double>(); };
+    const Ceilings read{"measured",
+                        c.at("copy_bytes_per_second"),
+                        c.at("fma_f32_flops"),
+                        c.at("mma_f16_flops"),
+                        c.at("mma_bf16_flops"),
+                        if_any("wgmma_f16_flops"),
+                        if_any("wgmma_bf16_flops"),
+                        if_any("wgmma_registers_f16_flops"),
+                        if_any("wgmma_registers_bf16_flops")};
     for (const double rate : {read.copy_bytes, read.fma_f32, read.mma_f16, read.mma_bf16})
       if (!(rate > 0)) return std::nullopt;
     return read;

@@ -19,7 +19,7 @@ using namespace harness;
 
 namespace {
 
-const Ceilings kCeilings{"measured", 4e12, 64e12, 640e12, 620e12};
+const Ceilings kCeilings{"measured", 4e12, 64e12, 640e12, 620e12, 800e12, 780e12, 810e12, 790e12};
 
 Spec cube(std::int64_t n, DType type = DType::kF32) { return {n, n, n, type, type}; }
 
@@ -75,6 +75,10 @@ TEST_CASE("roofline: the figures that the course teaches") {
     CHECK(roofline(cube(64), 1, 1, kCeilings).ridge == 16);
     CHECK(roofline(cube(64, DType::kF16), 1, 1, kCeilings).peak == 640e12);
     CHECK(roofline(cube(64, DType::kBF16), 1, 1, kCeilings).peak == 620e12);
+    CHECK(roofline(cube(64, DType::kF16), 1, 1, kCeilings, true).peak == 800e12);
+    CHECK(roofline(cube(64, DType::kBF16), 1, 1, kCeilings, true).peak == 780e12);
+    CHECK(roofline(cube(64), 1, 1, kCeilings, true).peak == 64e12);
+    CHECK(roofline(cube(64, DType::kF16), 1, 1, {"measured", 4e12, 64e12, 640e12, 620e12}, true).peak == 640e12);
   }
   SUBCASE("empty problems have no bound, and nothing is infinite") {
     for (const Spec& s : {Spec{0, 5, 3}, Spec{5, 0, 3}, Spec{5, 3, 0}, Spec{0, 0, 0}}) {
@@ -223,6 +227,7 @@ TEST_CASE("ceilings are kept per GPU and driver") {
   REQUIRE(kept);
   CHECK(kept->copy_bytes == kCeilings.copy_bytes);
   CHECK(kept->mma_bf16 == kCeilings.mma_bf16);
+  CHECK(kept->wgmma_registers_bf16 == kCeilings.wgmma_registers_bf16);
   CHECK(kept->source == "measured");
 
   Machine other = machine;

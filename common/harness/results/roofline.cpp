@@ -18,12 +18,12 @@ ByteModel model(double bytes, double flops, const Ceilings& ceilings, double pea
 
 }  // namespace
 
-Roofline roofline(const Spec& s, int tile_m, int tile_n, const Ceilings& ceilings) {
+Roofline roofline(const Spec& s, int tile_m, int tile_n, const Ceilings& ceilings, bool wgmma) {
   const double m = static_cast<double>(s.m), n = static_cast<double>(s.n), k = static_cast<double>(s.k);
   const double in = static_cast<double>(bytes(s.in)), out = static_cast<double>(bytes(s.out));
   Roofline r;
   r.flops = s.flops();
-  r.peak = ceilings.peak(s.in);
+  r.peak = ceilings.peak(s.in, wgmma);
   r.ridge = r.peak / ceilings.copy_bytes;
   r.tile_m = tile_m, r.tile_n = tile_n;
   const auto of = [&](double bytes) { return model(bytes, r.flops, ceilings, r.peak); };

@@ -14,9 +14,15 @@ struct Ceilings {
   std::string source;                ///< "measured" or "datasheet"
   double copy_bytes = 0;             ///< device memory, bytes read + written
   double fma_f32 = 0;                ///< operations of the CUDA cores' multiply-adds in float
-  double mma_f16 = 0, mma_bf16 = 0;  ///< operations of the tensor cores, sums in float
-  /// FLOP/s for inputs of that type, whatever unit the step uses.
-  double peak(DType in) const { return in == DType::kF32 ? fma_f32 : in == DType::kF16 ? mma_f16 : mma_bf16; }
+  double mma_f16 = 0, mma_bf16 = 0;  ///< operations of the tensor cores through mma.sync, sums in float
+  /// The same through wgmma: both matrices in shared memory, or A in registers. 0 where there is none.
+  double wgmma_f16 = 0, wgmma_bf16 = 0, wgmma_registers_f16 = 0, wgmma_registers_bf16 = 0;
+  /// FLOP/s for inputs of that type. @param wgmma by a kernel that multiplies with it
+  double peak(DType in, bool wgmma = false) const {
+    if (in == DType::kF32) return fma_f32;
+    const double with_wgmma = in == DType::kF16 ? wgmma_f16 : wgmma_bf16;
+    return wgmma && with_wgmma > 0 ? with_wgmma : in == DType::kF16 ? mma_f16 : mma_bf16;
+  }
 };
 
 /// One way to count bytes, and what follows from it.
@@ -45,7 +51,8 @@ struct Roofline {
 };
 
 /// @param tile_m, tile_n the part of C whose operands are loaded together; 1 x 1 when nothing is shared
-Roofline roofline(const Spec& spec, int tile_m, int tile_n, const Ceilings& ceilings);
+/// @param wgmma the kernel multiplies with it
+Roofline roofline(const Spec& spec, int tile_m, int tile_n, const Ceilings& ceilings, bool wgmma = false);
 
 /// The model in words, one or two sentences. @param rate measured operations per second, if any
 std::string note(const Roofline& roofline, std::optional<double> rate);
