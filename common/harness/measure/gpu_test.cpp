@@ -12,6 +12,7 @@
 #include "common/harness/measure/ceilings.h"
 #include "common/harness/measure/timing.h"
 #include "common/harness/problem/problem.h"
+#include "common/harness/tuning/here.h"
 
 using namespace harness;
 
