@@ -392,11 +392,15 @@ MODEL_STYLES = {  # marker, size, in words
 
 
 def roofs(ceilings, type_name, peak):
-    """(FLOP/s, label, is this the peak of the type): the peak, and below it that of the CUDA cores."""
+    """(FLOP/s, label, is this the peak of the type): the peak, and below it what older units can do."""
     found = []
+    mma = ceilings.get(f"mma_{type_name}_flops")
+    wgmma = peak and mma and peak == ceilings.get(f"wgmma_{type_name}_flops") and peak != mma
     if peak:
-        unit = "FMA f32" if type_name == "f32" else f"mma.sync {type_name}"
-        found.append((peak, unit, True))
+        unit = "FMA" if type_name == "f32" else "wgmma" if wgmma else "mma.sync"
+        found.append((peak, f"{unit} {type_name}", True))
+    if wgmma:
+        found.append((mma, f"mma.sync {type_name}", False))
     fma = ceilings.get("fma_f32_flops")
     if type_name != "f32" and fma:
         found.append((fma, "FMA f32, CUDA cores", False))

@@ -318,6 +318,11 @@ def conditions_table(context):
         ("FMA, TFLOP/s", of_ceiling("fma_f32_flops")),
         ("mma.sync, TFLOP/s", of_ceiling("mma_f16_flops")),
     ]
+    if ceilings.get("wgmma_f16_flops"):
+        columns += [
+            ("wgmma, TFLOP/s", of_ceiling("wgmma_f16_flops")),
+            ("A in registers", of_ceiling("wgmma_registers_f16_flops")),
+        ]
     return table(context.results, columns)
 
 
