@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/device/shared_bytes.h"
+
 #if defined(__CUDACC__) || defined(COURSE_ON_GPU)
 /// Whose side it is: the GPU's, also in host code that g++ compiles for a program with nvcc's kernels (COURSE_ON_GPU).
 #define DEVICE_IS_GPU
@@ -94,16 +96,16 @@ inline bool& dry_run() {
 
 namespace detail {
 template <class... Parameters, class... Arguments>
-void start_launch(bool dependent, dim3 cluster, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
-                  Arguments&&... arguments) {
-  last_launch() = {reinterpret_cast<const void*>(kernel), grid, block, shared_bytes, cluster, dependent};
+void start_launch(bool dependent, dim3 cluster, void (*kernel)(Parameters...), dim3 grid, dim3 block,
+                  const SharedBytes& shared_bytes, Arguments&&... arguments) {
+  last_launch() = {reinterpret_cast<const void*>(kernel), grid, block, shared_bytes.bytes(), cluster, dependent};
   if (dry_run()) return;
-  if (shared_bytes > 0)  // more than 48 KB must be asked for, and the kernel's static arrays count
+  if (shared_bytes.bytes() > 0)  // more than 48 KB must be asked for, and the kernel's static arrays count
     DEVICE_CHECK(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                      static_cast<int>(shared_bytes)));
+                                      static_cast<int>(shared_bytes.bytes())));
   cudaLaunchAttribute attributes[2]{};
   cudaLaunchConfig_t config{};
-  config.gridDim = grid, config.blockDim = block, config.dynamicSmemBytes = shared_bytes, config.stream = stream();
+  config.gridDim = grid, config.blockDim = block, config.dynamicSmemBytes = shared_bytes.bytes(), config.stream = stream();
   config.attrs = attributes;
   if (cluster.x * cluster.y * cluster.z > 1) {
     cudaLaunchAttribute& attribute = attributes[config.numAttrs++];
@@ -203,18 +205,19 @@ T* dynamic_smem() {
 namespace detail {
 // Throws interpreter::KernelError for the first failed check; the launch is over when this returns.
 template <class... Parameters, class... Arguments>
-void start_launch(bool dependent, dim3 cluster, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
-                  Arguments&&... arguments) {
+void start_launch(bool dependent, dim3 cluster, void (*kernel)(Parameters...), dim3 grid, dim3 block,
+                  const SharedBytes& shared_bytes, Arguments&&... arguments) {
   struct Closure {
     void (*kernel)(Parameters...);
     std::tuple<Parameters...> arguments;
   } closure{kernel, std::tuple<Parameters...>(std::forward<Arguments>(arguments)...)};
-  interpreter::run({reinterpret_cast<const void*>(kernel), grid, block, shared_bytes,
+  interpreter::run({reinterpret_cast<const void*>(kernel), grid, block, shared_bytes.bytes(),
                     [](const void* p) {
                       const Closure& c = *static_cast<const Closure*>(p);
                       std::apply(c.kernel, c.arguments);
                     },
-                    &closure, sizeof closure, nullptr, true, interpreter::pointers_among(closure.arguments), cluster, dependent});
+                    &closure, sizeof closure, nullptr, true, interpreter::pointers_among(closure.arguments), cluster, dependent,
+                    nullptr, shared_bytes});
 }
 }  // namespace detail
 
@@ -262,13 +265,13 @@ class FewMultiprocessors {
 /// @throws Error when CUDA refuses the configuration. What goes wrong while the kernel runs shows at the next synchronize(); on the
 /// interpreter, the launch is over when this returns, and it throws what the checks have found.
 template <class... Parameters, class... Arguments>
-void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, Arguments&&... arguments) {
+void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, const SharedBytes& shared_bytes, Arguments&&... arguments) {
   detail::start_launch(false, {1, 1, 1}, kernel, grid, block, shared_bytes, std::forward<Arguments>(arguments)...);
 }
 /// launch() in clusters of `cluster` blocks. The grid's sizes are multiples of the cluster's, which has at most 8 blocks; compute
 /// capability 9.0.
 template <class... Parameters, class... Arguments>
-void launch_clusters(void (*kernel)(Parameters...), dim3 grid, dim3 block, dim3 cluster, std::size_t shared_bytes,
+void launch_clusters(void (*kernel)(Parameters...), dim3 grid, dim3 block, dim3 cluster, const SharedBytes& shared_bytes,
                      Arguments&&... arguments) {
   detail::start_launch(false, cluster, kernel, grid, block, shared_bytes, std::forward<Arguments>(arguments)...);
 }
@@ -277,13 +280,14 @@ void launch_clusters(void (*kernel)(Parameters...), dim3 grid, dim3 block, dim3 
 /// write, and before it writes what they use (dependent_launch.cuh); compute capability 9.0. CUDA calls it programmatic dependent
 /// launch.
 template <class... Parameters, class... Arguments>
-void launch_dependent(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, Arguments&&... arguments) {
+void launch_dependent(void (*kernel)(Parameters...), dim3 grid, dim3 block, const SharedBytes& shared_bytes,
+                      Arguments&&... arguments) {
   detail::start_launch(true, {1, 1, 1}, kernel, grid, block, shared_bytes, std::forward<Arguments>(arguments)...);
 }
 
 /// launch_dependent() in clusters: see launch_clusters().
 template <class... Parameters, class... Arguments>
-void launch_dependent_clusters(void (*kernel)(Parameters...), dim3 grid, dim3 block, dim3 cluster, std::size_t shared_bytes,
+void launch_dependent_clusters(void (*kernel)(Parameters...), dim3 grid, dim3 block, dim3 cluster, const SharedBytes& shared_bytes,
                                Arguments&&... arguments) {
   detail::start_launch(true, cluster, kernel, grid, block, shared_bytes, std::forward<Arguments>(arguments)...);
 }

@@ -16,6 +16,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "common/device/shared_bytes.h"
+
 namespace interpreter {
 
 /// In which order lanes, warps and blocks run. Any order is a legal one on a GPU, so a kernel must be right in all.
@@ -230,6 +232,7 @@ struct Launch {
   dim3 cluster = {1, 1, 1};                ///< blocks of a cluster
   bool dependent = false;                  ///< may begin before the launch before it has ended
   const void* stream = nullptr;            ///< that it goes to
+  device::SharedBytes shared = {};         ///< what the parts of dynamic shared memory are called
 };
 /// Launch::pointers of a kernel's arguments.
 template <class... Parameters>

@@ -28,7 +28,7 @@ constexpr int kTileA = kBlockM * kBlockK;                   ///< elements of A's
 constexpr int kTileB = kBlockN * kBlockK;                   ///< elements of B's tile
 constexpr int kSums = kBlockM * kBlockN;                    ///< elements of C's tile
 /// Tiles of A and B, and a tile of sums for each of the kWarpsK warps that share k.
-constexpr int kSharedBytes = (kTileA + kTileB) * 2 + kWarpsK * kSums * 4;
+constexpr auto kSharedBytes = device::ring(1, kTileA * 2, kTileB * 2).each("share of k", kWarpsK, {"sums", kSums * 4});
 
 static_assert(kWarpM % kFragment == 0 && kWarpN % kFragment == 0, "a warp multiplies whole fragments");
 static_assert(kBlockK % (kWarpsK * kFragment) == 0, "each warp has as many slices");

@@ -61,6 +61,7 @@ struct Tile {
   static constexpr int kBlockM = block_m, kBlockN = block_n, kBlockK = 64, kWarpM = warp_m, kWarpN = warp_n;
   static constexpr int kWarpsN = kBlockN / kWarpN, kThreads = 32 * kBlockM / kWarpM * kWarpsN;
   static constexpr int kTileA = kBlockM * kBlockK, kTileB = kBlockN * kBlockK;  // elements in shared memory
+  static constexpr auto kSharedBytes = device::ring(1, 2 * kTileA, 2 * kTileB);
 };
 
 /// One block, one tile of C.
@@ -119,7 +120,7 @@ __global__ __launch_bounds__(Tile::kThreads) void gemm_kernel(Matrix<const __hal
 template <class Tile>
 void launch(Matrix<const __half> A, Matrix<const __half> B, Matrix<float> C) {
   const int64_t tiles = ceil_div<int64_t>(C.rows, Tile::kBlockM) * ceil_div<int64_t>(C.cols, Tile::kBlockN);
-  device::launch(gemm_kernel<Tile>, gemm::grid_size(tiles), Tile::kThreads, (Tile::kTileA + Tile::kTileB) * 2, A, B, C);
+  device::launch(gemm_kernel<Tile>, gemm::grid_size(tiles), Tile::kThreads, Tile::kSharedBytes, A, B, C);
 }
 
 /// C = A · B, all row-major, of any shape, with the tile that choose() finds for a GPU of `sms` SMs. Rows of A and of B begin at

@@ -28,7 +28,7 @@ struct Tile {
   static constexpr int kThreads = 32 * kWarpsM * kWarpsN;
   static constexpr int kBlocksPerSm = kThreads > 128 ? 1 : 256 / kThreads;  // as many as fit if each thread has 255 registers
   static constexpr int kStageElements = (kBlockM + kBlockN) * kBlockK;      // a tile of A, then one of B
-  static constexpr int kSharedBytes = kStageElements * 2 * kNumStages;
+  static constexpr auto kSharedBytes = device::ring(kNumStages, 2 * kBlockM * kBlockK, 2 * kBlockN * kBlockK);
 
   static_assert(kSharedBytes <= 227 * 1024, "no GPU has more shared memory for a block");
   static_assert(kThreads / 32 * device::kStoreFragmentsElements<kWarpN> * 4 <= kSharedBytes, "the epilogue uses the tiles' memory");

@@ -32,7 +32,8 @@ struct Tile {
   static constexpr int kBlocksPerSm = kThreads > 128 ? 1 : 256 / kThreads;  // as many as fit if each thread has 255 registers
   static constexpr int kStageElements = (kBlockM + kBlockN) * kBlockK;      // a tile of A, then one of B
   static constexpr int kStageBytes = kStageElements * 2;
-  static constexpr int kSharedBytes = kStageBytes * kNumStages + 2 * kNumStages * int{sizeof(Mbarrier)};
+  static constexpr auto kSharedBytes =
+      device::ring(kNumStages, 2 * kBlockM * kBlockK, 2 * kBlockN * kBlockK, kPanel * 128).barriers(kNumStages);
 
   static_assert(kNumStages > 1, "one stage is multiplied while others are filled");
   static_assert(kSharedBytes <= 227 * 1024, "no GPU has more shared memory for a block");

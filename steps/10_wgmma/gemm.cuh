@@ -31,7 +31,8 @@ struct Tile {
   static constexpr int kThreads = kBlockM / kPanel * kWarpgroup;                // a warpgroup multiplies one panel of A
   static constexpr int kStageElements = (kBlockM + kBlockN) * kBlockK;          // a tile of A, then one of B
   static constexpr int kStageBytes = kStageElements * 2;
-  static constexpr int kSharedBytes = kStageBytes * kNumStages + 2 * kNumStages * int{sizeof(Mbarrier)};
+  static constexpr auto kSharedBytes =
+      device::ring(kNumStages, 2 * kBlockM * kBlockK, 2 * kBlockN * kBlockK, kPanel * 128).barriers(kNumStages);
   static constexpr int kStoreCols = 128;  // columns that a warp stores at a time
 
   static_assert(kNumStages > 1, "one stage is multiplied while others are filled");

@@ -29,7 +29,9 @@ struct Tile {
   static constexpr int kThreads = Registers<kMultiplying>::kThreads;            // the last warpgroup copies
   static constexpr int kStageElements = (kBlockM + kBlockN) * kBlockK, kStageBytes = kStageElements * 2;  // a tile of A, then of B
   static constexpr int kStoreBytes = 2 * kPanel * 128;  // two panels of C for each warpgroup that multiplies
-  static constexpr int kSharedBytes = kNumStages * (kStageBytes + 2 * int{sizeof(Mbarrier)}) + kMultiplying * kStoreBytes;
+  static constexpr auto kSharedBytes = device::ring(kNumStages, 2 * kBlockM * kBlockK, 2 * kBlockN * kBlockK, kPanel * 128)
+                                           .each("warpgroup", kMultiplying, {"tile of C for storing", kStoreBytes, kPanel * 128})
+                                           .barriers(kNumStages);
   static_assert(kSharedBytes <= 227 * 1024, "no GPU has more shared memory for a block");
   static_assert(kNumStages > 1 && kBlockN <= 256 && kBlockN % kPanel == 0, "stages to fill and to multiply; whole panels");
 };

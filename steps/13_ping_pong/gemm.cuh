@@ -36,7 +36,10 @@ struct Tile {
   static constexpr int kStageElements = (kBlockM + kBlockN - kLastN + kPanel) * kBlockK;  // a tile of A, then of B, in whole panels
   static constexpr int kCopiedBytes = (kBlockM + kBlockN) * kBlockK * 2;                  // into a stage
   static constexpr int kStoreBytes = 2 * kPanel * 128;  // two panels of C for each warpgroup that multiplies
-  static constexpr int kSharedBytes = kNumStages * (kStageElements * 2 + 2 * int{sizeof(Mbarrier)}) + kMultiplying * kStoreBytes;
+  static constexpr auto kSharedBytes =
+      device::ring(kNumStages, 2 * kBlockM * kBlockK, 2 * (kBlockN - kLastN + kPanel) * kBlockK, kPanel * 128)
+          .each("warpgroup", kMultiplying, {"tile of C for storing", kStoreBytes, kPanel * 128})
+          .barriers(kNumStages);
   static_assert(kSharedBytes <= 227 * 1024, "no GPU has more shared memory for a block");
   static_assert(kNumStages > 1 && kBlockN <= 256 && kBlockN % 8 == 0, "stages to fill and to multiply; wgmma's columns");
   static_assert(!kPingPong || kBlockM == kPanel, "two warpgroups take turns");

@@ -33,10 +33,13 @@ struct Tile {
   template <Contiguous a>
   struct Stage {  // of the ring: a tile of B, then A's. If A lies along m, a row of its box takes a whole panel's row
     static constexpr int kRowsA = a == Contiguous::kK ? kBlockM : std::max(kBlockM, kPanel);
-    static constexpr int kElements = (kBlockN + kRowsA) * kBlockK;
-    static constexpr int kSharedBytes = kNumStages * (kElements * 2 + 2 * int{sizeof(Mbarrier)}) + int{sizeof(Mbarrier)};
+    static constexpr int kTileB = kBlockN * kBlockK, kTileA = kRowsA * kBlockK, kElements = kTileB + kTileA;
+    static constexpr auto kSharedBytes =
+        device::ring(kNumStages, {"tile of B", 2 * kTileB, kPanel * 128}, {"tile of A", 2 * kTileA, kRowsA * 128})
+            .barriers(kNumStages)
+            .with({"barrier all_ready", sizeof(Mbarrier)});
   };
-  static constexpr int kSharedBytes = Stage<Contiguous::kK>::kSharedBytes;
+  static constexpr auto kSharedBytes = Stage<Contiguous::kK>::kSharedBytes;
   static_assert(kNumStages > 2 && Stage<Contiguous::kMN>::kSharedBytes <= 227 * 1024 && kBlockM % (2 * kSplitK) == 0);
 };
 

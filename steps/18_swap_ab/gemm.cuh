@@ -32,7 +32,10 @@ struct Tile {
   static constexpr int kStageElements = (kBlockM - kLastM + kPanel + kBlockN) * kBlockK;  // a tile of A, in whole panels, and of B
   static constexpr int kCopiedBytes = (kBlockM + kBlockN) * kBlockK * 2;                  // into a stage
   static constexpr int kStoreBytes = kBlockM * 128;  // a panel of C for each warpgroup that multiplies: all rows of the tile
-  static constexpr int kSharedBytes = kNumStages * (kStageElements * 2 + 2 * int{sizeof(Mbarrier)}) + kMultiplying * kStoreBytes;
+  static constexpr auto kSharedBytes =
+      device::ring(kNumStages, 2 * (kBlockM - kLastM + kPanel) * kBlockK, 2 * kBlockN * kBlockK, kPanel * 128)
+          .each("warpgroup", kMultiplying, {"tile of C for storing", kStoreBytes, kStoreBytes})
+          .barriers(kNumStages);
   static_assert(kSharedBytes <= 227 * 1024, "no GPU has more shared memory for a block");
   static_assert(kNumStages > 1 && kBlockM <= 256 && kBlockM % 8 == 0, "stages to fill and to multiply; wgmma's columns");
   static_assert(kBlockN % kPanel == 0, "wgmma's rows");

@@ -45,7 +45,10 @@ struct Tile {
     return n;
   }
   static constexpr int kPieces = pieces(), kPieceRows = kBlockM / kPieces, kStoreBytes = kPieceRows * 128;
-  static constexpr int kSharedBytes = kRingBytes + kMultiplying * kStoreBytes;
+  static constexpr auto kSharedBytes =
+      device::ring(kNumStages, 2 * (kBlockM - kLastM + kPanel) * kBlockK, 2 * kBlockN * kBlockK, kPanel * 128)
+          .each("warpgroup", kMultiplying, {"tile of C for storing", kStoreBytes, kStoreBytes})
+          .barriers(kNumStages);
   static_assert(kSharedBytes <= 227 * 1024, "no GPU has more shared memory for a block");
   static_assert(kNumStages > 1 && kBlockM <= 256 && kBlockM % 8 == 0, "stages to fill and to multiply; wgmma's columns");
   static_assert(kBlockN % kPanel == 0, "wgmma's rows");

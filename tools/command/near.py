@@ -26,6 +26,7 @@ NEAREST = (
     (r"common/device/cluster\..*", "interpreter_clusters first_16_multicast", "test_16_multicast"),
     (r"common/device/(?:mbarrier|bulk_copy|tensor_map)\..*", "interpreter_hopper first_09_tma", "test_09_tma"),
     (r"common/device/(?:ptx|relaxed|workspace)\..*", "interpreter_ptx first_08_split_k", "test_08_split_k"),
+    (r"common/device/shared_bytes\..*", "interpreter_pointers first_09_tma", "lessons_edits"),
     (r"common/device/.*", "first_06_autotune", "test_06_autotune"),
     (r"common/gemm/(?:activation|two_widths).*", "gemm_activation", "test_07_fused_leaky_relu"),
     (r"common/gemm/.*", "gemm_contract first_01_naive", "test_01_naive"),

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "common/interpreter/instructions/mbarrier_family.h"
 #include "common/interpreter/schedule/block.h"
@@ -15,6 +16,8 @@ void AsyncProxy::begin(unsigned threads) {
   for (auto& fences : fences_) fences.clear();
   swizzles_.clear();
   landings_.clear();
+  background_reads_.clear();
+  last_read_ = 0;
 }
 
 void AsyncProxy::fail(const Instruction& by, Check check, const void* p, const std::string& what, const std::string& expected) {
@@ -130,12 +133,21 @@ void AsyncProxy::report(const Race& race, unsigned warp, const WarpAccess& acces
   block_.reporter.fail(Check::kRacecheck, what, expected, &fiber, user_location(access.pc), block_.reporter.variable_at(p));
 }
 
+const char* AsyncProxy::background_read(const Stamp& earlier, std::uintptr_t address) {
+  if (!block_.cluster().home_of(address)) return nullptr;
+  const auto& reads = home_of(address).background_reads_;
+  const auto found = reads.find(earlier.pc & ~kPcFlags);
+  return found == reads.end() ? nullptr : found->second;
+}
+
 // A race of what `by` begins now, with something earlier.
 void AsyncProxy::report_issue(const Race& race, const Instruction& by, bool writes, bool shared) {
   const void* const p = reinterpret_cast<const void*>(race.address);
   const Stamp& earlier = race.earlier;
   const bool other_block = !(earlier.thread & kEngine) && !block_.cluster().readers.holds(earlier.thread);
   const std::string copy = shared ? what_writes(race.address) : "bulk store";
+  const char* const background = shared && !race.earlier_wrote && !race.copying ? background_read(earlier, race.address) : nullptr;
+  const bool of_wgmma = background && !std::strcmp(background, "wgmma");
   std::string what = "race on " + block_.reporter.describe(p) + ": ", expected;
   if (race.copying && (earlier.pc & kEnginePc))
     what += "the " + copy + " issued at " + at_line(earlier.pc) + " is under way there, then ";
@@ -146,7 +158,7 @@ void AsyncProxy::report_issue(const Race& race, const Instruction& by, bool writ
     what += "written by the " + copy + " issued at " + at_line(earlier.pc) + ", then ";
   else
     what += std::string(race.earlier_wrote ? "written by " : "read by ") + block_.reporter.name_of(earlier.thread, block_.clock) +
-            " at " + at_line(earlier.pc) + ", then ";
+            " at " + at_line(earlier.pc) + (of_wgmma ? ", by a wgmma that may still be under way, then " : ", then ");
   what +=
       std::string(writes ? "written by the " : "read by the ") + by.name + " that this thread issues, with no order between them";
   if (other_block)
@@ -160,8 +172,9 @@ void AsyncProxy::report_issue(const Race& race, const Instruction& by, bool writ
            !home_of(race.address).block_.shared.part_of(race.address).all_initialised(race.address, 1))
     expected = Mbarriers::kReadTooEarly;  // nothing was there to be read
   else if (shared && writes && !race.earlier_wrote)
-    expected =
-        "readers arrive at an mbarrier, or a barrier, when they have read, and the thread that issues the copy has waited there";
+    expected = std::string("readers arrive at an mbarrier, or a barrier, when ") +
+               (of_wgmma ? "a wgmma.wait_group has waited for the product" : "they have read") +
+               ", and the thread that issues the copy has waited there";
   else
     expected = "a barrier between the two";
   if (shared && expected != Mbarriers::kReadTooEarly) expected += block_.family<Mbarriers>().last_wait_of(by.fiber);
@@ -184,6 +197,10 @@ void AsyncProxy::require_shared(const Instruction& by, std::uintptr_t address, u
   if (!shared.contains(address)) refuse(", which is not shared memory", "the address is one of shared memory");
   if (address % alignment) refuse(", misaligned", "the address is a multiple of " + std::to_string(alignment));
   const auto refuse_end = [&] {
+    if (by.operand)
+      fail(by, Check::kMemcheck, p,
+           std::string(by.name) + " reads its operand " + by.operand + " out of bounds: " + block_.reporter.describe(p),
+           "the matrix that the descriptor describes lies in one variable, or in dynamic shared memory");
     refuse(": " + std::to_string(bytes) + " bytes from there are out of bounds", "it stays inside of the block's shared memory");
   };
   if (shared.arena.contains(address)) {
@@ -191,7 +208,8 @@ void AsyncProxy::require_shared(const Instruction& by, std::uintptr_t address, u
   } else {
     const std::size_t offset = address - shared.statics.begin;
     const unsigned variable = shared.variable_at(offset);
-    if (variable && variable != SharedMemory::kGuard && offset + bytes > shared.end_of(variable)) refuse_end();
+    const bool is_variable = variable && variable != SharedMemory::kGuard;
+    if (is_variable ? offset + bytes > shared.end_of(variable) : by.operand && block_.work().options().memcheck) refuse_end();
     // touch_static() takes a return address only to report where it was called.
     const void* const called_from = reinterpret_cast<const void*>(by.pc + image_bias);
     for (unsigned done = 0; done < bytes; done += 16)
@@ -215,6 +233,7 @@ std::uintptr_t AsyncProxy::counterpart(const Instruction& by, std::uintptr_t add
 std::uint64_t AsyncProxy::begin_read(const Instruction& by, std::uintptr_t address, unsigned bytes) {
   const Options& options = block_.work().options();
   const void* const p = reinterpret_cast<const void*>(address);
+  if (std::exchange(last_read_, by.pc) != by.pc) background_reads_[by.pc] = by.name;
   if (options.racecheck) {
     ShadowedRange& range = block_.shadows.of_shared(address);
     const WarpAccess access{.warp = by.fiber.warp, .pc = by.pc, .size = bytes, .write = false, .atomic = false, .shared = true};
@@ -242,7 +261,8 @@ void AsyncProxy::report_overwritten(const Instruction& by, ShadowedRange& range,
   if (write.thread)
     what += ", by " + block_.reporter.name_of(write.thread, block_.clock) + " at " + at_line(write.pc) + ", before the wait for it";
   fail(by, Check::kRacecheck, p, what,
-       "what it reads stays as it is until the thread has waited for it, and a barrier tells the others");
+       std::string("what it reads stays as it is until ") + (std::strcmp(by.name, "wgmma") ? "the thread" : "wgmma.wait_group") +
+           " has waited for it, and a barrier tells the others");
 }
 
 void AsyncProxy::end_read(const Instruction& by, std::uintptr_t address, unsigned bytes, std::uint64_t version) {

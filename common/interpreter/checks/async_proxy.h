@@ -31,7 +31,8 @@ class AsyncProxy {
     Fiber& fiber;
     const char* name;
     Pc pc;
-    bool generic = false;  ///< it goes on in the background too, but by the threads' own way into memory
+    bool generic = false;           ///< it goes on in the background too, but by the threads' own way into memory
+    const char* operand = nullptr;  ///< of a wgmma: the one that is looked at
     const char* what_writes() const { return generic ? name : "bulk copy"; }  ///< for a report, where it writes
   };
 
@@ -43,6 +44,8 @@ class AsyncProxy {
   /// Whether the write to shared memory that `write` stands for, and `reader` knows of, is seen by what `reader` asks the async
   /// proxy to do.
   bool fenced(unsigned reader, const Stamp& write) const { return fenced(reader, write, &Fence::shared); }
+  /// The instruction that has read at `address` in the background, at a line of this kernel, as `earlier` says; null: a thread did.
+  const char* background_read(const Stamp& earlier, std::uintptr_t address);
   /// Reports a race of the warp's access with what the copy engine did, or has still to do.
   [[noreturn]] void report(const Race& race, unsigned warp, const WarpAccess& access);
   /// Reports an address that is no shared memory, out of bounds or no multiple of `alignment`.
@@ -106,6 +109,8 @@ class AsyncProxy {
   std::vector<std::vector<Fence>> fences_;       // by thread, in the order of time
   std::map<std::uintptr_t, Landing> landings_;   // what is written last, or being written, by where it begins
   std::map<std::uintptr_t, unsigned> swizzles_;  // by which the copy engine wrote, by address / kLine
+  std::map<Pc, const char*> background_reads_;   // of shared memory, the instructions' names
+  Pc last_read_ = 0;                             // of these
 };
 
 }  // namespace interpreter

@@ -1,6 +1,7 @@
 #include "common/interpreter/checks/races.h"
 
 #include <bit>
+#include <cstring>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -146,9 +147,12 @@ void RaceCheck::report(const Race& race, unsigned w, const WarpAccess& access) {
         &scheduler_.fibers()[thread], user_location(access.pc), reporter_.variable_at(p));
   const AccessedThrough here = reporter_.through(p, access.pc, access.write);
   const std::string earlier = reporter_.through(p, race.earlier.pc & ~kPcFlags, race.earlier_wrote).name;
+  const char* const background = race.earlier_wrote ? nullptr : async_proxy_.background_read(race.earlier, race.address);
+  const bool of_wgmma = background && !std::strcmp(background, "wgmma");
   std::string what = "race on " + reporter_.describe_element(p, here, access.size) + ": " +
                      verb(race.earlier_wrote, race.earlier.pc) + " by " + reporter_.name_of(race.earlier, clock_);
-  what += " at " + there + (earlier.empty() ? "" : ", through " + earlier) + ", then " + verb(access.write, access.marked_pc()) +
+  what += " at " + there + (earlier.empty() ? "" : ", through " + earlier) +
+          (of_wgmma ? ", by a wgmma that may still be under way" : "") + ", then " + verb(access.write, access.marked_pc()) +
           " by this thread" + (here.name.empty() ? "" : ", through " + here.name) + ", with no order between them";
   // Within one statement, a barrier is not always what helps; nor between two arrays, one of which begins at a wrong place.
   std::string or_else = at(user_location(access.pc)) == there ? ", or an atomic where both change one element" : "";
@@ -164,7 +168,8 @@ void RaceCheck::report(const Race& race, unsigned w, const WarpAccess& access) {
   const bool polled = one_is_atomic && !it_writes;
   // So may who reads plainly what was stored atomically.
   if (one_is_atomic && it_writes && !both_write) or_else += ", or a fence and an atomic on both sides where one of the two polls";
-  std::string between = "__syncthreads() between the two";
+  std::string between =
+      of_wgmma ? "wgmma.wait_group by the warps that multiply, then __syncthreads()" : "__syncthreads() between the two";
   if (same_block && current_block->family<Mbarriers>().has_barriers())
     between += ", or, where warps have roles, an arrival at an mbarrier (a cuda::barrier is one) that the other waits for";
   if (other / 32 == thread / 32) between += ", or __syncwarp() where one warp alone uses the memory";

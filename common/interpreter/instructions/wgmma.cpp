@@ -238,7 +238,7 @@ void Warpgroups::issue(const std::array<Call*, 32>& lanes) {
   require_alike(lanes);
   const Call& call = *lanes[0];
   Warp& warp = warps_[call.fiber->warp];
-  const AsyncProxy::Instruction by{*call.fiber, "wgmma", call.pc};
+  AsyncProxy::Instruction by{*call.fiber, "wgmma", call.pc};
   warp.pc = call.pc, ++warp.issued;
   require_alike_in_warpgroup(call);
   if (block_.work().options().count)  // b is read for all four warps at once
@@ -269,8 +269,10 @@ void Warpgroups::issue(const std::array<Call*, 32>& lanes) {
         std::memcpy(&multiplication.a_of_registers[(lane / 4 + i % 2 * 8) * kK + lane % 4 * 2 + i / 2 * 8],
                     &lanes[lane]->operands.a[i], 4);
   } else {
+    by.operand = "A";
     begin_read(by, multiplication.a);
   }
+  by.operand = "B";
   begin_read(by, multiplication.b);
   warp.under_way.push_back(std::move(multiplication));
   note_reads(by.fiber);

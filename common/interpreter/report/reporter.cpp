@@ -10,12 +10,28 @@ const Block* Reporter::peer_at(const void* p) const {
   return shared_.contains(address) || !work_.cluster ? nullptr : work_.cluster->peer_at(address);
 }
 
+Reporter::Part Reporter::dynamic_at(std::uintptr_t address) const {
+  const std::size_t offset = address - shared_.arena.begin;
+  const device::SharedBytes::Place place = work_.launch->launch.shared.place(offset);
+  if (!place.part.name) return {shared_.dynamic(), shared_.dynamic_bytes, "dynamic shared memory"};
+  Part found{shared_.dynamic() + place.begin, place.part.bytes, place.part.name};
+  const std::string number = std::to_string(place.number);
+  if (place.is_numbered && place.of) found.name = place.of + (" " + number) + ", " + found.name;
+  if (place.is_numbered && !place.of) found.name += "[" + number + "]";
+  if (const std::size_t size = place.part.panel_bytes) {
+    const std::size_t panel = (offset - place.begin) / size;
+    if (size < place.part.bytes) found.name += ", panel " + std::to_string(panel);
+    found.begin += panel * size, found.bytes = size, found.is_panel = true;
+  }
+  return found;
+}
+
 std::string Reporter::variable_at(const void* p) const {
   if (const Block* const peer = peer_at(p)) return peer->reporter.variable_at(p);
   const GlobalMemory& global = GlobalMemory::instance();
   const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p);
   if (global.contains(address)) return global.nearest(p).label;
-  if (shared_.arena.contains(address)) return "dynamic shared memory";
+  if (shared_.arena.contains(address)) return dynamic_at(address).name;
   const std::size_t offset = address - shared_.statics.begin;
   if (offset < shared_.statics.bytes) {
     const SharedVariable* best = nullptr;  // the one that holds it, or the last before it
@@ -35,13 +51,16 @@ std::string Reporter::describe(const void* p) const {
   const char* begin = nullptr;
   std::size_t bytes = 0;
   const char* released = "";
+  bool is_panel = false;
   if (global.contains(address)) {
     const GlobalMemory::Allocation a = global.nearest(p);
     if (!a.begin) return "global memory with no allocation";
     begin = a.begin, bytes = a.bytes;
     if (a.released) released = ", which has been released";
   } else if (shared_.arena.contains(address)) {
-    begin = shared_.dynamic(), bytes = shared_.dynamic_bytes;
+    const Part part = dynamic_at(address);
+    begin = part.begin, bytes = part.bytes, is_panel = part.is_panel;
+    if (p == begin && bytes == sizeof(std::uint64_t)) return name;  // an mbarrier
   } else if (!name.empty()) {
     for (const SharedVariable& v : shared_variables())
       if (v.name == name && v.offset <= address - shared_.statics.begin)
@@ -50,7 +69,8 @@ std::string Reporter::describe(const void* p) const {
   }
   if (!begin) return "address " + std::to_string(address);
   const std::ptrdiff_t offset = static_cast<const char*>(p) - begin;
-  return name + " (byte " + std::to_string(offset) + " of " + std::to_string(bytes) + ")" + released;
+  const std::string row = is_panel ? ", row " + std::to_string(offset / device::SharedPart::kRowBytes) : "";
+  return name + " (byte " + std::to_string(offset) + " of " + std::to_string(bytes) + row + ")" + released;
 }
 
 AccessedThrough Reporter::through(const void* p, Pc pc, bool store) const {
@@ -59,8 +79,9 @@ AccessedThrough Reporter::through(const void* p, Pc pc, bool store) const {
 
 std::string Reporter::describe_element(const void* p, const AccessedThrough& through, unsigned size) const {
   std::string text = describe(p);
-  const std::size_t offset = reinterpret_cast<std::uintptr_t>(p) - shared_.arena.begin;
-  if (through.bytes != size || offset % size != 0 || text.back() != ')') return text;
+  if (through.bytes != size || text.back() != ')') return text;
+  const std::size_t offset = static_cast<const char*>(p) - dynamic_at(reinterpret_cast<std::uintptr_t>(p)).begin;
+  if (offset % size != 0) return text;
   text.back() = ':';
   return text + " " + through.type + " " + std::to_string(offset / size) + ")";
 }

@@ -62,6 +62,14 @@ class Reporter {
 
  private:
   const Block* peer_at(const void* p) const;
+  /// What holds an address in dynamic shared memory: the part that the launch names, or all of it.
+  struct Part {
+    const char* begin;
+    std::size_t bytes;
+    std::string name;
+    bool is_panel = false;
+  };
+  Part dynamic_at(std::uintptr_t address) const;
 
   const Assignment& work_;
   const SharedMemory& shared_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <span>
 
 #include "common/interpreter/schedule/block.h"
 
@@ -224,22 +225,25 @@ Location Meetings::place_of(const Fiber& fiber) {
 }
 
 std::string Meetings::who_waits_where() const {
-  struct Group {
+  struct Group {  // of threads that wait for the same at the same line
     const char* verb;
     std::string where;
+    std::string of_one;  // what the first waits for, and not all need have in common: an element, lanes
     unsigned threads = 0;
     uint3 example{};
+    bool differ = false;
   };
   std::vector<Group> groups;
   for (const Fiber& fiber : block_.scheduler.fibers()) {
     const char* verb = "run";
-    std::string where;
+    std::string where, of_one;
     if (fiber.state == Fiber::State::kExited) continue;
     if (fiber.state == Fiber::State::kRunning) {
       if (block_.scheduler.is_polling(fiber)) verb = fiber.polled ? "poll" : "sleep";
-      if (block_.scheduler.is_polling(fiber) && fiber.polled)
-        where = " " + block_.reporter.describe(fiber.polled) + " at " + at(user_location(fiber.polled_at)) +
-                block_.what_is_awaited(fiber);
+      if (block_.scheduler.is_polling(fiber) && fiber.polled) {
+        where = " at " + at(user_location(fiber.polled_at)) + block_.what_is_awaited(fiber);
+        of_one = " " + block_.reporter.describe(fiber.polled);
+      }
     } else {
       verb = "wait";
       where = std::string(" in ") + fiber.waits_in + " at " + at(place_of(fiber));
@@ -247,28 +251,31 @@ std::string Meetings::who_waits_where() const {
       if (fiber.state == Fiber::State::kInCollective)
         for (const Collective& c : warps_[fiber.warp].collectives)
           if (c.arrived >> fiber.lane & 1) {
-            where += " for lanes " + hex(c.mask & block_.scheduler.warp(fiber).live & ~c.arrived) + " of warp " +
+            of_one = " for lanes " + hex(c.mask & block_.scheduler.warp(fiber).live & ~c.arrived) + " of warp " +
                      std::to_string(fiber.warp);
             break;
           }
     }
     const auto same = std::find_if(groups.begin(), groups.end(),
                                    [&](const Group& g) { return g.verb == std::string_view(verb) && g.where == where; });
-    if (same != groups.end())
-      ++same->threads;
+    if (same == groups.end())
+      groups.push_back({verb, where, of_one, 1, fiber.thread});
     else
-      groups.push_back({verb, where, 1, fiber.thread});
+      ++same->threads, same->differ |= same->of_one != of_one;
   }
-  constexpr std::ptrdiff_t kMostGroups = 8;  // not so many characters: how long the sources' path is must not matter
+  constexpr std::size_t kMostGroups = 24;  // not so many characters: how long the sources' path is must not matter
   std::string text;
-  for (const Group& g : groups) {
-    if (&g - groups.data() == kMostGroups) {
-      text += "; ...";
-      break;
-    }
+  for (const Group& g : std::span(groups).first(std::min(groups.size(), kMostGroups))) {
+    const bool polls = !std::strcmp(g.verb, "poll");
     text += (text.empty() ? "" : "; ") +
             std::string(g.threads == 1 ? "thread " : std::to_string(g.threads) + " threads (the first: ") + to_text(g.example) +
-            (g.threads == 1 ? " " : ") ") + g.verb + (g.threads == 1 ? "s" : "") + g.where;
+            (g.threads == 1 ? " " : ") ") + g.verb + (g.threads == 1 ? "s" : "");
+    text += g.differ ? g.where + ", the first" + g.of_one : polls ? g.of_one + g.where : g.where + g.of_one;
+  }
+  if (groups.size() > kMostGroups) {
+    unsigned more = 0;
+    for (const Group& g : std::span(groups).subspan(kMostGroups)) more += g.threads;
+    text += "; and " + std::to_string(more) + " more in " + std::to_string(groups.size() - kMostGroups) + " other places";
   }
   return "block " + to_text(block_.work().index) + ": " + text;
 }

@@ -328,4 +328,38 @@ TEST_CASE("reports on dynamic shared memory name the element, and the array by w
                  [&] { launch(stage_that_nobody_loads, 1, 64, 512, in.data(), out.data()); });
 }
 
+// Three stages, each 64 floats of A and 32 of B, two mbarriers for each, and the sums of two warps.
+constexpr device::SharedBytes kNamed =
+    device::ring(3, 64 * 4, 32 * 4).barriers(3).each("warp", 2, {"sums", 16 * 4}).with({"flag", 4});
+__global__ void part_that_nobody_fills(int offset, float* out) {
+  out[threadIdx.x] = *reinterpret_cast<float*>(device::dynamic_smem<char>() + offset);  // BUG
+}
+TEST_CASE("reports on dynamic shared memory speak of the parts that a kernel names") {
+  const auto out = filled(32, 0.0f, "out");
+  const auto caught = [&](int offset, const char* variable, const char* says, const device::SharedBytes& bytes = kNamed) {
+    must_be_caught({.kernel = "part_that_nobody_fills", .check = Check::kInitcheck, .variable = variable, .says = {says}},
+                   [&] { launch(part_that_nobody_fills, 1, 32, bytes, offset, out.data()); });
+  };
+  CHECK(kNamed == 3 * (96 * 4 + 2 * 8) + 2 * 64 + 4);
+  caught(0, "stage 0, tile of A", "stage 0, tile of A (byte 0 of 256");
+  caught(252, "stage 0, tile of A", "stage 0, tile of A (byte 252 of 256");
+  caught(256, "stage 0, tile of B", "stage 0, tile of B (byte 0 of 128");
+  caught(2 * 384 + 260, "stage 2, tile of B", "stage 2, tile of B (byte 4 of 128");
+  caught(3 * 384 + 8, "barrier full[1]", "bytes of barrier full[1]");
+  caught(3 * 384 + 28, "barrier empty[0]", "barrier empty[0] (byte 4 of 8");
+  caught(3 * 384 + 48 + 68, "warp 1, sums", "warp 1, sums (byte 4 of 64");
+  caught(3 * 384 + 48 + 128, "flag", "flag (byte 0 of 4");
+  caught(128, "tile of B", "tile of B (byte 0 of 128", device::ring(1, 128, 128));  // one stage has no number
+  constexpr device::SharedBytes kPanels = device::ring(2, 1024, 2048, 1024);        // a panel of A, two of B
+  caught(3072 + 1024 + 128, "stage 1, tile of B, panel 0", "stage 1, tile of B, panel 0 (byte 128 of 1024, row 1", kPanels);
+  caught(3072 + 2048 + 260, "stage 1, tile of B, panel 1", "stage 1, tile of B, panel 1 (byte 260 of 1024, row 2", kPanels);
+  caught(1020, "stage 0, tile of A", "stage 0, tile of A (byte 1020 of 1024, row 7", kPanels);  // one panel has no number
+  caught(128, "dynamic shared memory", "dynamic shared memory (byte 128 of 256", 256);
+  must_be_caught({.kernel = "part_that_nobody_fills",
+                  .check = Check::kMemcheck,
+                  .variable = "dynamic shared memory",
+                  .says = {"out of bounds: dynamic shared memory (byte " + std::to_string(kNamed.bytes()) + " of "}},
+                 [&] { launch(part_that_nobody_fills, 1, 32, kNamed, int{kNamed}, out.data()); });
+}
+
 }  // namespace

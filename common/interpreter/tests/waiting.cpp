@@ -197,6 +197,32 @@ TEST_CASE("a deadlock of threads that look at many flags") {
   });
 }
 
+// Each warp's first lane looks at a flag of its own, the last warp's at the one that matters; the other lanes wait for them.
+__global__ void warps_wait_for_their_lane(const volatile int* flags, const volatile int* key, int* out) {
+  const unsigned warp = threadIdx.x / 32, last = blockDim.x / 32 - 1;
+  if (threadIdx.x % 32 == 0 && warp == last) {
+    while (*key == 0) {  // BUG: nobody sets it
+    }
+  } else if (threadIdx.x % 32 == 0) {
+    while (flags[warp] == 0) {  // BUG: nor these
+    }
+  }
+  __syncwarp();
+  out[threadIdx.x] = 1;
+}
+TEST_CASE("a deadlock's report has each wait once, however many threads and warps are in it") {
+  must_be_caught({.kernel = "warps_wait_for_their_lane",
+                  .check = Check::kSynccheck,
+                  .variable = "flags",
+                  .says = {"496 threads (the first: (1,0,0)) wait in __syncwarp at ", ", the first for lanes 0x00000001 of warp 0",
+                           "15 threads (the first: (0,0,0)) poll at ", ", the first flags (byte 0 of 60)",
+                           "thread (480,0,0) polls key (byte 0 of 4) at "}},
+                 [] {
+                   auto flags = zeros<int>(15, "flags"), key = zeros<int>(1, "key"), out = zeros<int>(512, "out");
+                   launch(warps_wait_for_their_lane, 1, 512, 0, flags.data(), key.data(), out.data());
+                 });
+}
+
 // While it waits it writes a sign of life, so memory changes all the time.
 __global__ void waits_with_a_heartbeat(volatile unsigned* flag, volatile unsigned* beat) {
   unsigned n = 0;

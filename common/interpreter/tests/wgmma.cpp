@@ -205,7 +205,7 @@ TEST_CASE("what goes wrong around wgmma is reported") {
   caught(kNoProxyFence, kRacecheck, shared, "no fence.proxy.async between", {"d"});
   caught(kNoFence, kRacecheck, "", "without a wgmma.fence", {"d"});
   caught(kExitsUnderWay, kRacecheck, "", "the thread ends while its wgmma is under way", {"e"});
-  caught(kOverwritesMatrix, kRacecheck, shared, "wgmma", {"d", "e", "overwrite"});
+  caught(kOverwritesMatrix, kRacecheck, shared, "wgmma.wait_group", {"d", "e", "overwrite"});
   caught(kThreeWarps, kSynccheck, "", "warp 3 0", {"e"});
   caught(kFirstRowIsOne, kMemcheck, "", "first row is row 1", {"d"});
   caught(kOtherDescriptor, kSynccheck, "", "other descriptors", {"d"});
@@ -225,6 +225,53 @@ TEST_CASE("what goes wrong around wgmma is reported") {
       const std::vector<float> c = run_two_groups(plant);
       CHECK(std::any_of(c.begin(), c.end(), [](float x) { return std::isnan(x); }));
     });
+}
+#endif
+
+#ifndef __CUDACC__
+namespace {
+
+// One product of a matrix in dynamic shared memory and one in a variable, of which `beyond` begins 8 rows too late.
+__global__ void reads_beyond(bool dynamic_is_a, char beyond) {
+  constexpr int kEnd = 8;                                                      // elements
+  alignas(1024) __shared__ __half one[kM * kK + kEnd], other[kM * kK + kEnd];  // behind the one that comes first is nothing
+  __half* const variable = &one[0] < &other[0] ? one : other;
+  __half* const dynamic = device::dynamic_smem<__half>();
+  for (int i = static_cast<int>(threadIdx.x); i < kM * kK + kEnd; i += static_cast<int>(blockDim.x)) {
+    variable[i] = dynamic[i] = __half(1.0f);
+  }
+  device::fence_proxy_async();
+  __syncthreads();
+  const auto skipped = [&](char operand) { return operand == beyond ? 8 * kK : 0; };
+  const uint64_t in_dynamic = device::wgmma_descriptor(dynamic + skipped(dynamic_is_a ? 'A' : 'B'), Swizzle::k128, 0, 1024);
+  const uint64_t in_variable = device::wgmma_descriptor(variable + skipped(dynamic_is_a ? 'B' : 'A'), Swizzle::k128, 0, 1024);
+  float d[kN / 2] = {};
+  device::wgmma_fence();
+  device::wgmma_m64k16<__half, kN>(d, dynamic_is_a ? in_dynamic : in_variable, dynamic_is_a ? in_variable : in_dynamic, false);
+  device::wgmma_commit_group();
+  device::wgmma_wait_group<0>();
+}
+
+}  // namespace
+
+TEST_CASE("a wgmma that reads out of bounds is told as a read, with the operand") {
+  for (const bool dynamic_is_a : {false, true})
+    for (const char beyond : {'A', 'B'}) {
+      CAPTURE(dynamic_is_a);
+      CAPTURE(beyond);
+      in_all_orders([&] {
+        std::string said = "nothing";
+        try {
+          launch(reads_beyond, 1, 128, (kM * kK + 8) * sizeof(__half), dynamic_is_a, beyond);
+        } catch (const interpreter::KernelError& error) {
+          said = error.diagnosis.what;
+          CHECK(error.diagnosis.check == interpreter::Check::kMemcheck);
+        }
+        CAPTURE(said);
+        CHECK(said.starts_with(std::string("wgmma reads its operand ") + beyond + " out of bounds: "));
+        CHECK((said.find("dynamic shared memory") != std::string::npos) == (dynamic_is_a == (beyond == 'A')));
+      });
+    }
 }
 #endif
 
@@ -385,8 +432,14 @@ TEST_CASE("what goes wrong in a ring of copies and wgmma is reported") {
                          .variable = shared,
                          .says = {"with a swizzle of 128 bytes, but the copy at"},
                          .at = {"multiply"}});
-  caught(kEmptyTooEarly, {.kernel = "ring", .check = kRacecheck, .variable = shared, .at = {"copy"}});
-  caught(kOneArrivesTooEarly, {.kernel = "ring", .check = kRacecheck, .variable = shared, .at = {"copy"}});
+  for (const Fault fault : {kEmptyTooEarly, kOneArrivesTooEarly})
+    caught(fault,
+           {.kernel = "ring",
+            .check = kRacecheck,
+            .variable = shared,
+            .says = {"read by thread (", ", by a wgmma that may still be under way, then written by the cp.async.bulk.tensor",
+                     "when a wgmma.wait_group has waited for the product"},
+            .at = {"copy"}});
   caught(kTooManyRegisters, {.kernel = "ring",
                              .check = kSynccheck,
                              .says = {"for 240 registers a thread: it has 168", "by setmaxnreg.dec"},
