@@ -113,6 +113,7 @@ void scores(Matrix<const __half> Q, Matrix<const __half> K, Matrix<__half> S) {
 // --- values ---
 
 // >>> Your turn (3): the block's tile of a head's O. Rows, columns, steps along k; warps that share the rows, and the columns.
+/// It decides how often P and V are read.
 using ValuesTile = Tile<64, 128, 64, 2, 2>;
 // <<<
 static_assert(kHeadSize % ValuesTile::kBlockN == 0, "tiles end where a head ends");
