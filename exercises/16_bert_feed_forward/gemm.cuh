@@ -19,20 +19,22 @@ using TileSize = std::array<int, 2>;
 /// The tiles that gemm() can choose from. 256 x 128 is the best one for large squares.
 const std::vector<TileSize> kCandidates = {{256, 128}, {128, 128}, {128, 64}, {64, 64}};
 
-// >>> Your turn (1): four short formulas. ceil_div(a, b) is a / b, rounded up.
-
 /// Tiles of an m x n matrix, those that stick out of it included.
-int64_t tile_count(int64_t m, int64_t n, TileSize tile) { return m / tile[0] * (n / tile[1]); }
+int64_t tile_count(int64_t m, int64_t n, TileSize tile) { return ceil_div<int64_t>(m, tile[0]) * ceil_div<int64_t>(n, tile[1]); }
+
+// >>> Your turn (1): two short formulas. ceil_div(a, b) is a / b, rounded up.
 
 /// Waves of `tiles` blocks, the last one included: all SMs together hold sms * blocks_per_sm blocks at the same time.
 int64_t wave_count(int64_t tiles, int sms, int blocks_per_sm) { return tiles / (int64_t{sms} * blocks_per_sm); }
 
 /// Which share of the places for blocks the last wave uses: more than 0, at most 1.
 double last_wave(int64_t tiles, int sms, int blocks_per_sm) { return static_cast<double>(tiles) / sms / blocks_per_sm; }
+// <<<
 
 /// How many elements the SM with the most tiles computes. Tiles are dealt out evenly, and each is computed as a whole one.
-int64_t busiest_sm(int64_t m, int64_t n, TileSize tile, int sms) { return tile_count(m, n, tile) / sms; }
-// <<<
+int64_t busiest_sm(int64_t m, int64_t n, TileSize tile, int sms) {
+  return ceil_div<int64_t>(tile_count(m, n, tile), sms) * tile[0] * tile[1];
+}
 
 /// The number of the best candidate: its busiest SM has the fewest elements. If several have, the largest tile of them: it loads
 /// least for each element.

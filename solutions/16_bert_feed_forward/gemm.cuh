@@ -19,10 +19,10 @@ using TileSize = std::array<int, 2>;
 /// The tiles that gemm() can choose from. 256 x 128 is the best one for large squares.
 const std::vector<TileSize> kCandidates = {{256, 128}, {128, 128}, {128, 64}, {64, 64}};
 
-// >>> Your turn (1): four short formulas. ceil_div(a, b) is a / b, rounded up.
-
 /// Tiles of an m x n matrix, those that stick out of it included.
 int64_t tile_count(int64_t m, int64_t n, TileSize tile) { return ceil_div<int64_t>(m, tile[0]) * ceil_div<int64_t>(n, tile[1]); }
+
+// >>> Your turn (1): two short formulas. ceil_div(a, b) is a / b, rounded up.
 
 /// Waves of `tiles` blocks, the last one included: all SMs together hold sms * blocks_per_sm blocks at the same time.
 int64_t wave_count(int64_t tiles, int sms, int blocks_per_sm) { return ceil_div<int64_t>(tiles, int64_t{sms} * blocks_per_sm); }
@@ -32,12 +32,12 @@ double last_wave(int64_t tiles, int sms, int blocks_per_sm) {
   const int64_t places = int64_t{sms} * blocks_per_sm;
   return static_cast<double>(tiles - (wave_count(tiles, sms, blocks_per_sm) - 1) * places) / static_cast<double>(places);
 }
+// <<<
 
 /// How many elements the SM with the most tiles computes. Tiles are dealt out evenly, and each is computed as a whole one.
 int64_t busiest_sm(int64_t m, int64_t n, TileSize tile, int sms) {
   return ceil_div<int64_t>(tile_count(m, n, tile), sms) * tile[0] * tile[1];
 }
-// <<<
 
 /// The number of the best candidate: its busiest SM has the fewest elements. If several have, the largest tile of them: it loads
 /// least for each element.

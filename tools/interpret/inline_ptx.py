@@ -449,6 +449,10 @@ for _pattern, _template in (
         r"cp\.async\.bulk\.shared::(?:cluster|cta)\.global\.mbarrier::complete_tx::bytes(?:\.L2::cache_hint)?",
         "{I}cp_async_bulk_load({0:shared}, {1:global}, {2:u32}, {3:mbarrier})",
     ),
+    (
+        r"cp\.async\.bulk\.shared::cluster\.global\.mbarrier::complete_tx::bytes\.multicast::cluster(?:\.L2::cache_hint)?",
+        "{I}cp_async_bulk_load_multicast({0:shared}, {1:global}, {2:u32}, {3:mbarrier}, {4:u16})",
+    ),
     (r"cp\.async\.bulk\.global\.shared::cta\.bulk_group(?:\.L2::cache_hint)?", "{I}cp_async_bulk_store({0:global}, {1:shared}, {2:u32})"),
     (r"cp\.async\.bulk\.commit_group", "{I}cp_async_bulk_commit_group()"),
     (r"cp\.async\.bulk\.wait_group", "{I}cp_async_bulk_wait_group({0:u32}, false)"),

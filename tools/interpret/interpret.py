@@ -60,6 +60,7 @@ def parse(arguments):
     parser.add_argument("--cache", required=True)
     parser.add_argument("--count", action="store_true")
     parser.add_argument("--order")
+    parser.add_argument("--keep-going", action="store_true")
     parser.add_argument("--as", dest="gpu")
     parser.add_argument("--keep")
     parser.add_argument("--std", default=STANDARD)
@@ -474,7 +475,7 @@ def main(arguments):
     if isinstance(compiled, int):
         return compiled
     environment = dict(os.environ)
-    for name in ("COURSE_INTERPRET_ORDER", "COURSE_INTERPRET_AS", "COURSE_INTERPRET_COUNT"):
+    for name in ("COURSE_INTERPRET_ORDER", "COURSE_INTERPRET_AS", "COURSE_INTERPRET_COUNT", "COURSE_INTERPRET_KEEP_GOING"):
         environment.pop(name, None)
     if options.order:
         environment["COURSE_INTERPRET_ORDER"] = options.order
@@ -482,6 +483,8 @@ def main(arguments):
         environment["COURSE_INTERPRET_AS"] = options.gpu
     if options.count:
         environment["COURSE_INTERPRET_COUNT"] = "1"
+    if options.keep_going:
+        environment["COURSE_INTERPRET_KEEP_GOING"] = "1"
     # The program takes this process's place: its signals and its exit code are the user's.
     try:
         os.execve(compiled, [options.file, *options.arguments], environment)

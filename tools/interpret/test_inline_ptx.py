@@ -122,6 +122,24 @@ class Runs(Folder):
                 self.assertIn(what, result.stderr)
                 self.assertIn(line, result.stderr)
 
+    def test_plain_bytes_for_several_blocks(self):
+        path = os.path.join(PROGRAMS, "bulk_multicast.cu")
+        for order in ("forward", "reverse", "random:7"):
+            right = self.run_program(path, options=("--order", order))
+            self.assertEqual((right.returncode, right.stdout), (0, "right\n"), right.stderr)
+        for bug, what in (
+            (1, "race on tile .* then written by the cp.async.bulk.multicast"),  # expects half of the bytes
+            (2, "cp.async.bulk.multicast on full .* of block .*, where no mbarrier has been initialised"),
+            (3, "deadlock: .* for phase 0 of full .*, which lacks 256 bytes"),
+            (4, "cp.async.bulk.multicast with mask 0x0*7 in a cluster of 2"),
+            (5, "cp.async.bulk.multicast of 250 bytes, global side in .*, misaligned"),
+            (6, "race on tile"),  # nobody waits
+        ):
+            with self.subTest(bug):
+                result = self.run_program(path, options=("-D", f"BUG={bug}"))
+                self.assertEqual(result.returncode, 1)
+                self.assertRegex(result.stderr, what)
+
     def test_all_kinds_of_multiplications_are_right(self):
         result = self.run_program(os.path.join(PROGRAMS, "multiplications.cu"), options=("--order", "random:7"))
         self.assertEqual((result.returncode, result.stdout), (0, "right\n"), result.stderr)

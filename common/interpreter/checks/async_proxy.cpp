@@ -24,6 +24,12 @@ void AsyncProxy::fail(const Instruction& by, Check check, const void* p, const s
   block_.reporter.fail(check, what, expected, &by.fiber, user_location(by.pc), block_.reporter.variable_at(p));
 }
 
+void AsyncProxy::tell(const Instruction& by, Check check, const void* p, const std::string& what, const std::string& expected,
+                      std::uint32_t earlier) {
+  block_.reporter.tell(check, what, expected, &by.fiber, user_location(by.pc), block_.reporter.variable_at(p),
+                       earlier ? at_line(earlier) : "");
+}
+
 // -------------------------------------------------------------------------------------------------------------- fences
 void AsyncProxy::fence(const Fiber& fiber, bool shared, bool global) {
   const std::uint32_t time = block_.clock.time();
@@ -73,12 +79,13 @@ AsyncProxy::Unfenced AsyncProxy::find_unfenced(const Fiber& reader, std::uintptr
 }
 
 void AsyncProxy::report_unfenced(const Unfenced& unfenced, const Instruction& by, const char* then) {
+  if (!block_.reporter.is_new(by.pc, unfenced.write.pc)) return;
   const void* const p = reinterpret_cast<const void*>(unfenced.address);
-  fail(by, Check::kRacecheck, p,
+  tell(by, Check::kRacecheck, p,
        "race on " + block_.reporter.describe(p) + ": written by " + block_.reporter.name_of(unfenced.write.thread, block_.clock) +
            " at " + at_line(unfenced.write.pc) + ", then " + then + " by " + by.name +
            " through the async proxy, with no fence.proxy.async between",
-       "fence.proxy.async by the threads that wrote, then a barrier, then the instruction");
+       "fence.proxy.async by the threads that wrote, then a barrier, then the instruction", unfenced.write.pc);
 }
 
 // ------------------------------------------------------------------------------------------------------------ reports
@@ -130,7 +137,7 @@ void AsyncProxy::report(const Race& race, unsigned warp, const WarpAccess& acces
            ", then written by this thread, which has not waited for the copy";
     expected = "who writes there has waited for the copy's phase of its mbarrier, or for somebody who has";
   }
-  block_.reporter.fail(Check::kRacecheck, what, expected, &fiber, user_location(access.pc), block_.reporter.variable_at(p));
+  block_.reporter.tell(Check::kRacecheck, what, expected, &fiber, user_location(access.pc), block_.reporter.variable_at(p), there);
 }
 
 const char* AsyncProxy::background_read(const Stamp& earlier, std::uintptr_t address) {
@@ -142,6 +149,7 @@ const char* AsyncProxy::background_read(const Stamp& earlier, std::uintptr_t add
 
 // A race of what `by` begins now, with something earlier.
 void AsyncProxy::report_issue(const Race& race, const Instruction& by, bool writes, bool shared) {
+  if (!block_.reporter.is_new(by.pc, race.earlier.pc)) return;
   const void* const p = reinterpret_cast<const void*>(race.address);
   const Stamp& earlier = race.earlier;
   const bool other_block = !(earlier.thread & kEngine) && !block_.cluster().readers.holds(earlier.thread);
@@ -178,7 +186,9 @@ void AsyncProxy::report_issue(const Race& race, const Instruction& by, bool writ
   else
     expected = "a barrier between the two";
   if (shared && expected != Mbarriers::kReadTooEarly) expected += block_.family<Mbarriers>().last_wait_of(by.fiber);
-  fail(by, Check::kRacecheck, p, what, expected);
+  // Of two copies that are under way to one place, nobody would know which one has ended.
+  if (race.copying && writes) fail(by, Check::kRacecheck, p, what, expected);
+  tell(by, Check::kRacecheck, p, what, expected, earlier.pc);
 }
 
 std::string AsyncProxy::at_line(std::uint32_t pc) { return at(user_location(pc & ~kPcFlags)); }
@@ -238,15 +248,17 @@ std::uint64_t AsyncProxy::begin_read(const Instruction& by, std::uintptr_t addre
     ShadowedRange& range = block_.shadows.of_shared(address);
     const WarpAccess access{.warp = by.fiber.warp, .pc = by.pc, .size = bytes, .write = false, .atomic = false, .shared = true};
     const Race race = record_access(range, block_.clock, access, address, 1u << by.fiber.lane);
-    if (race.earlier.thread && (race.earlier.pc & kEnginePc)) report(race, by.fiber.warp, access);
-    if (race.earlier.thread) report_issue(race, by, false, true);
+    if (race.earlier.thread && (race.earlier.pc & kEnginePc))
+      report(race, by.fiber.warp, access);
+    else if (race.earlier.thread)
+      report_issue(race, by, false, true);
     if (const Unfenced unfenced = find_unfenced(by.fiber, address, bytes); unfenced.address) report_unfenced(unfenced, by, "read");
   }
   if (options.initcheck) {
     SharedMemory::Part& part = block_.shared.part_of(address);
     for (unsigned done = 0; done < bytes; done += 16)
-      if (!part.initialised.all(address + done - part.begin, std::min(16u, bytes - done)))
-        fail(by, Check::kInitcheck, p,
+      if (!part.initialised.all(address + done - part.begin, std::min(16u, bytes - done)) && block_.reporter.is_new(by.pc))
+        tell(by, Check::kInitcheck, p,
              std::string(by.name) + " reads " + block_.reporter.describe(static_cast<const char*>(p) + done) +
                  ", of which not all 16 bytes have been written",
              "what it reads has been written before");
@@ -260,7 +272,7 @@ void AsyncProxy::report_overwritten(const Instruction& by, ShadowedRange& range,
   std::string what = "race on " + block_.reporter.describe(p) + ": what " + by.name + " reads was written while that was under way";
   if (write.thread)
     what += ", by " + block_.reporter.name_of(write.thread, block_.clock) + " at " + at_line(write.pc) + ", before the wait for it";
-  fail(by, Check::kRacecheck, p, what,
+  tell(by, Check::kRacecheck, p, what,
        std::string("what it reads stays as it is until ") + (std::strcmp(by.name, "wgmma") ? "the thread" : "wgmma.wait_group") +
            " has waited for it, and a barrier tells the others");
 }
@@ -335,9 +347,9 @@ std::uint64_t AsyncProxy::begin_global_read(const Instruction& by, std::uintptr_
       const std::uint64_t here = address + done;
       size = std::min(bytes - done, static_cast<unsigned>(16 - here % 16));
       const std::size_t offset = here - reinterpret_cast<std::uintptr_t>(memory.base());
-      if (memory.granule_initialised(offset) || memory.initialised(offset, size)) continue;
+      if (memory.granule_initialised(offset) || memory.initialised(offset, size) || !block_.reporter.is_new(by.pc)) continue;
       const void* const p = reinterpret_cast<const void*>(here);
-      fail(by, Check::kInitcheck, p, std::string(by.name) + " reads " + block_.reporter.describe(p) + ", which nobody wrote",
+      tell(by, Check::kInitcheck, p, std::string(by.name) + " reads " + block_.reporter.describe(p) + ", which nobody wrote",
            "what it reads has been written before");
     }
   }
@@ -352,16 +364,17 @@ std::uint64_t AsyncProxy::begin_global_read(const Instruction& by, std::uintptr_
       const Stamp write = last_generic_write(range, block_.clock, here, size);
       version += version_of(range, here, size);
       lock.unlock();
-      if (race.earlier.thread && race.copying && (race.earlier.pc & kEnginePc)) report(race, by.fiber.warp, access);
-      if (race.earlier.thread) report_issue(race, by, false, false);
-      if (!write.thread || fenced_globally(by.fiber.linear, write)) return;
+      if (race.earlier.thread && race.copying && (race.earlier.pc & kEnginePc)) return report(race, by.fiber.warp, access);
+      if (race.earlier.thread) return report_issue(race, by, false, false);
+      if (!write.thread || fenced_globally(by.fiber.linear, write) || !block_.reporter.is_new(by.pc, write.pc)) return;
       const void* const p = reinterpret_cast<const void*>(here);
-      fail(by, Check::kRacecheck, p,
+      tell(by, Check::kRacecheck, p,
            "race on " + block_.reporter.describe(p) + ": written by " + block_.reporter.name_of(write.thread, block_.clock) +
                " at " + at_line(write.pc) + " in this launch, then read by " + by.name +
                " through the async proxy, with no fence.proxy.async for global memory between",
            "fence.proxy.async or fence.proxy.async.global by the threads that wrote, then a barrier, then the copy; or another "
-           "launch between the two");
+           "launch between the two",
+           write.pc);
     });
   return version;
 }

@@ -38,6 +38,9 @@ class AsyncProxy {
 
   /// Reports what is wrong with the instruction at `p`.
   [[noreturn]] void fail(const Instruction& by, Check check, const void* p, const std::string& what, const std::string& expected);
+  /// The same, of what the program may go on after. @param earlier where the other one of two accesses is
+  void tell(const Instruction& by, Check check, const void* p, const std::string& what, const std::string& expected,
+            std::uint32_t earlier = 0);
 
   /// fence.proxy.async, for shared or global memory or both. The thread's log has been looked at.
   void fence(const Fiber& fiber, bool shared, bool global);
@@ -47,7 +50,7 @@ class AsyncProxy {
   /// The instruction that has read at `address` in the background, at a line of this kernel, as `earlier` says; null: a thread did.
   const char* background_read(const Stamp& earlier, std::uintptr_t address);
   /// Reports a race of the warp's access with what the copy engine did, or has still to do.
-  [[noreturn]] void report(const Race& race, unsigned warp, const WarpAccess& access);
+  void report(const Race& race, unsigned warp, const WarpAccess& access);
   /// Reports an address that is no shared memory, out of bounds or no multiple of `alignment`.
   void require_shared(const Instruction& by, std::uintptr_t address, unsigned bytes, unsigned alignment);
 
@@ -100,9 +103,9 @@ class AsyncProxy {
     std::uintptr_t address = 0;  // 0: there is none
   };
   Unfenced find_unfenced(const Fiber& reader, std::uintptr_t address, unsigned bytes);
-  [[noreturn]] void report_unfenced(const Unfenced& unfenced, const Instruction& by, const char* then);
-  [[noreturn]] void report_issue(const Race& race, const Instruction& by, bool writes, bool shared);
-  [[noreturn]] void report_overwritten(const Instruction& by, ShadowedRange& range, std::uintptr_t address, unsigned bytes);
+  void report_unfenced(const Unfenced& unfenced, const Instruction& by, const char* then);
+  void report_issue(const Race& race, const Instruction& by, bool writes, bool shared);
+  void report_overwritten(const Instruction& by, ShadowedRange& range, std::uintptr_t address, unsigned bytes);
   void require_global(const Instruction& by, const char* direction, std::uintptr_t address, unsigned bytes);
 
   Block& block_;

@@ -44,10 +44,14 @@ void BadIndices::report(Fiber& fiber, const void* p) {
   if (p && variable.empty() && --noted->patience > 0) return;
   const auto reported = std::move(noted);
   if (variable.empty()) variable = subscripted(reported->where);
-  reporter_.fail(Check::kMemcheck,
-                 "index " + std::to_string(reported->index) + " out of bounds of an array of type " + reported->array +
-                     (variable.empty() ? "" : ": " + variable),
-                 "indices stay inside arrays", &fiber, reported->where, variable);
+  const std::string what = "index " + std::to_string(reported->index) + " out of bounds of an array of type " + reported->array +
+                           (variable.empty() ? "" : ": " + variable);
+  const std::string expected = "indices stay inside arrays";
+  // Beyond an array in a thread's local memory lies what the program needs to go on.
+  constexpr unsigned kWidest = 16;
+  if (!p || !shared_.contains(address) || !shared_.contains(address + kWidest - 1))
+    reporter_.fail(Check::kMemcheck, what, expected, &fiber, reported->where, variable);
+  reporter_.tell(Check::kMemcheck, what, expected, &fiber, reported->where, variable);
 }
 
 }  // namespace interpreter

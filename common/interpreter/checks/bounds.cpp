@@ -78,8 +78,10 @@ bool Bounds::touch_elsewhere(Fiber& fiber, const void* p, unsigned size, Op op, 
   }
   if (inside(p, image()) && !inside(p, variables()) && !writes(op)) return false;  // the compiler's own constants
   if (inside(p, variables())) {                                                    // a __device__ variable: global memory
-    if (work_.options().memcheck && (!in_a_variable(p, size) || last_variable_->of_host))
+    if (work_.options().memcheck && (!in_a_variable(p, size) || last_variable_->of_host)) {
       bad_access(fiber, p, size, op, return_address);
+      return false;
+    }
     return true;
   }
   if (work_.options().memcheck) bad_access(fiber, p, size, op, return_address);
@@ -110,11 +112,26 @@ std::string Bounds::reached_without_overflow(const void* p) const {
   return "";
 }
 
+// Whether a wrong access may take place: there is memory, and it is none of the host's, nor of what the program is made of. A write
+// changes it, as on a GPU; a read finds there what is there.
+bool Bounds::harms_nobody(const void* p, unsigned size, Op op) const {
+  const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p);
+  const auto holds = [&](std::uintptr_t begin, std::size_t bytes) {
+    return address - begin < bytes && bytes - (address - begin) >= size;
+  };
+  if (holds(reinterpret_cast<std::uintptr_t>(GlobalMemory::instance().base()), GlobalMemory::kBytes) ||
+      holds(shared_.arena.begin, SharedMemory::kArenaBytes) || holds(shared_.statics.begin, shared_.statics.bytes))
+    return true;
+  return !writes(op) && inside(p, variables());
+}
+
 void Bounds::bad_access(Fiber& fiber, const void* p, unsigned size, Op op, const void* return_address) {
   const GlobalMemory& global = GlobalMemory::instance();
   const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p);
   // A vector that straddles the end because it is misaligned.
-  if (address & (size - 1) && address >= kPage) misaligned(fiber, p, size, op, return_address);
+  if (address & (size - 1) && address >= kPage) return misaligned(fiber, p, size, op, return_address);
+  const bool may_go_on = harms_nobody(p, size, op);
+  if (may_go_on && !reporter_.is_new(to_pc(return_address))) return;
   const std::string access = std::string(!writes(op)    ? "read"
                                          : is_store(op) ? "write"
                                                         : "atomic") +
@@ -152,15 +169,21 @@ void Bounds::bad_access(Fiber& fiber, const void* p, unsigned size, Op op, const
     what = access + "out of bounds: in front of " + meant + ". An index overflowed 32 bits: 2^32 more lies inside";
     expected = "an index that passes 2^31 has 64 bits before it is multiplied: size_t(row) * stride";
   }
-  reporter_.fail(Check::kMemcheck, what, expected, &fiber, user_location(to_pc(return_address)), name);
+  const Location where = user_location(to_pc(return_address));
+  if (!may_go_on) reporter_.fail(Check::kMemcheck, what, expected, &fiber, where, name);
+  reporter_.tell(Check::kMemcheck, what, expected, &fiber, where, name);
 }
 
 void Bounds::misaligned(Fiber& fiber, const void* p, unsigned size, Op op, const void* return_address) {
-  reporter_.fail(Check::kMemcheck,
-                 std::string("misaligned ") + (writes(op) ? "write" : "read") + " of " + std::to_string(size) +
-                     " bytes: " + reporter_.describe(p, to_pc(return_address), is_store(op), size),
-                 "an access of n bytes has an address that n divides", &fiber, user_location(to_pc(return_address)),
-                 reporter_.variable_at(p));
+  // The processor's own instructions of 16 bytes want them aligned, too.
+  const bool may_go_on = size <= 8 && (op == Op::kLoad || op == Op::kStore) && harms_nobody(p, size, op);
+  if (may_go_on && !reporter_.is_new(to_pc(return_address))) return;
+  const std::string what = std::string("misaligned ") + (writes(op) ? "write" : "read") + " of " + std::to_string(size) +
+                           " bytes: " + reporter_.describe(p, to_pc(return_address), is_store(op), size);
+  const std::string expected = "an access of n bytes has an address that n divides", name = reporter_.variable_at(p);
+  const Location where = user_location(to_pc(return_address));
+  if (!may_go_on) reporter_.fail(Check::kMemcheck, what, expected, &fiber, where, name);
+  reporter_.tell(Check::kMemcheck, what, expected, &fiber, where, name);
 }
 
 void Bounds::beyond_variable(Fiber& fiber, const void* p, bool write, const char* type, const Location& where) {
@@ -176,9 +199,13 @@ void Bounds::misaligned_type(Fiber& fiber, const void* p, const char* type, unsi
   // Local arrays are kept in registers or aligned by nvcc, so that kernels move them as vectors; here the stack may put them
   // anywhere.
   if (stacks_.contains(p)) return;
-  reporter_.fail(Check::kMemcheck, std::string("misaligned access to ") + type + ": " + reporter_.describe(p),
-                 "the address of this type is a multiple of " + std::to_string(alignment), &fiber,
-                 user_location(to_pc(return_address)), reporter_.variable_at(p));
+  const bool may_go_on = alignment <= 8 && harms_nobody(p, alignment, Op::kStore);  // as in misaligned()
+  if (may_go_on && !reporter_.is_new(to_pc(return_address))) return;
+  const std::string what = std::string("misaligned access to ") + type + ": " + reporter_.describe(p);
+  const std::string expected = "the address of this type is a multiple of " + std::to_string(alignment);
+  const Location where = user_location(to_pc(return_address));
+  if (!may_go_on) reporter_.fail(Check::kMemcheck, what, expected, &fiber, where, reporter_.variable_at(p));
+  reporter_.tell(Check::kMemcheck, what, expected, &fiber, where, reporter_.variable_at(p));
 }
 
 }  // namespace interpreter

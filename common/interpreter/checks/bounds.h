@@ -40,8 +40,9 @@ class Bounds {
   /// Whether kernels may store there: memory that exists.
   bool is_storage(const void* p, unsigned size);
 
-  [[noreturn]] void bad_access(Fiber& fiber, const void* p, unsigned size, Op op, const void* return_address);
-  [[noreturn]] void misaligned(Fiber& fiber, const void* p, unsigned size, Op op, const void* return_address);
+  /// These two return where the program keeps going: the access takes place, and counts as none.
+  void bad_access(Fiber& fiber, const void* p, unsigned size, Op op, const void* return_address);
+  void misaligned(Fiber& fiber, const void* p, unsigned size, Op op, const void* return_address);
   /// The fiber is about to access a `type` at `p`, which is not in the variable that the pointer was made from.
   void beyond_variable(Fiber& fiber, const void* p, bool write, const char* type, const Location& where);
   /// The fiber is about to access a `type` at `p`, whose address is no multiple of `alignment`.
@@ -51,6 +52,7 @@ class Bounds {
   bool touch_no_variable(Fiber& fiber, std::uintptr_t address, unsigned size, Op op, const void* return_address);
   void begin_variable(Fiber& fiber, unsigned variable, const void* return_address);
   bool in_a_variable(const void* p, unsigned size);
+  bool harms_nobody(const void* p, unsigned size, Op op) const;
   bool launched_with(const char* begin, std::size_t bytes) const;
   std::string reached_without_overflow(const void* p) const;
 

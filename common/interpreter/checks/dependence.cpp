@@ -56,7 +56,7 @@ void DependenceCheck::check(const Access& access) {
     const std::lock_guard lock(global.lock_of(address));
     if (!conflict.link) conflict = find(global.range_of(address), access, address, bytes, aware);
   });
-  if (conflict.link) report(access, conflict, aware);  // with the lock given back: it does not return
+  if (conflict.link) report(access, conflict, aware);  // with the lock given back: it may not return
 }
 
 // The launch that has left the stamp, if the thread cannot know that it has ended; else null.
@@ -90,6 +90,7 @@ DependenceCheck::Conflict DependenceCheck::find(ShadowedRange& range, const Acce
 
 // ------------------------------------------------------------------------------------------------------------- reports
 void DependenceCheck::report(const Access& access, const Conflict& conflict, bool aware) {
+  if (!block_.reporter.is_new(access.pc, conflict.earlier.pc)) return;
   constexpr std::uint64_t kBlockInLaunch = block_of(kEngine) - 1;
   const void* const p = reinterpret_cast<const void*>(conflict.address);
   const LaunchChain::Link& link = *conflict.link;
@@ -121,8 +122,8 @@ void DependenceCheck::report(const Access& access, const Conflict& conflict, boo
         "griddepcontrol.wait (cudaGridDependencySynchronize() in CUDA C++) before the first access to what the launches before "
         "write and the first write to what they read: by each thread, or by one and then a barrier; or an ordinary launch";
   }
-  block_.reporter.fail(Check::kRacecheck, what, expected, &block_.scheduler.fibers()[access.thread], user_location(access.pc),
-                       block_.reporter.variable_at(p));
+  block_.reporter.tell(Check::kRacecheck, what, expected, &block_.scheduler.fibers()[access.thread], user_location(access.pc),
+                       block_.reporter.variable_at(p), at(user_location(earlier.pc & ~kPcFlags)));
 }
 
 }  // namespace interpreter

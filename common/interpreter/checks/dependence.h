@@ -58,7 +58,7 @@ class DependenceCheck {
   void check(const Access& access);
   const LaunchChain::Link* unknown(const Stamp& stamp, bool aware) const;
   Conflict find(ShadowedRange& range, const Access& access, std::uintptr_t address, unsigned bytes, bool aware);
-  [[noreturn]] void report(const Access& access, const Conflict& conflict, bool aware);
+  void report(const Access& access, const Conflict& conflict, bool aware);
 
   Block& block_;
   const LaunchChain* earlier_ = nullptr;              // null: an ordinary launch, or nothing is checked

@@ -43,6 +43,7 @@ bool lacks_only_padding(Pc pc, unsigned size, Written&& written) {
 bool InitCheck::was_written(std::uintptr_t address, unsigned size, Pc pc, bool shared) {
   if (!shared) {
     const std::uintptr_t offset = address - global_begin_;
+    if (reporter_.keeps_going() && !global_.valid(offset, size)) return true;  // that was reported
     return global_.granule_initialised(offset) || global_.initialised(offset, size) ||
            lacks_only_padding(pc, size, [&](unsigned byte) { return global_.initialised(offset + byte, 1); });
   }
@@ -100,7 +101,7 @@ void InitCheck::check(unsigned w, const Request& request) {
       const Fiber& fiber = scheduler_.fiber(w, static_cast<unsigned>(std::countr_zero(rest)));
       const bool excused = is_excused(fiber) && request.op == Op::kLoad && !request.strong && is_tried(address, request.size);
       if (!excused && !was_written(address, request.size, request.pc, request.shared))
-        reporter_.suspect([&] { return diagnose(fiber, address, request.size, request.pc); });
+        reporter_.suspect(request.pc, [&] { return diagnose(fiber, address, request.size, request.pc); });
     } else if (request.shared) {
       SharedMemory::Part& part = home_of(address).part_of(address);
       part.initialised.set(address - part.begin, request.size);
@@ -116,7 +117,7 @@ void InitCheck::look_back(const Fiber& fiber) {
   if (!work_.options().initcheck) return;
   log_.visit_last_plain_loads(fiber.lane, AccessLog::kDepth, [&](std::uintptr_t address, unsigned size, bool shared, Pc pc) {
     if ((shared || is_global(address)) && !was_written(address, size, pc, shared) && !log_.stores_to(address))
-      reporter_.suspect([&] { return diagnose(fiber, address, size, pc); });
+      reporter_.suspect(pc, [&] { return diagnose(fiber, address, size, pc); });
   });
 }
 

@@ -37,7 +37,8 @@ void RaceCheck::check(unsigned w, const Request& request, std::uint32_t comparin
         updates_.note_look(range, w, lane, request, address);
       } else if (std::optional<Diagnosis> lost = updates_.check_store(range, w, lane, request, address)) {
         if (lock) lock.unlock();
-        reporter_.fail(std::move(*lost));
+        reporter_.tell(std::move(*lost));
+        if (lock.mutex()) lock.lock();
       }
     }
   };
@@ -84,8 +85,10 @@ void RaceCheck::check(unsigned w, const Request& request, std::uint32_t comparin
            !work_.launch->is_one_value(access.pc, content(access.stored[lane].bytes + access.stored_offset, access.size)))) {
         if (lock) lock.unlock();
         report(race, w, access);
+        if (lock.mutex()) lock.lock();
+      } else {
+        note_same_value(race, access);
       }
-      note_same_value(race, access);
     }
     if (together) return;
   }
@@ -122,7 +125,9 @@ void RaceCheck::note_same_value(const Race& race, const WarpAccess& access) {
 }
 
 void RaceCheck::report(const Race& race, unsigned w, const WarpAccess& access) {
-  if ((race.earlier.pc & kEnginePc) && (race.copying || (race.earlier.thread & kEngine))) async_proxy_.report(race, w, access);
+  if (!reporter_.is_new(access.pc, race.earlier.pc)) return;
+  if ((race.earlier.pc & kEnginePc) && (race.copying || (race.earlier.thread & kEngine)))
+    return async_proxy_.report(race, w, access);
   const unsigned thread = w * 32 + race.lane, other = thread_of(race.earlier.thread);
   const bool landed = race.earlier.thread & kEngine;  // a cp.async, when its mbarrier's phase ended
   const bool same_block = block_of(race.earlier.thread) == clock_.block();
@@ -135,7 +140,7 @@ void RaceCheck::report(const Race& race, unsigned w, const WarpAccess& access) {
   };
   const std::string there = at(user_location(race.earlier.pc & ~kPcFlags));
   if (race.copying)
-    reporter_.fail(
+    return reporter_.tell(
         Check::kRacecheck,
         reporter_.describe(p) + " " + verb(access.write, access.marked_pc()) + " before its cp.async was waited for: " +
             (other == thread ? "this thread" : reporter_.name_of(race.earlier.thread, clock_)) + " issued the copy at " + there +
@@ -144,7 +149,7 @@ void RaceCheck::report(const Race& race, unsigned w, const WarpAccess& access) {
         "others; of memcpy_async, a wait for its barrier or pipeline. If the bytes of the tile before are meant, a barrier between "
         "the "
         "last look at them and the copy",
-        &scheduler_.fibers()[thread], user_location(access.pc), reporter_.variable_at(p));
+        &scheduler_.fibers()[thread], user_location(access.pc), reporter_.variable_at(p), there);
   const AccessedThrough here = reporter_.through(p, access.pc, access.write);
   const std::string earlier = reporter_.through(p, race.earlier.pc & ~kPcFlags, race.earlier_wrote).name;
   const char* const background = race.earlier_wrote ? nullptr : async_proxy_.background_read(race.earlier, race.address);
@@ -185,7 +190,7 @@ void RaceCheck::report(const Race& race, unsigned w, const WarpAccess& access) {
   if (same_store)
     between =
         "a place of its own for each thread: this store gives both the same one; if they are in two passes of a loop, " + between;
-  reporter_.fail(
+  reporter_.tell(
       Check::kRacecheck, what,
       both_atomic ? "an atomic for the whole GPU: one whose name ends in _block, or whose scope is .cta, is atomic for the threads "
                     "of its block alone"
@@ -199,7 +204,7 @@ void RaceCheck::report(const Race& race, unsigned w, const WarpAccess& access) {
                            : "another launch between the two, or a fence and an atomic on both sides: no barrier orders two blocks")
       : polled      ? "a fence and an atomic on both sides where the reader polls, for it comes to no barrier then; else " + between
                     : between + or_else,
-      &scheduler_.fibers()[thread], user_location(access.pc), reporter_.variable_at(p));
+      &scheduler_.fibers()[thread], user_location(access.pc), reporter_.variable_at(p), there);
 }
 
 // What this launch has written before may or may not be in the read-only cache. Whoever writes after the load is not looked for.
@@ -216,7 +221,7 @@ void RaceCheck::check_read_only_load(Fiber& fiber, const void* p, std::size_t by
                            to_text(unflatten(thread_of(write.thread), work_.launch->launch.block)) + " of block " +
                            to_text(unflatten(block_of(write.thread) & ((1ull << 40) - 1), work_.launch->launch.grid)) + " at " +
                            at(user_location(write.pc & ~kPcFlags)) + ", read through a cache that may hold older bytes";
-  reporter_.fail(Check::kRacecheck, what, "__ldg is for data that nobody writes while the kernel runs; a plain load sees them",
+  reporter_.tell(Check::kRacecheck, what, "__ldg is for data that nobody writes while the kernel runs; a plain load sees them",
                  &fiber, user_location(to_pc(return_address)), reporter_.variable_at(p));
 }
 

@@ -40,7 +40,7 @@ class RaceCheck {
   void learn_look_before_cas(const Fiber& fiber, Pc pc, std::uintptr_t address, unsigned size);
   /// A load of the fiber through the read-only cache.
   void check_read_only_load(Fiber& fiber, const void* p, std::size_t bytes, const void* return_address);
-  [[noreturn]] void report(const Race& race, unsigned warp, const WarpAccess& access);
+  void report(const Race& race, unsigned warp, const WarpAccess& access);
 
  private:
   void note_same_value(const Race& race, const WarpAccess& access);

@@ -46,7 +46,7 @@ void RestrictCheck::check_load(unsigned w, const Request& request) {
     const unsigned lane = static_cast<unsigned>(std::countr_zero(rest));
     const bool own = write.thread == clock_.id(w * 32 + lane);
     const std::string writer = own ? "this thread" : reporter_.name_of(write.thread, clock_);
-    reporter_.fail(
+    reporter_.tell(
         Check::kRacecheck,
         reporter_.describe(p) + " is read through " + name + ", which is __restrict__: written in this launch through " + other +
             " by " + writer + " at " + at(user_location(write.pc & ~kPcFlags)) + ", before this read",

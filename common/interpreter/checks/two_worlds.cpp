@@ -220,7 +220,8 @@ void TwoWorlds::report_use(Fiber& fiber, const std::string& use, const void* p) 
 
 // The thread goes on in its first world alone.
 void TwoWorlds::give_up(Fiber& fiber) {
-  if (of(fiber)->origin.is_read()) block_.reporter.suspect([&] { return undefined_use(fiber, "", nullptr); });
+  if (of(fiber)->origin.is_read())
+    block_.reporter.suspect(of(fiber)->origin.read.pc, [&] { return undefined_use(fiber, "", nullptr); });
   drop(fiber);
 }
 

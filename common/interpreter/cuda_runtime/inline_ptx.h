@@ -18,6 +18,8 @@ namespace interpreter {
 
 /// bar.sync and bar.arrive with a number: a warp's threads execute it together.
 void named_barrier_of_warps(unsigned number, unsigned threads, bool waits);
+/// cp_async_bulk_load() to each block of the cluster that the mask has a bit for, as of a box.
+void cp_async_bulk_load_multicast(void* shared, const void* global, unsigned bytes, std::uint64_t* barrier, unsigned mask);
 /// Where a number stands for a place in shared memory because it is the low half of a pointer to it; null if it is none.
 void* shared_at_low_half(std::uint32_t low_half);
 

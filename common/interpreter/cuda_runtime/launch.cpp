@@ -11,6 +11,7 @@
 #include "common/interpreter/cuda_runtime/state.h"
 #include "common/interpreter/launch/grid_barrier.h"
 #include "common/interpreter/launch/launch_state.h"
+#include "common/interpreter/report/keep_going.h"
 #include "common/interpreter/schedule/entered.h"
 
 // Words of the language in kernels, members of a struct here.
@@ -100,6 +101,7 @@ cudaError_t start(const Launch& given, bool cooperative) {
       set_sticky(error);
       return error;
     }
+    KeepGoing::instance().end();
     std::fflush(nullptr);
     std::_Exit(1);
   }

@@ -12,6 +12,7 @@
 
 #include "common/interpreter/count/gpus.h"
 #include "common/interpreter/cuda_runtime/program.h"
+#include "common/interpreter/report/keep_going.h"
 
 namespace interpreter::cuda_runtime {
 namespace {
@@ -70,6 +71,7 @@ bool load_settings() {
   options().patience_seconds = 5;
   if (const char* const order = std::getenv("COURSE_INTERPRET_ORDER")) options().order = order_of(order, options().seed);
   if (const char* const gpu = std::getenv("COURSE_INTERPRET_AS")) options().gpu = find_gpu(gpu).name;
+  if (std::getenv("COURSE_INTERPRET_KEEP_GOING")) KeepGoing::instance().begin();
   const bool count = std::getenv("COURSE_INTERPRET_COUNT");
   options().count = count;
   if (count) {

@@ -355,6 +355,13 @@ void cp_async_bulk_load(void* shared, const void* global, unsigned bytes, std::u
   copies.count(by, range, false, 1);
   copies.load(by, in.block, std::move(range), number(barrier));
 }
+void cp_async_bulk_load_multicast(void* shared, const void* global, unsigned bytes, std::uint64_t* barrier, unsigned mask) {
+  const Entered in;
+  const AsyncProxy::Instruction by{in.fiber, "cp.async.bulk.multicast", to_pc(__builtin_return_address(0))};
+  in.block.scheduler.rendezvous(in.fiber);
+  auto& copies = in.block.family<BulkCopies>();
+  copies.multicast(by, copies.range_of(by, number(shared), number(global), bytes), number(barrier), mask);
+}
 void cp_async_bulk_store(void* global, const void* shared, unsigned bytes) {
   const Entered in;
   const AsyncProxy::Instruction by{in.fiber, "cp.async.bulk", to_pc(__builtin_return_address(0))};

@@ -99,9 +99,12 @@ void AsyncCopies::require_copyable(Fiber& fiber, const void* to, const void* fro
   if (!global && !inside(from, variables()))
     refuse("from " + block_.reporter.describe(from) + ", which is not global memory", "the source is global memory", from);
   if (global && !memory.valid(from_address - reinterpret_cast<std::uintptr_t>(memory.base()), static_cast<unsigned>(source_bytes)))
-    refuse(
-        "from " + block_.reporter.describe(from) + ", of which it reads " + std::to_string(source_bytes) + " bytes: out of bounds",
-        "copies stay inside allocations; source_bytes says how many bytes there are", from);
+    // Where the program keeps going, what is there is copied.
+    block_.reporter.tell(Check::kMemcheck,
+                         copy + "from " + block_.reporter.describe(from) + ", of which it reads " + std::to_string(source_bytes) +
+                             " bytes: out of bounds",
+                         "copies stay inside allocations; source_bytes says how many bytes there are", &fiber, user_location(pc),
+                         block_.reporter.variable_at(from));
 }
 
 void AsyncCopies::issue(Fiber& fiber, void* to, const void* from, int size, int source_bytes, bool may_fill, Pc pc,

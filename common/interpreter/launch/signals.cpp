@@ -10,6 +10,7 @@
 
 #include "common/interpreter/checks/host_variables.h"
 #include "common/interpreter/launch/host_exceptions.h"
+#include "common/interpreter/report/keep_going.h"
 #include "common/interpreter/schedule/block.h"
 
 namespace interpreter {
@@ -77,6 +78,7 @@ void print_uncaught() {
     if (const std::exception_ptr error = std::current_exception()) std::rethrow_exception(error);
   } catch (const KernelError& e) {
     std::fprintf(stderr, "%s\n", e.what());
+    KeepGoing::instance().end();
     std::fflush(nullptr);
     std::_Exit(1);
   } catch (...) {

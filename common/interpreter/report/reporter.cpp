@@ -137,13 +137,35 @@ void Reporter::fail(Diagnosis d) {
 
 void Reporter::report(Diagnosis d) {
   // What else goes wrong after a read of uninitialised bytes may come from them.
-  work_.launch->fail(uninitialised_ && d.check != Check::kRacecheck ? *uninitialised_ : std::move(d));
+  work_.launch->fail(suspects() && d.check != Check::kRacecheck ? suspected_.front().diagnosis : std::move(d));
+}
+
+void Reporter::tell(Check check, std::string what, std::string expected, const Fiber* fiber, const Location& where,
+                    std::string variable, const std::string& other_place) {
+  if (!keeps_going() || current_block->worlds.in_other())
+    fail(check, std::move(what), std::move(expected), fiber, where, std::move(variable));
+  Diagnosis d = diagnose(check, std::move(what), std::move(expected), fiber, where);
+  d.variable = std::move(variable);
+  if (fiber && check == Check::kMemcheck) current_block->initialised.look_back(*fiber);
+  tell(std::move(d), other_place);
+}
+
+void Reporter::tell(Diagnosis d, const std::string& other_place) {
+  if (!keeps_going() || current_block->worlds.in_other()) fail(std::move(d));
+  if (d.check != Check::kRacecheck && confirm())  // what may have led to it
+    current_block->scheduler.leave(Scheduler::Stop::kFailed);
+  if (!keep_going_.tell(d, other_place)) fail(std::move(d));
 }
 
 bool Reporter::confirm() {
-  if (!uninitialised_) return false;
-  work_.launch->fail(*uninitialised_);
-  return true;
+  while (suspects()) {
+    Diagnosis d = std::move(suspected_.front().diagnosis);
+    suspected_.erase(suspected_.begin());
+    if (keep_going_.tell(d, "")) continue;
+    work_.launch->fail(std::move(d));
+    return true;
+  }
+  return false;
 }
 
 void Reporter::fail_stack_overflow(const Fiber& fiber, Pc pc) {

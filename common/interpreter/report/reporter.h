@@ -2,12 +2,17 @@
 /// The reports of a block's errors.
 #pragma once
 
-#include <optional>
+#include <algorithm>
+#include <cstdint>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "common/interpreter/checks/happens_before.h"
 #include "common/interpreter/launch/launch_state.h"
 #include "common/interpreter/report/diagnosis.h"
+#include "common/interpreter/report/keep_going.h"
 #include "common/interpreter/schedule/scheduler.h"
 
 namespace interpreter {
@@ -24,7 +29,7 @@ class Reporter {
  public:
   Reporter(const Assignment& work, const SharedMemory& shared) : work_(work), shared_(shared) {}
   /// A block begins.
-  void begin() { uninitialised_.reset(); }
+  void begin() { suspected_.clear(); }
 
   /// The label of the buffer or the name of the variable that holds `p`; empty if it is unknown.
   std::string variable_at(const void* p) const;
@@ -47,20 +52,34 @@ class Reporter {
   [[noreturn]] void fail(Check check, std::string what, std::string expected, const Fiber* fiber, const Location& where,
                          std::string variable = "");
   [[noreturn]] void fail(Diagnosis diagnosis);
+  /// As fail(), but where the program keeps going, records the error and returns. Who calls it goes on as if nothing were wrong.
+  /// @param other_place the other line of two, as at() says it: a race is one problem, whichever comes first
+  void tell(Check check, std::string what, std::string expected, const Fiber* fiber, const Location& where,
+            std::string variable = "", const std::string& other_place = "");
+  void tell(Diagnosis diagnosis, const std::string& other_place = "");
   [[noreturn]] void fail_stack_overflow(const Fiber& fiber, Pc pc);
   /// Reports an error.
   void report(Diagnosis diagnosis);
 
-  /// The first read of bytes that nothing has written. If they are written before the next barrier, the report is of a race.
+  /// A read of bytes that nothing has written, the first one; where the program keeps going, the first of each `pc`. If they are
+  /// written before the next barrier, the report is of a race.
   template <class Diagnose>
-  void suspect(Diagnose&& diagnose) {
-    if (!uninitialised_) uninitialised_ = diagnose();
+  void suspect(Pc pc, Diagnose&& diagnose) {
+    const auto is_known = [&](const Suspected& suspected) { return suspected.pc == pc || !keeps_going(); };
+    if (std::none_of(suspected_.begin(), suspected_.end(), is_known)) suspected_.push_back({pc, diagnose()});
   }
-  bool suspects() const { return uninitialised_.has_value(); }
-  /// Reports what was suspected, if anything was: nothing has explained it. @return whether there was something
+  bool suspects() const { return !suspected_.empty(); }
+  /// Reports what was suspected, if anything was: nothing has explained it. @return whether that ends the block
   bool confirm();
+  bool keeps_going() const { return keep_going_.is_on(); }
+  /// Where the program keeps going, one problem is found many times. @return whether it is the first time there
+  bool is_new(Pc pc, std::uint32_t other = 0) { return !keeps_going() || seen_.insert({pc, other}).second; }
 
  private:
+  struct Suspected {
+    Pc pc = 0;
+    Diagnosis diagnosis;
+  };
   const Block* peer_at(const void* p) const;
   /// What holds an address in dynamic shared memory: the part that the launch names, or all of it.
   struct Part {
@@ -73,7 +92,9 @@ class Reporter {
 
   const Assignment& work_;
   const SharedMemory& shared_;
-  std::optional<Diagnosis> uninitialised_;
+  KeepGoing& keep_going_ = KeepGoing::instance();
+  std::vector<Suspected> suspected_;
+  std::set<std::pair<Pc, std::uint32_t>> seen_;
 };
 
 }  // namespace interpreter

@@ -186,12 +186,12 @@ inline void Block::observe(Fiber& fiber, const void* p, unsigned size, Op op, bo
   bool in_shared = true, was_written = true;
   if (const std::uintptr_t offset = address - global_begin_; offset < GlobalMemory::kBytes) {
     if (!global_.valid(offset, size) && work_.options().memcheck) [[unlikely]]
-      bounds.bad_access(fiber, p, size, op, return_address);
+      return bounds.bad_access(fiber, p, size, op, return_address);
     in_shared = false;
     if (!is_store(op)) was_written = global_.granule_initialised(offset) || global_.initialised(offset, size);
   } else if (const std::uintptr_t offset = address - shared.arena.begin; offset < SharedMemory::kArenaBytes) {
     if (offset + size > shared.dynamic_bytes && work_.options().memcheck) [[unlikely]]
-      bounds.bad_access(fiber, p, size, op, return_address);
+      return bounds.bad_access(fiber, p, size, op, return_address);
     if (!is_store(op)) was_written = shared.arena.initialised.all(offset, size);
   } else if (const std::uintptr_t offset = address - shared.statics.begin; offset < shared.statics.bytes) {
     if (!bounds.touch_static(fiber, address, size, op, return_address)) return;
@@ -206,7 +206,7 @@ inline void Block::observe(Fiber& fiber, const void* p, unsigned size, Op op, bo
     in_shared = false;
   }
   if (address & (size - 1) && work_.options().memcheck) [[unlikely]]
-    bounds.misaligned(fiber, p, size, op, return_address);
+    return bounds.misaligned(fiber, p, size, op, return_address);
   const Pc pc = to_pc(return_address);
   if (!is_store(op) && !was_written) [[unlikely]]
     if (observe_unwritten(fiber, address, size, op == Op::kLoad && !strong, pc)) return;

@@ -163,6 +163,7 @@ WITH = Option(
 )
 
 COUNT = Option("--count", "print ncu's counters of each kernel when the program has ended")
+KEEP_GOING = Option("--keep-going", "go on after a report where that is possible, so that the second error shows, too")
 KEEP = Option(
     "--keep",
     "keep what is compiled there: the C++ that the compiler is given, and the program",

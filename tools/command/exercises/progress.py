@@ -12,7 +12,7 @@ import shutil
 from ..machine import processes
 from ..messages import Refused, say
 from ..places import ROOT
-from .exercise import EXERCISES, all_exercises, mine, read
+from .exercise import EXERCISES, MERGED, all_exercises, mine, read
 
 FILE = os.path.join(mine(), "progress.json")
 
@@ -57,7 +57,9 @@ class Progress:
 
     def state(self, exercise):
         if not os.access(exercise.file, os.R_OK):
-            return "passed, its file is gone" if self.has_passed(exercise) else "not begun"
+            if not self.has_passed(exercise):
+                return "not begun"
+            return "passed, its file is gone" if "text" in self.of(exercise) else f"passed {self.of(exercise)['passed']}, before it was merged"
         if self.has_passed(exercise):
             return "passed, changed since" if self.has_changed_since(exercise) else f"passed {self.of(exercise)['passed']}"
         return "not begun" if self.is_untouched(exercise) else "begun"
@@ -78,6 +80,10 @@ def entries(file):
     found = {name: dict(each) for name, each in json.load(file)["exercises"].items()}
     if not all(each.get("hints", 0) >= 0 for each in found.values()):
         raise ValueError
+    for new in set(MERGED.values()).difference(found):
+        parts = [found.get(old, {}) for old in MERGED if MERGED[old] == new]
+        if all("passed" in part for part in parts):
+            found[new] = {"passed": max(part["passed"] for part in parts)}
     return found
 
 

@@ -82,7 +82,7 @@ def run(given):
     if misplaced := [word for word in rest if MISPLACED.fullmatch(word)]:
         say(f"{', '.join(misplaced)}: behind {file}, so the program gets it; nvcc's options stand in front.")
     folder.prepare("interpreter", ["python3"], ["interpreter"])
-    words = given.to_pass(options.COUNT, options.ORDER, options.INCLUDE, options.DEFINE, options.AS, options.KEEP)
+    words = given.to_pass(options.COUNT, options.KEEP_GOING, options.ORDER, options.INCLUDE, options.DEFINE, options.AS, options.KEEP)
     if given.standard:
         words += ["--std", given.standard]
     before = [*script("interpret", "interpret.py"), "--build", os.path.join(BUILD, "interpreter"), "--cache"]
@@ -125,11 +125,12 @@ COMMAND = Interpret(
         options.AS.but(help="the GPU that is modelled: h200, a100, h100 or 4090", default="h200"),
         options.INCLUDE,
         options.DEFINE,
+        options.KEEP_GOING,
         options.KEEP,
         options.LIMITED,
     ),
     outro="""
-    Exit code: the program's own; 1 if it does not compile or a check fails, which ends the program with a report; 2 if it uses what
+    Exit code: the program's own; 1 if it does not compile or a check fails, which ends the program with a report unless it keeps going; 2 if it uses what
     the interpreter does not have, or cannot be read or written, which one line names; 130 interrupted. docs/interpret.md says what it has.
     """,
     run=run,

@@ -333,6 +333,33 @@ class Mine(Made):
         self.assertEqual(self.text("exercises/my/01_first/gemm.cuh"), STUB + "more\n")
         self.assertNotIn("has changed since you began", checking.report(self.first, verdict))
 
+    def test_an_exercise_that_is_part_of_another_now(self):
+        passed = {"passed": "2026-01-01", "text": "0"}
+        with mock.patch.dict("command.exercises.exercise.MERGED", {"01_first_half": "01_first", "03_other_half": "01_first"}, clear=True):
+            for before, state in (
+                ({"01_first_half": passed, "03_other_half": {**passed, "passed": "2026-01-02"}}, "passed 2026-01-02, before it was merged"),
+                ({"01_first_half": passed, "03_other_half": {"hints": 1}}, "not begun"),
+                ({"03_other_half": passed}, "not begun"),
+                ({"01_first": {"hints": 1}, "01_first_half": passed, "03_other_half": passed}, "not begun"),
+            ):
+                self.write("exercises/my/progress.json", json.dumps({"exercises": before}))
+                self.assertEqual(progress.Progress().state(self.first), state)
+            self.write("exercises/my/progress.json", json.dumps({"exercises": {"01_first_half": passed, "03_other_half": passed}}))
+            progress.begin(self.first)
+            self.assertEqual(progress.Progress().state(self.first), "passed, changed since")
+            self.run_command(reset, "1")
+            self.assertEqual(progress.Progress().state(self.first), "not begun")
+            self.assertEqual(self.progress()["03_other_half"], passed)
+            for word in ("3", "03", "003", "03_other_half", "exercises/my/03_other_half/gemm.cuh", "01_first_half"):
+                with self.assertRaisesRegex(Refused, "0[13]_.*_half is part of exercise 01_first now: give 01."):
+                    exercise.named(word)
+            self.assertEqual(exercise.named("1"), self.first)
+            self.write("exercises/my/03_other_half/gemm.cuh", "")
+            exercise.all_exercises.cache_clear()
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                exercise.all_exercises()
+            self.assertIn("exercises/my/03_other_half is left out: its task is part of 01_first.", said.getvalue())
+
     def test_what_stands_in_the_way(self):
         self.write("exercises/my", "a file")
         self.assertEqual(self.run_command(list_)[0], 0)
