@@ -22,8 +22,9 @@ WAITS = {
     "wgmma wait": "products",
 }
 ARRIVALS = {"mbarrier arrive", "mbarrier expect", "copy arrive"}
-QUIET = {"copy commit", "bulk commit", "mbarrier init"}  # belongs to what stands before it
+QUIET = {"copy commit", "bulk commit"}  # belongs to what stands before it
 MOST_STAGES = 16
+SHORTEST_STALL = 32  # clocks; shorter ones belong to what waits
 
 
 def source_of(file):
@@ -97,6 +98,7 @@ class Picture:
         self.spans = defaultdict(list)  # by warp, in the order of its program
         for event, warp, begin, end in sorted(replay.spans):
             self.spans[warp].append((event, begin, end))
+        self.stalled = {(event, warp): (begin, end) for event, warp, begin, end in replay.stalls if end - begin >= SHORTEST_STALL}
         self.waited = {(event, warp): (begin, end) for event, warp, begin, end in replay.waits}
         self.landed_last = self.last_to_come()
         self.draw_ring()
@@ -116,12 +118,10 @@ class Picture:
         file = files[0] if files else ""
         return file, source_of(file) if file else []
 
-    def line_of(self, event):
-        """Of the shown file, the line at which the event stands, or from which it is called; 0: none."""
+    def lines_of(self, event):
+        """Of the shown file, the line at which the event stands, and that which calls this, in a function."""
         file, line, called_file, called_line = self.launch.places[self.launch.events[event][2]]
-        if file == self.file:
-            return line
-        return called_line if called_file == self.file else 0
+        return [n for path, n in ((file, line), (called_file, called_line)) if path == self.file and n]
 
     def name_mbarriers(self):
         """As the source says it at mbarrier.init: full[0], full[1], ... of mbarrier_init(&full[i], 1)."""
@@ -136,7 +136,7 @@ class Picture:
                 names[event[4]] = f"{found[1]}[{seen[found[1]]}]"
                 seen[found[1]] += 1
             else:
-                names[event[4]] = found[1] if found else self.launch.names.get(event[4], f"mbarrier at {event[4]}")
+                names[event[4]] = found[1] if found else self.as_variable(event[4])
         return names
 
     def end_where_the_next_begins(self):
@@ -150,6 +150,13 @@ class Picture:
                     last["b"] = max(last["a"], min(last["b"], segment["a"]))
                 before[segment["l"]] = segment
 
+    def as_variable(self, address):
+        """bars[1] of 'bars (byte 8 of 16)'."""
+        found = re.match(r"(\w+) \(byte (\d+) of (\d+)\)", self.launch.names.get(address, ""))
+        if not found:
+            return f"mbarrier at {address:,}"
+        return found[1] if found[3] == "8" else f"{found[1]}[{int(found[2]) // 8}]"
+
     # --- building ---
 
     def lane(self, group, name, height=18):
@@ -157,7 +164,7 @@ class Picture:
         return len(self.lanes) - 1
 
     def segment(self, lane, begin, end, kind, text, events=(), stage=-1, label=""):
-        lines = sorted({line for line in map(self.line_of, events) if line})
+        lines = sorted({line for event in events for line in self.lines_of(event)})
         segment = {"l": lane, "a": round(begin, 1), "b": round(end, 1), "k": kind, "t": text}
         if stage >= 0:
             segment["s"] = stage
@@ -266,7 +273,7 @@ class Picture:
             return [[warp] for warp in range(self.launch.warps)]
         classes = []
         for warp in range(self.launch.warps):
-            does = [(self.event(e)[0], self.line_of(e)) for e, *_ in self.spans[warp]]
+            does = [(self.event(e)[0], self.lines_of(e)) for e, *_ in self.spans[warp]]
             if classes and classes[-1][1] == (warp // 4, does):
                 classes[-1][0].append(warp)
             else:
@@ -294,6 +301,10 @@ class Picture:
         for event, begin, end in self.spans[warp]:
             kind, *_ = self.event(event)
             stage = self.stage_of(event, registers)
+            if (event, warp) in self.stalled:
+                flush()
+                since, until = self.stalled[event, warp]
+                self.segment(lane, since, until, "wait-loads", f"{who} waits {number(until - since)} clocks for what it has loaded.", (event,), label="loads")
             if kind in WAITS:
                 flush()
                 self.draw_wait(lane, who, event, warp, begin, end)
@@ -303,6 +314,10 @@ class Picture:
                 self.draw_arrival(lane, who, event, begin)
                 continue
             wanted = "copies" if kind in COPIES else "products" if kind in PRODUCTS else "background" if kind in BACKGROUND else "quiet" if kind in QUIET else "accesses"
+            if kind == "mbarrier init":
+                flush()
+                self.draw_arrival(lane, who, event, begin)
+                continue
             if wanted == "quiet":
                 if run:
                     run.append((event, begin, end, stage))
@@ -401,8 +416,10 @@ class Picture:
         kind, lanes, v = self.event(event)
         name = self.names.get(v[0], f"mbarrier {v[0]}")
         if kind == "mbarrier arrive":
-            count = v[1] * lanes.bit_count()
+            count = v[1] * bin(lanes).count("1")
             text = f"{who} arrives at {name}, {several(count, 'arrival')}" + (f", and says that {v[2]:,} bytes are to come." if v[2] else ".")
+        elif kind == "mbarrier init":
+            text = f"{who} makes {name}, for {several(v[1], 'arrival')} in each phase."
         elif kind == "mbarrier expect":
             text = f"{who} says that {v[2]:,} bytes are to come at {name}."
         else:
@@ -455,11 +472,20 @@ class Picture:
             for event, warp, begin, end in self.replay.waits:
                 if warp == warps[0]:
                     waits[WAITS[self.event(event)[0]]] += end - begin
+            waits["loads"] = sum(end - begin for (_, warp), (begin, end) in self.stalled.items() if warp == warps[0])
             rows.append((f"warp{'s' if len(warps) > 1 else ''} {listed(warps)}", {k: v / clocks for k, v in waits.items()}))
         return rows
 
     def tensor_share(self):
         return self.replay.tensor_busy / QUARTERS / (self.replay.clocks or 1)
+
+    def diagnosis(self):
+        """Of its file, the line that is shown."""
+        found = self.launch.diagnosis
+        if not found:
+            return None
+        texts = {key: found[key].replace(ROOT + os.sep, "") for key in ("check", "what", "expected")}
+        return {**texts, "line": found["line"] if found["file"] == self.file else 0}
 
     def document(self):
         return {
@@ -471,6 +497,6 @@ class Picture:
             "segments": self.segments,
             "file": shortened(self.file) if self.file else "",
             "source": self.source,
-            "diagnosis": self.launch.diagnosis,
+            "diagnosis": self.diagnosis(),
             "whole": self.launch.is_whole,
         }

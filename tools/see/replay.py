@@ -60,6 +60,10 @@ def together(program):
     return kept
 
 
+def lanes_of(op):
+    return bin(op[2]).count("1")
+
+
 def read(path):
     with open(path, encoding="utf-8") as file:
         return [Launch(json.loads(line)) for line in file]
@@ -98,7 +102,8 @@ class Block:
 
 class Replay:
     """Of a launch's first block on an SM with RESIDENT - 1 others that do the same. `spans` has what block 0 did:
-    (event, warp, begin, end), begin when it could issue, end when it was done; `waits` what its warps waited for: the same."""
+    (event, warp, begin, end), begin when it could issue, end when it was done; `waits` what its warps waited for, the same; `stalls` how long
+    an event waited for the warp's own loads."""
 
     def __init__(self, launch, costs, resident=1):
         if launch.cluster != [1, 1, 1]:
@@ -108,7 +113,7 @@ class Replay:
         self.tensor = [0.0] * QUARTERS  # when each is free
         self.tensor_busy = 0.0  # block 0's, all together
         self.shared_port = self.inward = self.outward = 0.0
-        self.spans, self.waits, self.landings = [], [], []
+        self.spans, self.waits, self.stalls = [], [], []
         self.queue, self.order = [], 0
         programs = launch.programs()
         self.blocks = [Block(b, launch, programs) for b in range(resident)]
@@ -179,6 +184,12 @@ class Replay:
             self.waits.append((op[0], warp.number, begin, end))
         self.go_on(max(begin, end) + 1, warp)
 
+    def stall(self, warp, op, time, begin):
+        """@return BEGIN, or TIME if that is later: when what the warp has loaded is there"""
+        if begin > time and warp.block.number == 0:
+            self.stalls.append((op[0], warp.number, time, begin))
+        return max(time, begin)
+
     # --- memory ---
 
     def fetch(self, time, size):
@@ -205,7 +216,7 @@ class Replay:
         self.go_on(time + 1, warp)
 
     def global_store(self, time, warp, op):
-        begin = max(time, self.needed(warp))
+        begin = self.stall(warp, op, time, self.needed(warp))
         self.span(warp, op, begin, self.send(begin, op[4] * 32) + self.costs.l2_latency)
         self.go_on(begin + 1, warp)
 
@@ -216,12 +227,12 @@ class Replay:
         self.go_on(time + 1, warp)
 
     def shared_store(self, time, warp, op):
-        begin = max(time, warp.loads)
+        begin = self.stall(warp, op, time, warp.loads)
         self.span(warp, op, begin, self.through_shared(begin, op[4]))
         self.go_on(begin + 1, warp)
 
     def shared_atomic(self, time, warp, op):
-        begin = max(time, self.needed(warp))
+        begin = self.stall(warp, op, time, self.needed(warp))
         warp.shared = max(warp.shared, self.through_shared(begin, op[4]))
         self.span(warp, op, begin, warp.shared)
         self.go_on(begin + 1, warp)
@@ -283,8 +294,8 @@ class Replay:
 
     def mbarrier_arrive(self, time, warp, op):
         barrier = warp.block.mbarriers[op[3]]
-        count = op[4] * op[2].bit_count()
-        self.expect(time, barrier, op[5] * op[2].bit_count())
+        count = op[4] * lanes_of(op)
+        self.expect(time, barrier, op[5] * lanes_of(op))
         barrier.pending -= count
         barrier.arrived.append((time, warp.number, count, op[0]))
         self.span(warp, op, time, time)
@@ -292,7 +303,7 @@ class Replay:
         self.go_on(time + 1, warp)
 
     def mbarrier_expect(self, time, warp, op):
-        self.expect(time, warp.block.mbarriers[op[3]], op[5] * op[2].bit_count())
+        self.expect(time, warp.block.mbarriers[op[3]], op[5] * lanes_of(op))
         self.span(warp, op, time, time)
         self.go_on(time + 1, warp)
 
@@ -340,7 +351,9 @@ class Replay:
 
     def mma(self, time, warp, op):
         filled = warp.registers.get(op[4])
-        begin = max(time, self.needed(warp), max(warp.registers.values(), default=0.0) if filled is None else filled)
+        if filled is None:  # from elsewhere
+            filled = max(warp.registers.values(), default=0.0)
+        begin = self.stall(warp, op, time, max(self.needed(warp), filled))
         quarter = warp.number % QUARTERS
         if begin > time and self.queue and self.queue[0][0] < begin:  # the tensor core is another warp's until then
             warp.at -= 1

@@ -1,6 +1,5 @@
 """Tests of the clock, of what is drawn, of the page and the trace. With COURSE_BUILD, steps are run, and compared with their counters."""
 
-import itertools
 import json
 import os
 import re
@@ -57,7 +56,7 @@ class Clock(unittest.TestCase):
         spans = timed((0, "mma", 4096), (0, "mma", 4096), (4, "mma", 4096), (1, "mma", 4096), warps=5)
         self.assertEqual(spans[3][0], 0)  # a core of its own
         ends = sorted(spans[i] for i in (0, 1, 2))
-        for before, after in itertools.pairwise(ends):
+        for before, after in zip(ends, ends[1:]):
             self.assertAlmostEqual(after[0], before[1])
             self.assertAlmostEqual(after[1] - after[0], COSTS.mma)
 
@@ -66,6 +65,12 @@ class Clock(unittest.TestCase):
         self.assertEqual(timed(*loads, (0, "mma", 4096, 100))[2][0], 44)
         self.assertEqual(timed(*loads, (0, "mma", 4096, 200))[2][0], 48)
         self.assertEqual(timed(*loads, (0, "mma", 4096, 300))[2][0], 48)  # from elsewhere: all that was loaded
+
+    def test_who_stores_what_it_loads_waits_for_it(self):
+        clock = replay.Replay(launch((0, "global load", 4, 4), (0, "shared store", 4, 1, 0, 1)), COSTS)
+        self.assertEqual(clock.stalls, [(1, 0, 1, 692)])
+        drawn = picture.Picture(clock.launch, clock, "")
+        self.assertEqual([(s["k"], s["a"], s["b"]) for s in drawn.segments], [("access", 0, 1), ("wait-loads", 1, 692), ("access", 692, 693)])
 
     def test_wgmma_is_under_way_while_the_warp_goes_on(self):
         spans = timed((0, "wgmma", 131072), (0, "wgmma commit"), (0, "mbarrier init", 8, 1), (0, "wgmma wait", 0))
@@ -142,6 +147,12 @@ class Words(unittest.TestCase):
     def test_stages_are_what_copies_fill_again(self):
         events = [(0, "copy", 512, 16, 512 * i, 512) if i % 2 == 0 else (0, "copy commit") for i in range(4)]
         self.assertEqual(picture.Stages(launch(*events, *events)).ranges, [[0, 512], [1024, 1536]])
+
+    def test_mbarriers_have_their_names_in_the_source(self):
+        names = {"8": "bars (byte 8 of 16)", "64": "bar (byte 0 of 8)", "72": "dynamic shared memory (byte 72 of 96)"}
+        recorded = launch(*[(0, "mbarrier init", int(address), 1) for address in names], names=names)
+        drawn = picture.Picture(recorded, replay.Replay(recorded, COSTS), "")
+        self.assertEqual(list(drawn.names.values()), ["bars[1]", "bar", "mbarrier at 72"])
 
     def test_the_page_holds_what_a_kernel_says(self):
         drawn = picture.Picture(launch((0, "mma", 4096)), timed_of((0, "mma", 4096)), "a < b </script>")
