@@ -132,6 +132,20 @@ class See(unittest.TestCase):
         self.run_script(f"document.querySelectorAll('.source div')[{line - 1}].click()")
         self.assertGreater(self.chosen(), first)
 
+    def test_an_access_shows_its_banks_or_sectors(self):
+        self.show(PAGES["04"], 390)
+        drawn = []
+        for n in range(self.run_script("return document.getElementById('access').options.length")):
+            self.run_script(f"const s = document.getElementById('access'); s.value = {n}; s.onchange()")
+            drawn.append(self.run_script("return [document.getElementById('asks').textContent, document.querySelectorAll('#cells rect').length]"))
+        self.assertEqual(drawn[0][0], "cp.async of warp 0: 32 lanes, 16 bytes each; 16 sectors in 4 lines of 128 bytes. Of the 512 bytes that move, 512 are asked for.")
+        self.assertEqual(drawn[0][1], 16)
+        self.assertIn(["ldmatrix of warp 0: 32 lanes, 16 bytes each; 4 wavefronts, no bank is asked for two words at once.", 4 * 32], drawn)
+        self.assertLessEqual(self.run_script("return document.documentElement.scrollWidth"), 390)
+        self.run_script("[...document.querySelectorAll('.source .has')].find(e => e.textContent.includes('fragments_of_a.load')).click()")
+        self.assertIn("ldmatrix", self.run_script("return document.getElementById('asks').textContent"))
+        self.no_errors()
+
     def test_fingers_choose_bars_and_zoom(self):
         self.show(PAGES["13"], 390)
         self.run_script("const e = document.querySelector('#scroll .seg[data-i=\"40\"]'); e.dispatchEvent(new MouseEvent('click', {bubbles: true}))")

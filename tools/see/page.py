@@ -28,7 +28,7 @@ def constants_table(costs):
         f"<tr><td>{html.escape(c.name)}</td><td class=figure>{c.value:g} {html.escape(c.unit)}</td><td>{html.escape(c.source)}</td></tr>"
         for c in costs.constants
     )
-    return f"<table><tr><th>what</th><th>costs</th><th>from</th></tr>{rows}</table>"
+    return f"<table class=stack><tr><th>what</th><th>costs</th><th>from</th></tr>{rows}</table>"
 
 
 def page(picture, costs, facts):

@@ -8,6 +8,7 @@ import os
 import re
 from collections import Counter, defaultdict
 
+from . import accesses
 from .cost import QUARTERS, ROOT
 
 COPIES = {"copy", "bulk load"}
@@ -497,6 +498,7 @@ class Picture:
             "segments": self.segments,
             "file": shortened(self.file) if self.file else "",
             "source": self.source,
+            "accesses": [{**each.document(), "i": self.lines_of(each.index)} for each in accesses.distinct(self.launch)],
             "diagnosis": self.diagnosis(),
             "whole": self.launch.is_whole,
         }

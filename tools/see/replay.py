@@ -27,7 +27,7 @@ class Launch:
         self.is_whole, self.diagnosis = document["whole"], document.get("diagnosis")
         self.kinds, self.places = document["kinds"], document["places"]
         self.names = {int(address): name for address, name in document["names"].items()}
-        self.events = document["events"]
+        self.events, self.addresses = document["events"], document["addresses"]
         self.warps = (self.block[0] * self.block[1] * self.block[2] + WARP - 1) // WARP
         self.blocks = self.grid[0] * self.grid[1] * self.grid[2]
 

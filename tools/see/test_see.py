@@ -10,7 +10,7 @@ import unittest
 from collections import defaultdict
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from see import cost, page, perfetto, picture, replay
+from see import accesses, cost, page, perfetto, picture, replay
 
 KINDS = list(replay.Replay.KINDS)
 ALL = 0xFFFFFFFF
@@ -25,7 +25,7 @@ def launch(*events, warps=1, **more):
     listed = [[warp, KINDS.index(kind), i, ALL, *values, *[0] * (5 - len(values))] for i, (warp, kind, *values) in enumerate(events)]
     document = {
         "kernel": "kernel", "grid": [1, 1, 1], "block": [32 * warps, 1, 1], "cluster": [1, 1, 1], "shared_bytes": 0, "whole": True,
-        "kinds": KINDS, "names": {}, "places": [["kernel.cu", i + 1, "kernel.cu", 0] for i in range(len(listed))], "events": listed,
+        "kinds": KINDS, "names": {}, "addresses": [], "places": [["kernel.cu", i + 1, "kernel.cu", 0] for i in range(len(listed))], "events": listed,
         **more,
     }  # fmt: skip
     return replay.Launch(document)
@@ -140,6 +140,28 @@ class Clock(unittest.TestCase):
             self.assertTrue(os.path.isfile(os.path.join(cost.ROOT, constant.source.split(":")[0])), constant)
 
 
+class Accesses(unittest.TestCase):
+    def passes(self, kind, size, address_of):
+        return accesses.passes_of(kind, size, {lane: address_of(lane) for lane in range(32)})
+
+    def test_a_row_is_one_wavefront_and_a_column_32(self):
+        self.assertEqual(accesses.wavefronts(self.passes("shared load", 4, lambda lane: 4 * lane)), 1)
+        self.assertEqual(accesses.wavefronts(self.passes("shared load", 4, lambda lane: 128 * lane)), 32)
+        self.assertEqual(accesses.wavefronts(self.passes("shared load", 4, lambda lane: 132 * lane)), 1)  # with padding
+        self.assertEqual(accesses.wavefronts(self.passes("shared load", 4, lambda lane: 0)), 1)
+
+    def test_16_bytes_go_in_passes_of_8_lanes(self):
+        passes = self.passes("ldmatrix", 16, lambda lane: 128 * lane)
+        self.assertEqual((len(passes), accesses.wavefronts(passes)), (4, 32))
+
+    def test_sectors_of_a_row_and_of_a_column(self):
+        self.assertEqual({line: sorted(sectors) for line, sectors in accesses.lines_of(4, {lane: 4 * lane for lane in range(32)}).items()}, {0: [0, 1, 2, 3]})
+        self.assertEqual(len(accesses.lines_of(4, {lane: 4096 * lane for lane in range(32)})), 32)
+
+    def test_lanes_in_short(self):
+        self.assertEqual([accesses.named(each) for each in ([3], [0, 1, 2], [0, 2])], ["3", "0–2", "0, …"])
+
+
 class Words(unittest.TestCase):
     def test_numbers_in_a_row(self):
         self.assertEqual(picture.listed([8, 0, 1, 2, 3, 5]), "0–3, 5, 8")
@@ -207,6 +229,20 @@ class Steps(unittest.TestCase):
                 self.assertEqual(sums["mma"][0] + sums["wgmma"][0], 2 * m * n * k)
                 if counts["bulk load"]:
                     self.assertEqual(sums["bulk load"][0], 2 * (m + n) * k)
+
+    def test_banks_and_sectors_are_as_the_interpreter_counts_them(self):
+        kinds = set()
+        for step, shape, *words in (("02_tiled", "64x64x64", "--tile", "64x64x8"), (STAGES, "128x128x128"), ("12_persistent", "128x256x64")):
+            recorded, _ = self.record(step, shape, *words)
+            for index, mask, addresses in recorded.addresses:
+                access = accesses.Access(recorded, index, mask, addresses)
+                kinds.add(access.kind)
+                if access.is_shared:
+                    self.assertEqual((accesses.wavefronts(access.passes), len(access.passes)), (access.values[1], access.values[3]), access.kind)
+                elif addresses:
+                    self.assertEqual(sum(map(len, access.lines.values())), access.values[1], access.kind)
+            self.assertTrue(accesses.distinct(recorded))
+        self.assertEqual(kinds, {"global load", "global store", "shared load", "shared store", "ldmatrix", "copy"})
 
     def test_pictures_of_the_steps(self):
         for step, shape, *words in (

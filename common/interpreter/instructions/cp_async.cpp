@@ -169,7 +169,7 @@ void AsyncCopies::on_request(unsigned w, const Request& request) {
     const unsigned sector_count = reading ? sectors_of(sources, sectors) : 0;
     block_.events->add({EventKind::kCopy, static_cast<std::uint16_t>(w), request.lanes, request.pc, request.size * request.count,
                         sector_count, block_.shared.instruction_address(*std::min_element(to, to + request.count)), bytes_read});
-    block_.events->add_addresses(destinations);
+    block_.events->add_addresses(sources);
   }
 
   GlobalShadow& global = global_shadow();

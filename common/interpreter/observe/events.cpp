@@ -40,7 +40,8 @@ void EventLog::add_addresses(const Request& request) {
   const Event& event = events_.back();
   int times = 0;
   for (const Addresses& each : addresses_) times += events_[each.event].pc == event.pc && events_[each.event].warp == event.warp;
-  if (times < kTimes) addresses_.push_back({events_.size() - 1, {request.addresses, request.addresses + request.count}});
+  if (times < kTimes)
+    addresses_.push_back({events_.size() - 1, request.lanes, {request.addresses, request.addresses + request.count}});
 }
 
 void EventLog::add_name(std::uint64_t mbarrier, std::string name) { names_.emplace_back(mbarrier, std::move(name)); }
@@ -100,7 +101,7 @@ void EventLog::write(const std::string& file, const Launch& launch, std::size_t 
   }
   out += "],\"addresses\":[";
   for (const Addresses& each : addresses_) {
-    out += (&each == addresses_.data() ? "[" : ",[") + std::to_string(each.event) + ",[";
+    out += (&each == addresses_.data() ? "[" : ",[") + std::to_string(each.event) + ',' + std::to_string(each.lanes) + ",[";
     for (std::size_t i = 0; i < each.of_lanes.size(); ++i) out += (i ? "," : "") + std::to_string(each.of_lanes[i]);
     out += "]]";
   }

@@ -66,7 +66,7 @@ class EventLog {
   static constexpr std::size_t kMost = 400'000;
 
   void add(const Event& event);
-  /// The addresses of an access, for the first times that its warp makes it.
+  /// The addresses of an access, or of what copies read, for the first times that its warp makes it.
   void add_addresses(const Request& request);
   /// An mbarrier is called so in the source.
   void add_name(std::uint64_t mbarrier, std::string name);
@@ -79,6 +79,7 @@ class EventLog {
  private:
   struct Addresses {
     std::size_t event;
+    std::uint32_t lanes;
     std::vector<std::uint64_t> of_lanes;
   };
   std::vector<Event> events_;

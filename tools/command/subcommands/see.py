@@ -126,7 +126,8 @@ def facts_of(launch, number, count, resident):
     which = f"Launch {number + 1} of {count}. " if count > 1 else ""
     block = "The one block" if launch.blocks == 1 else f"The first of {launch.blocks:,} blocks"
     beside = "alone on its SM" if resident == 1 else f"on an SM with {resident - 1} more that {'does' if resident == 2 else 'do'} the same"
-    return f"{which}{block}, {beside}: {threads} threads, {picture.several(launch.warps, 'warp')}, {launch.shared_bytes:,} bytes of shared memory."
+    shared = f", {launch.shared_bytes:,} bytes of shared memory" if launch.shared_bytes else ""
+    return f"{which}{block}, {beside}: {threads} threads, {picture.several(launch.warps, 'warp')}{shared}."
 
 
 def run(given):
