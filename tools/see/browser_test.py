@@ -22,6 +22,7 @@ PAGES = {
     "04": "04_pipelined_num_stages-256x256x256-f16.html",
     "13": "13_ping_pong-512x512x512-f16.html",
     "steps/09_tma/first.cu": "09_tma-first.html",
+    "solutions/9": "solution_09_num_stages.html",
 }
 # Text on the ground, and labels on bars, with less contrast than 4.5: [[ratio, text], ...].
 TOO_FAINT = """

@@ -4,6 +4,7 @@ A segment is a run of a warp's events that belong together: copies to one stage,
 tensor cores do in the background has lanes of its own.
 """
 
+import bisect
 import os
 import re
 from collections import Counter, defaultdict
@@ -61,32 +62,46 @@ def listed(numbers):
 
 
 class Stages:
-    """The parts of shared memory that copies fill again and again."""
+    """The parts of shared memory that copies fill again and again. What one group of copies fills, or what completes on one mbarrier, is one
+    stage; so are two of these that begin at the same places."""
 
     def __init__(self, launch):
-        fills = defaultdict(lambda: [1 << 40, 0])
-        counts = defaultdict(int)  # of commits, by warp
+        places, stage_of = {}, {}  # where a copy begins: its bytes; its stage, as a list that stages share once they are one
+        fills, commits = {}, defaultdict(int)
         for warp, kind, _, _, a, b, c, *_ in launch.events:
             name = launch.kinds[kind]
             if name == "copy commit":
-                counts[warp] += 1
+                commits[warp] += 1
             elif name in COPIES:
-                key = ("group", counts[warp]) if name == "copy" else ("mbarrier", b)
-                fill = fills[key]
-                fill[0], fill[1] = min(fill[0], c), max(fill[1], c + a)
-        merged = []
-        for begin, end in sorted(fills.values()):
-            if merged and begin < merged[-1][1]:
-                merged[-1][1] = max(merged[-1][1], end)
-            else:
-                merged.append([begin, end])
-        self.ranges = merged if len(merged) <= MOST_STAGES else []
+                places[c] = max(places.get(c, 0), a)
+                fills.setdefault(("group", commits[warp]) if name == "copy" else ("mbarrier", b), set()).add(c)
+        for fill in fills.values():
+            together = set(fill)
+            for place in fill:
+                together |= stage_of.get(place, set())
+            for place in together:
+                stage_of[place] = together
+        stages = sorted({id(stage): sorted(stage) for stage in stage_of.values()}.values())
+        self.places, self.numbers, self.ranges = [], {}, []
+        if len(stages) > MOST_STAGES:
+            return
+        self.places = sorted(places)
+        self.bytes = places
+        for number, stage in enumerate(stages):
+            self.numbers.update(dict.fromkeys(stage, number))
+            self.ranges.append([stage[0], max(place + places[place] for place in stage)])
 
     def at(self, address):
-        for stage, (begin, end) in enumerate(self.ranges):
-            if begin <= address < end:
-                return stage
-        return -1
+        """-1: no stage's."""
+        found = bisect.bisect_right(self.places, address) - 1
+        if found < 0 or address >= self.places[found] + 2 * self.bytes[self.places[found]]:  # rows may be padded
+            return -1
+        return self.numbers[self.places[found]]
+
+    def named(self, stage):
+        first, last = self.ranges[stage]
+        is_alone = all(i == stage or end <= first or begin >= last for i, (begin, end) in enumerate(self.ranges))
+        return f"Stage {stage} (bytes {first:,} to {last - 1:,})" if is_alone else f"Stage {stage} (from byte {first:,} on, in parts)"
 
 
 class Picture:
@@ -212,9 +227,9 @@ class Picture:
                     fills[stage].append((begin, end, v[0], event, warp))
                 elif kind in readers:
                     reads[stage].append((begin, end, event, warp))
-        for stage, (first, last) in enumerate(self.stages.ranges):
+        for stage in range(len(self.stages.ranges)):
             lane = self.lane("ring", f"stage {stage}", 16)
-            name = f"Stage {stage} (bytes {first:,} to {last - 1:,})"
+            name = self.stages.named(stage)
             rounds = self.rounds_of(fills[stage], reads[stage])
             for copied, read in rounds:
                 begin, landed = min(c[0] for c in copied), max(c[1] for c in copied)

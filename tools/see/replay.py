@@ -40,6 +40,8 @@ class Launch:
         return [together(program) for program in programs]
 
 
+# Who comes there has used what it has loaded from shared memory: others may overwrite it then.
+AFTER_LOADS = {"barrier", "named barrier", "mbarrier arrive"}
 # An event of these is the whole warp's.
 OF_WARP = {"barrier", "mbarrier wait", "copy wait", "copy commit", "named barrier", "bulk wait"}
 
@@ -160,6 +162,9 @@ class Replay:
         if issued > time and len(self.queue) and self.queue[0][0] < issued:  # others come first
             self.quarter_issue[quarter] = issued
             return self.at(issued, self.step, warp)
+        if op[1] in AFTER_LOADS and warp.shared > issued:  # arithmetic, which is no event, has used them
+            done, warp.shared = self.stall(warp, op, issued, warp.shared), 0.0
+            return self.go_on(done, warp)
         warp.at += 1
         method(self, issued, warp, op)
 

@@ -83,6 +83,10 @@ class Clock(unittest.TestCase):
         self.assertEqual(spans[3], (699, 699))
         self.assertEqual(spans[4], (0, 699))  # and not for one that has ended
 
+    def test_who_comes_to_a_barrier_has_used_what_it_has_loaded(self):
+        self.assertEqual(timed((0, "shared load", 4, 32, 0, 1), (0, "barrier"))[1], (72, 72))
+        self.assertEqual(timed((0, "ldmatrix", 16, 4, 0, 4, 100), (0, "barrier"))[1], (1, 1))  # may be for later: a prefetch
+
     def test_lanes_that_come_apart_are_one_warp(self):
         events = launch((0, "barrier"), (0, "mma", 4096), (0, "barrier"), (1, "barrier"), warps=2)
         events.events[0][3], events.events[2][3] = 0xFFFFFFFE, 1
@@ -175,6 +179,13 @@ class Words(unittest.TestCase):
         recorded = launch(*[(0, "mbarrier init", int(address), 1) for address in names], names=names)
         drawn = picture.Picture(recorded, replay.Replay(recorded, COSTS), "")
         self.assertEqual(list(drawn.names.values()), ["bars[1]", "bar", "mbarrier at 72"])
+
+    def test_a_stage_may_have_parts_between_those_of_others(self):
+        groups = [[(0, "copy", 512, 16, 512 * i, 512), (0, "copy", 512, 16, 4096 + 512 * i, 512), (0, "copy commit")] for i in (0, 1)]
+        stages = picture.Stages(launch(*[event for group in groups * 2 for event in group]))
+        self.assertEqual(stages.ranges, [[0, 4608], [512, 5120]])
+        self.assertEqual([stages.at(address) for address in (0, 511, 512, 4096 + 100, 4096 + 600, 3000)], [0, 0, 1, 0, 1, -1])
+        self.assertEqual(stages.named(1), "Stage 1 (from byte 512 on, in parts)")
 
     def test_the_page_holds_what_a_kernel_says(self):
         drawn = picture.Picture(launch((0, "mma", 4096)), timed_of((0, "mma", 4096)), "a < b </script>")

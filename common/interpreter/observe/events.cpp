@@ -68,6 +68,13 @@ std::string listed(dim3 d) { return '[' + std::to_string(d.x) + ',' + std::to_st
 
 void EventLog::write(const std::string& file, const Launch& launch, std::size_t static_shared_bytes,
                      const Diagnosis* diagnosis) const {
+  std::FILE* const to = std::fopen(file.c_str(), "a");
+  if (!to) throw std::runtime_error("cannot write the events to " + file);
+  std::fseek(to, 0, SEEK_END);
+  if (std::ftell(to) > kMostBytes) {
+    std::fclose(to);
+    return;
+  }
   std::string out = "{\"kernel\":" + quoted(kernel_name_of(launch)) + ",\"grid\":" + listed(launch.grid) +
                     ",\"block\":" + listed(launch.block) + ",\"cluster\":" + listed(launch.cluster) +
                     ",\"shared_bytes\":" + std::to_string(launch.dynamic_shared_bytes + static_shared_bytes) +
@@ -106,9 +113,8 @@ void EventLog::write(const std::string& file, const Launch& launch, std::size_t 
     out += "]]";
   }
   out += "]}\n";
-  std::FILE* const to = std::fopen(file.c_str(), "a");
-  const bool written = to && std::fwrite(out.data(), 1, out.size(), to) == out.size();
-  if ((to && std::fclose(to)) || !written) throw std::runtime_error("cannot write the events to " + file);
+  const bool written = std::fwrite(out.data(), 1, out.size(), to) == out.size();
+  if (std::fclose(to) || !written) throw std::runtime_error("cannot write the events to " + file);
 }
 
 // -------------------------------------------------------------------------------------------------------------- marks

@@ -64,6 +64,8 @@ class EventLog {
  public:
   /// A block with more of them is recorded up to here.
   static constexpr std::size_t kMost = 400'000;
+  /// A file that has more bytes gets no more launches.
+  static constexpr long kMostBytes = 32 << 20;
 
   void add(const Event& event);
   /// The addresses of an access, or of what copies read, for the first times that its warp makes it.

@@ -179,7 +179,7 @@ BLOCKS = Option(
     values.positive,
     "1",
 )
-LAUNCH = Option("--launch", "which launch, 1 is the first", "NUMBER", values.positive, "the one in which most happens")
+LAUNCH = Option("--launch", "which launch, 1 is the first", "NUMBER", values.positive, "the first that a check has ended, else the one in which most happens")
 PERFETTO = Option(
     "--perfetto", "write the timeline there, too, in the format that Perfetto and chrome://tracing open", "FILE", values.text
 )

@@ -11,6 +11,8 @@ from ..building import folder
 from ..cli import options, steps
 from ..cli.arguments import Command, require_file
 from ..cli.values import ELEMENT_BYTES
+from ..exercises import exercise as exercises
+from ..exercises.judging import Workshop, existing
 from ..machine import memory, processes
 from ..machine.progress import tail
 from ..messages import Failed, Refused, say, show
@@ -86,9 +88,7 @@ class Program:
 
     def __init__(self, given, file, arguments):
         require_file(file, "name a step, or a CUDA program such as docs/examples/saxpy.cu.")
-        for option in (options.SHAPE, options.DTYPE, options.TILE):
-            if getattr(given, option.key):
-                raise Refused(f"{option.name} is for steps; what stands behind {file} is the program's.")
+        refuse(given, file, "what stands behind -- is the program's")
         self.file, self.arguments = file, arguments
         self.words = given.to_pass(options.ORDER, options.INCLUDE, options.DEFINE)
 
@@ -112,9 +112,47 @@ class Program:
         return []
 
 
+class Answer:
+    """A learner's file, or a solution: the largest problem of its test."""
+
+    def __init__(self, given, word, is_solution):
+        refuse(given, word, "an exercise's test says what its function is called with")
+        self.exercise = exercises.named(word)
+        self.file = existing(self.exercise, self.exercise.solution if is_solution else self.exercise.current)
+        self.kind = "solution" if is_solution else "exercise"
+
+    @property
+    def name(self):
+        return f"{self.kind}_{self.exercise.name}"
+
+    def run(self, events):
+        workshop = Workshop("interpreter")
+        workshop.prepare([self.exercise])
+        say(f"{self.title('')}: running its test on the interpreter ...")
+        if workshop.see(self.exercise, self.file, events):
+            check = f"'tools/course check {self.exercise.name[:2]}' says why"
+            raise Failed(f"{shown(self.file)} does not compile, so there is nothing to see: {check}.")
+        return 0, ""
+
+    def title(self, _):
+        return f"{self.kind} {self.exercise.title}"
+
+    def facts(self):
+        return []
+
+
+def refuse(given, word, why):
+    for option in (options.SHAPE, options.DTYPE, options.TILE):
+        if getattr(given, option.key):
+            raise Refused(f"{option.name} is for steps, not for {word}: {why}. Leave it out.")
+
+
 def choose(launches, wanted):
-    """That with the most events, or the one that was asked for."""
+    """The one that was asked for; else the first that a check has ended, or that with the most events."""
     if not wanted:
+        for number, launch in enumerate(launches):
+            if launch.diagnosis:
+                return number
         return max(range(len(launches)), key=lambda i: len(launches[i].events))
     if wanted > len(launches):
         raise Refused(f"--launch {wanted}: there {'was' if len(launches) == 1 else 'were'} {len(launches)}.")
@@ -138,8 +176,8 @@ def run(given):
         subject = Program(given, word, rest)
     elif rest:
         raise Refused(f"see shows one thing at a time: {' and '.join(given.everything)} are several.")
-    elif re.match(r"(?:.*/)?(exercises|solutions)/", word):
-        raise Refused("see does not show exercises yet: name a step, or a file that 'tools/course interpret' runs.")
+    elif found := re.match(r"(?:.*/)?(exercises|solutions)/", word):
+        subject = Answer(given, word, is_solution=found[1] == "solutions")
     else:
         subject = Step(given, word)
     out = given.out or os.path.join(BUILD, "see")
@@ -178,13 +216,14 @@ def run(given):
 
 COMMAND = Command(
     name="see",
-    usage="STEP|FILE.cu [OPTION...]",
+    usage="STEP|exercises/NAME|solutions/NAME|FILE.cu [OPTION...]",
     intro="""
     Runs a kernel on the interpreter and writes a page that shows what the first block did: copies that are issued, land and are
     waited for, products, barriers, mbarriers with their phases, arrivals and bytes, the stages of the ring, each beside its line of
     the kernel. Open it in a browser and step through it with the arrow keys. Times are those of a cost model, which the page states.
 
-    STEP is a number or a word of a folder's name below steps/; FILE.cu is a program as 'tools/course interpret' takes it, whose own
+    STEP is a number or a word of a folder's name below steps/; exercises/5 is your own file, solutions/5 the course's: the launch of
+    its test in which most happens. FILE.cu is a program as 'tools/course interpret' takes it, whose own
     arguments stand behind --. docs/see.md says what is seen, and what to look for.
     """,
     options=(
