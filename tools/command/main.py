@@ -18,6 +18,7 @@ COMMANDS = {
     "run": "run steps: verify them, count or measure what they do",
     "tune": "find the best tile for a problem, show or forget what was found",
     "profile": "show what is predicted, counted and measured of one launch",
+    "see": "show what a kernel did, as a page to step through",
     "bench": "measure all steps in many sizes, and their peers",
     "compare": "say what changed between two runs",
     "build": "build programs, tests or the library, and run nothing",

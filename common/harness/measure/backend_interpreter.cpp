@@ -74,6 +74,7 @@ const interpreter::Gpu& modelled_gpu() { return interpreter::find_gpu(interprete
 void prepare(const Arguments& arguments) {
   set_order(arguments.order);
   interpreter::options().l2_model = arguments.profile;
+  static const device::FewMultiprocessors few(arguments.multiprocessors);  // until the program ends
   if (!arguments.project_to.empty()) try {
       interpreter::options().gpu = interpreter::find_gpu(arguments.project_to).name;
     } catch (const std::invalid_argument& e) {

@@ -59,6 +59,9 @@ void describe(CLI::App& app, Typed& typed, Arguments& arguments) {
   app.add_flag("--force", arguments.force, "run even if it takes more than two minutes");
   app.add_flag("--profile", arguments.profile,
                "count what 'tools/course profile' shows: also the launch, and the L2 cache by a model; slower");
+  app.add_option("--multiprocessors", arguments.multiprocessors,
+                 "as if the GPU had no more SMs than that: blocks that stay for several tiles have some of a small problem")
+      ->check(CLI::PositiveNumber);
   app.add_option("--as", arguments.project_to, "project what was counted to a GPU: h200, h100, a100 or 4090");
 #endif
 }

@@ -25,15 +25,16 @@ struct Arguments {
   bool once = false;       ///< one launch per tile, not timed: for profilers
   std::string order = "forward";
   bool force = false;
-  bool profile = false;       ///< on the interpreter: model the L2 cache too, and count under all of ncu's names
-  std::string project_to;     ///< name of a GPU, or empty
-  bool first = false;         ///< of each problem's tiles, only the one that stands for the step
-  std::string tile;           ///< of each problem's tiles, only the one with these words in its name; empty: all
-  double seconds = 1;         ///< that the rounds of a measurement last, unless they are as many as there may be, or too few
-  double energy = 0;          ///< seconds that each contestant runs alone, for its energy; 0: that is not measured
-  bool check_memory = false;  ///< end after that check, which is the same for all steps
-  std::string json;           ///< file for the results, or empty
-  std::string ceilings;       ///< file that keeps measured ceilings, or empty
+  bool profile = false;            ///< on the interpreter: model the L2 cache too, and count under all of ncu's names
+  unsigned multiprocessors = ~0u;  ///< that kernels are told of, at most
+  std::string project_to;          ///< name of a GPU, or empty
+  bool first = false;              ///< of each problem's tiles, only the one that stands for the step
+  std::string tile;                ///< of each problem's tiles, only the one with these words in its name; empty: all
+  double seconds = 1;              ///< that the rounds of a measurement last, unless they are as many as there may be, or too few
+  double energy = 0;               ///< seconds that each contestant runs alone, for its energy; 0: that is not measured
+  bool check_memory = false;       ///< end after that check, which is the same for all steps
+  std::string json;                ///< file for the results, or empty
+  std::string ceilings;            ///< file that keeps measured ceilings, or empty
   // Of steps whose tiles are tuned:
   bool tune = false;         ///< find the best tile, and measure nothing else
   bool verbose = false;      ///< say of each tile what became of it

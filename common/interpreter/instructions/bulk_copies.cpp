@@ -214,6 +214,7 @@ void BulkCopies::load(const AsyncProxy::Instruction& by, Block& home, Box box, s
   box.for_each_part([&](std::uintptr_t address, unsigned size) { block_.async_proxy.begin_write(by, address, size, barrier); });
   for (Run& run : box.runs) run.version = block_.async_proxy.begin_global_read(by, run.global, run.bytes);
   const unsigned bytes = box.bytes;
+  const std::uintptr_t destination = box.shared;
   const auto land = [this, &home, box = std::move(box), &fiber = by.fiber, name = by.name, pc = by.pc](const Stamp& stamp) {
     const AsyncProxy::Instruction again{fiber, name, pc};
     for (const Run& run : box.runs) block_.async_proxy.end_global_read(again, stamp, run.global, run.bytes, run.version);
@@ -223,6 +224,9 @@ void BulkCopies::load(const AsyncProxy::Instruction& by, Block& home, Box box, s
         [&](std::uintptr_t address, unsigned size) { home.async_proxy.end_write(stamp, address, size, box.swizzle_bytes); });
   };
   home.family<Mbarriers>().add_copy(by, barrier, bytes, land);
+  if (&home == &block_)
+    block_.note(by.fiber, EventKind::kBulkLoad, by.pc, bytes, home.shared.instruction_address(barrier),
+                home.shared.instruction_address(destination));
 }
 
 // Each block of the mask gets the box, and its bytes at its mbarrier, where the issuing block would have them.
@@ -254,7 +258,9 @@ void BulkCopies::store(const AsyncProxy::Instruction& by, Box box) {
       [&](std::uintptr_t address, unsigned size) { versions.push_back(block_.async_proxy.begin_read(by, address, size)); });
   for (const Run& run : box.runs) block_.async_proxy.begin_global_write(by, run.global, run.bytes);
   Thread& thread = threads_[by.fiber.linear];
+  const std::uint64_t bytes = box.bytes, source = block_.shared.instruction_address(box.shared);
   thread.stores.push_back({std::move(box), by.name, by.pc, thread.groups, std::move(versions), {}, false});
+  block_.note(by.fiber, EventKind::kBulkStore, by.pc, bytes, 0, source);
 }
 
 void BulkCopies::read(Fiber& fiber, Store& store) {
@@ -372,10 +378,12 @@ void cp_async_bulk_store(void* global, const void* shared, unsigned bytes) {
 void cp_async_bulk_commit_group() {
   const Entered in;
   in.block.family<BulkCopies>().commit_group(in.fiber);
+  in.block.note(in.fiber, EventKind::kBulkCommit, to_pc(__builtin_return_address(0)));
 }
 void cp_async_bulk_wait_group(unsigned groups, bool read) {
   const Entered in;
   in.block.family<BulkCopies>().wait(in.fiber, groups, read);
+  in.block.note(in.fiber, EventKind::kBulkWait, to_pc(__builtin_return_address(0)), groups, read);
 }
 
 }  // namespace interpreter

@@ -167,6 +167,14 @@ void AsyncCopies::on_request(unsigned w, const Request& request) {
     if (options.l2_model) block_.l2_trace.add(sources, sectors, sector_count, request.size < 16);
   }
 
+  if (block_.events) [[unlikely]] {
+    std::uint64_t sectors[64];
+    const unsigned sector_count = reading ? sectors_of(sources, sectors) : 0;
+    block_.events->add({EventKind::kCopy, static_cast<std::uint16_t>(w), request.lanes, request.pc, request.size * request.count,
+                        sector_count, block_.shared.instruction_address(*std::min_element(to, to + request.count)), bytes_read});
+    block_.events->add_addresses(sources);
+  }
+
   GlobalShadow& global = global_shadow();
   i = 0;
   for (std::uint32_t rest = request.lanes; rest; rest &= rest - 1, ++i) {
@@ -308,13 +316,17 @@ void cp_async_if(bool exists, void* shared, const void* global, int size) {
 }
 void cp_async_commit_group() {
   const Entered in(Worlds::kBoth);
-  if (!in.block.worlds.in_other()) in.block.family<AsyncCopies>().commit_group(in.fiber);
+  if (in.block.worlds.in_other()) return;
+  in.block.family<AsyncCopies>().commit_group(in.fiber);
+  in.block.note(in.fiber, EventKind::kCopyCommit, to_pc(__builtin_return_address(0)));
 }
 void cp_async_wait_group(int groups) {
   const Entered in(Worlds::kBoth);
   const BothWorlds both(in.block.worlds, in.fiber, WorldEvent::kWait, nullptr, 0u, static_cast<unsigned>(groups));
   if (both.repeated()) return;
   in.block.family<AsyncCopies>().wait(in.fiber, static_cast<std::uint64_t>(std::max(groups, 0)));
+  in.block.note(in.fiber, EventKind::kCopyWait, to_pc(__builtin_return_address(0)),
+                static_cast<std::uint64_t>(std::max(groups, 0)));
 }
 void cp_async_wait_all() {  // "equivalent to cp.async.commit_group; cp.async.wait_group 0"
   const Entered in(Worlds::kBoth);
@@ -323,18 +335,23 @@ void cp_async_wait_all() {  // "equivalent to cp.async.commit_group; cp.async.wa
   auto& copies = in.block.family<AsyncCopies>();
   copies.commit_group(in.fiber);
   copies.wait(in.fiber, 0);
+  in.block.note(in.fiber, EventKind::kCopyCommit, to_pc(__builtin_return_address(0)));
+  in.block.note(in.fiber, EventKind::kCopyWait, to_pc(__builtin_return_address(0)));
 }
 
 void barrier_copies_complete_at(std::uint64_t* barrier) {
   const Entered in;
   const Pc pc = to_pc(__builtin_return_address(0));
   in.block.family<AsyncCopies>().complete_when_copied(in.fiber, reinterpret_cast<std::uintptr_t>(barrier), pc);
+  in.block.note(in.fiber, EventKind::kCopyArrive, pc,
+                in.block.shared.instruction_address(reinterpret_cast<std::uintptr_t>(barrier)));
 }
 void cp_async_mbarrier_arrive(std::uint64_t* barrier, bool noinc) {
   const Entered in;
   const Pc pc = to_pc(__builtin_return_address(0));
   const auto address = reinterpret_cast<std::uintptr_t>(barrier);
   in.block.family<AsyncCopies>().arrive_when_copied(in.fiber, address, pc);
+  in.block.note(in.fiber, EventKind::kCopyArrive, pc, in.block.shared.instruction_address(address));
   // Its own arrival comes when the copies have landed. The phase waits for them, so it may count now.
   if (noinc) in.block.family<Mbarriers>().arrive({in.fiber, "cp.async.mbarrier.arrive.noinc", pc}, address, 1, 0);
 }

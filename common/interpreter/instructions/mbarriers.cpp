@@ -57,6 +57,10 @@ void Mbarriers::init(const AsyncProxy::Instruction& by, std::uintptr_t address, 
   barrier.arrivals = barrier.pending = arrivals;
   barrier.initialised = {block_.clock.id(by.fiber.linear), block_.clock.time(), by.pc};
   block_.waiting.note_change(by.fiber);
+  if (block_.events) [[unlikely]]
+    block_.events->add_name(block_.shared.instruction_address(address),
+                            block_.reporter.describe(reinterpret_cast<const void*>(address)));
+  block_.note(by.fiber, EventKind::kMbarrierInit, by.pc, block_.shared.instruction_address(address), arrivals);
 }
 
 void Mbarriers::invalidate(const AsyncProxy::Instruction& by, std::uintptr_t address) {
@@ -134,6 +138,8 @@ void Mbarriers::expect(const AsyncProxy::Instruction& by, std::uintptr_t address
   barrier.bytes += bytes;
   require_tx_in_range(by, address, barrier);
   running.waiting.note_change(by.fiber);
+  if (&running == &block_)
+    block_.note(by.fiber, EventKind::kMbarrierExpect, by.pc, block_.shared.instruction_address(address), 0, bytes);
 }
 
 // A thread of another block of the cluster uses a barrier of this one.
@@ -193,6 +199,8 @@ void Mbarriers::arrive(const AsyncProxy::Instruction& by, std::uintptr_t address
     barrier.arrived = merge(barrier.arrived, known ? known : running.clock.release(by.fiber.linear));
   running.waiting.note_change(by.fiber);
   if (somebody_waits_at(address) || (barrier.bytes == 0 && barrier.own_copies.empty())) advance(address, barrier);
+  if (&running == &block_)
+    block_.note(by.fiber, EventKind::kMbarrierArrive, by.pc, block_.shared.instruction_address(address), count, bytes);
 }
 
 void Mbarriers::add_copy(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned bytes,
@@ -305,6 +313,7 @@ bool Mbarriers::wait(const AsyncProxy::Instruction& by, std::uintptr_t address, 
   if ((barrier.phase & 1) != parity) {
     acquire(by.fiber, sees == Sees::kBlock ? barrier.completed : merge(barrier.completed, barrier.cluster_completed), sees);
     waited_[by.fiber.linear] = {address, parity, barrier.phase, by.pc};
+    block_.note(by.fiber, EventKind::kMbarrierWait, by.pc, block_.shared.instruction_address(address), parity, barrier.phase - 1);
     return true;
   }
   const void* const p = reinterpret_cast<const void*>(address);
@@ -320,6 +329,7 @@ bool Mbarriers::wait(const AsyncProxy::Instruction& by, std::uintptr_t address, 
   if (waiter.completed) {
     acquire(by.fiber, waiter.known, sees);
     waited_[by.fiber.linear] = {address, parity, awaited + 1, by.pc};
+    block_.note(by.fiber, EventKind::kMbarrierWait, by.pc, block_.shared.instruction_address(address), parity, awaited);
   }
   return waiter.completed;
 }

@@ -56,6 +56,7 @@ void NamedBarriers::arrive(Fiber& fiber, unsigned number, unsigned threads, bool
     block_.reporter.fail(Check::kSynccheck, name + what, expected, &fiber, user_location(pc));
   };
   block_.activity.note_progress();
+  block_.note(fiber, EventKind::kNamedBarrier, pc, number, threads, waits);
   block_.scheduler.rendezvous(fiber);
   if (number >= barriers_.size()) fail(" number " + std::to_string(number), "a block has barriers 0 to 15");
   if (threads == 0 || threads % 32) fail(" for " + std::to_string(threads) + " threads", "whole warps take part: a multiple of 32");

@@ -168,6 +168,8 @@ void move_matrices(const char* name, Op op, const void* row, int count, void* ar
                                ", which is not shared memory",
                            "the rows lie in shared memory", &in.fiber, user_location(pc), in.block.reporter.variable_at(row));
   in.block.meetings.instruction_of_warp(in.fiber, name, argument, combine, pc);
+  if (op == Op::kMatrixLoad)
+    in.block.note(in.fiber, Marks::kRegisters, pc, in.block.depth_of(in.fiber, static_cast<const MatrixLoad*>(argument)->r));
   // Only now, when all lanes have come: one that waits for a barrier elsewhere would else be counted apart from the others.
   if (has_row) in.block.observe(in.fiber, row, 16, op, false, return_address);
 }
@@ -204,6 +206,7 @@ static void start_mma(const MmaForm& form, unsigned m, unsigned k, void* d, cons
                           : form.a == Number::kF16   ? multiply<true>
                                                      : multiply<false>;
   in.block.meetings.instruction_of_warp(in.fiber, "mma", &argument, combine, pc);
+  in.block.note(in.fiber, EventKind::kMma, pc, 2 * m * 8 * k, in.block.depth_of(in.fiber, a), in.block.depth_of(in.fiber, d));
 }
 void mma_m16n8k16(float* d, const std::uint32_t* a, const std::uint32_t* b, bool is_half) {
   const Number type = is_half ? Number::kF16 : Number::kBf16;

@@ -274,6 +274,10 @@ void Warpgroups::issue(const std::array<Call*, 32>& lanes) {
   }
   by.operand = "B";
   begin_read(by, multiplication.b);
+  if (block_.events) [[unlikely]]
+    block_.events->add({EventKind::kWgmma, static_cast<std::uint16_t>(call.fiber->warp), 0xffffffffu, call.pc,
+                        2ull * kM * call.n * (kK * 2 / bytes_of(call.form.a)), multiplication.a.descriptor.address,
+                        multiplication.b.descriptor.address, call.n, call.operands.a != nullptr});
   warp.under_way.push_back(std::move(multiplication));
   note_reads(by.fiber);
   wake_waiting();
@@ -542,12 +546,24 @@ void together(void* const* lanes, unsigned) {
   kDo(calls);
 }
 
-void do_fence(const std::array<Call*, 32>& lanes) { current_block->family<Warpgroups>().fence(*lanes[0]->fiber); }
+// The warp's log has just been drained, so this is its place.
+void note(EventKind kind, const Call& call) {
+  if (current_block->events) [[unlikely]]
+    current_block->events->add({kind, static_cast<std::uint16_t>(call.fiber->warp), 0xffffffffu, call.pc, call.groups});
+}
+void do_fence(const std::array<Call*, 32>& lanes) {
+  current_block->family<Warpgroups>().fence(*lanes[0]->fiber);
+  note(EventKind::kWgmmaFence, *lanes[0]);
+}
 void do_issue(const std::array<Call*, 32>& lanes) { current_block->family<Warpgroups>().issue(lanes); }
-void do_commit(const std::array<Call*, 32>& lanes) { current_block->family<Warpgroups>().commit(*lanes[0]->fiber); }
+void do_commit(const std::array<Call*, 32>& lanes) {
+  current_block->family<Warpgroups>().commit(*lanes[0]->fiber);
+  note(EventKind::kWgmmaCommit, *lanes[0]);
+}
 // The end of what the warp has read belongs to the time before the wait's end, whichever lane says so to others.
 void do_wait(const std::array<Call*, 32>& lanes) {
   current_block->family<Warpgroups>().wait(*lanes[0]->fiber, lanes[0]->groups);
+  note(EventKind::kWgmmaWait, *lanes[0]);
   current_block->pass_warp_barrier(lanes[0]->fiber->warp, 0xffffffffu);
 }
 

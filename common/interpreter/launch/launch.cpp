@@ -82,6 +82,7 @@ void run(const Launch& launch) {
   LaunchState state(launch, options(), gpu, number, chain);
   forget_published_knowledge();
   if (!options().initcheck) GlobalMemory::instance().lose_track();
+  if (!events_file().empty()) state.events = std::make_unique<EventLog>();
   if (options().racecheck) state.restricted = shared_restrict_parameters(launch);
 
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
@@ -94,6 +95,8 @@ void run(const Launch& launch) {
     const GlobalMemory::Unlocked unlocked;
     blocks.execute();
   }
+  if (state.events)
+    state.events->write(events_file(), launch, blocks.static_shared_bytes, state.failed ? &state.diagnosis : nullptr);
   if (state.failed) {
     if (state.diagnosis.check != Check::kLaunch) chain.end();  // else it may begin again with another configuration
     if (state.arguments_are_to_blame)

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -12,6 +13,7 @@
 #include "common/interpreter/count/gpus.h"
 #include "common/interpreter/interpreter.h"
 #include "common/interpreter/launch/launch_chain.h"
+#include "common/interpreter/observe/events.h"
 #include "common/interpreter/report/source_map.h"
 
 namespace interpreter {
@@ -72,6 +74,7 @@ struct LaunchState {
   std::set<std::string> notes;             ///< guarded by mutex
   std::map<Pc, std::uint32_t> one_values;  ///< of is_one_value(); guarded by mutex
   std::map<Pc, std::string> pointers;      ///< of pointer_at(); guarded by mutex
+  std::unique_ptr<EventLog> events;        ///< of its first block; null: nobody has asked
   std::set<std::string> restricted;        ///< __restrict__ parameters that share an allocation with another one: usually none
 };
 

@@ -32,6 +32,7 @@ void Block::begin(LaunchState& launch, std::uint64_t index, Cluster& cluster, un
   worlds.begin(threads);
   collective_worlds.begin();
 
+  events = index == 0 ? launch.events.get() : nullptr;
   atomics.begin(threads);
   mma_of_warp.assign((threads + 31) / 32, 0);
   for (const auto& family : families_)
@@ -242,6 +243,8 @@ void Block::on_request(unsigned w, const Request& request) {
   if (!request.same_block) updates.pass_branch(w, request.lanes);
   std::uint64_t sectors[64];
   unsigned sector_count = 0;
+  if (events) [[unlikely]]
+    record_request(w, request);
   const bool visits_others = request.shared && cluster().size() > 1 && visits.note(w, request);
   if (options.count && !visits_others) counters.count(request, sectors, &sector_count);
   if (options.on_store && !request.shared && writes(request.op))

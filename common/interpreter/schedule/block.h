@@ -30,6 +30,7 @@
 #include "common/interpreter/memory/global_memory.h"
 #include "common/interpreter/memory/shared_memory.h"
 #include "common/interpreter/memory/stacks.h"
+#include "common/interpreter/observe/events.h"
 #include "common/interpreter/observe/recorder.h"
 #include "common/interpreter/report/reporter.h"
 #include "common/interpreter/schedule/activity.h"
@@ -75,6 +76,15 @@ class Block final : private RequestSink {
   }
   /// Logs an instruction of the family's own, see Family::on_request().
   void record(Fiber& fiber, Family::Record& what, unsigned size, Pc pc);
+  /// For a picture of what happened: a lane's instruction that is no access. Lanes that say the same are one event.
+  void note(Fiber& fiber, EventKind kind, Pc pc, std::uint64_t a = 0, std::uint64_t b = 0, std::uint64_t c = 0) {
+    if (events) [[unlikely]]
+      note_event(fiber, {.kind = kind, .pc = pc, .a = a, .b = b, .c = c});
+  }
+  /// How far from the top of the fiber's stack `p` lies: the same for all lanes' places of one variable.
+  std::uint64_t depth_of(const Fiber& fiber, const void* p) const {
+    return static_cast<std::uint64_t>(static_cast<const char*>(stacks.top(fiber.linear)) - static_cast<const char*>(p));
+  }
   /// The fiber has made its last access for now.
   void before_waiting(Fiber& fiber) {
     if (fiber.special) [[unlikely]]
@@ -145,6 +155,7 @@ class Block final : private RequestSink {
   std::vector<std::uint64_t> mma_of_warp;  ///< how many mma instructions each warp has executed
   L2Trace l2_trace;                        ///< if Options::l2_model
                                            /// @}
+  EventLog* events = nullptr;              ///< what happens here, for pictures; null: nobody has asked
 
  private:
   void run_to_end(Yield yield, void* yield_context);
@@ -158,6 +169,8 @@ class Block final : private RequestSink {
   bool observe_unwritten(Fiber& fiber, std::uintptr_t address, unsigned size, bool plain, Pc pc);
   void check_what_was_left(Fiber& fiber);
   void on_request(unsigned warp, const Request& request) override;
+  void note_event(Fiber& fiber, const Event& event);
+  void record_request(unsigned warp, const Request& request);
 
   GlobalMemory& global_ = GlobalMemory::instance();
   const std::uintptr_t global_begin_ = reinterpret_cast<std::uintptr_t>(global_.base());

@@ -125,6 +125,7 @@ void Meetings::leave(const Fiber& fiber) {
 int Meetings::barrier(Fiber& fiber, Reduction reduction, bool predicate, Site site, Pc pc) {
   const BothWorlds both(block_.worlds, fiber, WorldEvent::kBarrier, nullptr, 0u, static_cast<unsigned>(reduction) * 2u + predicate);
   if (both.repeated()) return barrier_result_;
+  block_.note(fiber, EventKind::kBarrier, pc);
   block_.before_waiting(fiber);
   block_.activity.note_progress();
   block_.scheduler.warp(fiber).rounds = 0;

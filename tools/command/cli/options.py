@@ -173,6 +173,18 @@ KEEP = Option(
 INCLUDE = Option("-I", "look there for the program's headers, too", "FOLDER", values.text, repeats=True)
 DEFINE = Option("-D", "define a macro", "NAME[=VALUE]", values.macro, repeats=True)
 
+BLOCKS = Option(
+    "--blocks",
+    "how many blocks the SM runs at a time: the others do the same, and are not shown",
+    "NUMBER",
+    values.positive,
+    "1",
+)
+LAUNCH = Option("--launch", "which launch, 1 is the first", "NUMBER", values.positive, "the first that a check has ended, else the one in which most happens")
+PERFETTO = Option(
+    "--perfetto", "write the timeline there, too, in the format that Perfetto and chrome://tracing open", "FILE", values.text
+)
+
 ALL = Option("--all", "every exercise")
 EXERCISES_ON = ON.but(help="gpu or interpreter; only the interpreter checks memory, races and counters", default="interpreter")
 EXERCISES_JSON = Option("--json", "print the verdicts as JSON, for a program that grades")

@@ -136,6 +136,13 @@ def seed(option, value):
     return int(value)
 
 
+def positive(option, value):
+    """A number from 1 to 999."""
+    if not re.fullmatch(r"0*[1-9][0-9]{0,2}", value):
+        raise Refused(f"{option} '{value}' is no whole number from 1 to 999.")
+    return int(value)
+
+
 def jobs(option, value):
     if not re.fullmatch(r"[1-9][0-9]?", value) or int(value) > 64:
         raise Refused(f"{option} '{value}' is no number from 1 to 64.")

@@ -134,6 +134,16 @@ class Workshop:
                 self.limited([built.path, file, "", path], file, built.path, ROOT, SECONDS, also=os.path.dirname(os.path.abspath(path)))
         return built.refused
 
+    def see(self, exercise, file, events):
+        """Runs the test as profile() does; the file EVENTS says afterwards what happened in its launches. Returns why there is no program,
+        or ''."""
+        file = existing(exercise, file)
+        with self.program(exercise, file) as built:
+            if not built.refused:
+                command = ["env", f"COURSE_EVENTS={events}", built.path, file, "", f"{events}.profile"]
+                self.limited(command, file, built.path, ROOT, SECONDS, also=os.path.dirname(os.path.abspath(events)))
+        return built.refused
+
     @contextlib.contextmanager
     def program(self, exercise, file):
         """FILE linked with the exercise's test."""

@@ -1,0 +1,195 @@
+#include "common/interpreter/observe/events.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <stdexcept>
+
+#include "common/interpreter/schedule/block.h"
+
+namespace interpreter {
+
+const char* name(EventKind kind) {
+  static constexpr const char* kNames[] = {
+      "global load", "global store",  "global atomic",   "shared load",     "shared store",  "shared atomic", "ldmatrix",
+      "stmatrix",    "copy",          "copy commit",     "copy wait",       "bulk load",     "bulk store",    "bulk commit",
+      "bulk wait",   "mbarrier init", "mbarrier arrive", "mbarrier expect", "mbarrier wait", "copy arrive",   "mma",
+      "wgmma",       "wgmma fence",   "wgmma commit",    "wgmma wait",      "barrier",       "named barrier"};
+  return kNames[static_cast<unsigned>(kind)];
+}
+
+std::string& events_file() {
+  static const char* const asked = std::getenv("COURSE_EVENTS");
+  static std::string& file = *new std::string(asked ? asked : "");
+  return file;
+}
+
+// ---------------------------------------------------------------------------------------------------------------- log
+void EventLog::add(const Event& event) {
+  if (events_.size() == kMost)
+    is_whole_ = false;
+  else
+    events_.push_back(event);
+}
+
+void EventLog::add_addresses(const Request& request) {
+  constexpr int kTimes = 2;
+  if (!is_whole_ || events_.empty()) return;
+  const Event& event = events_.back();
+  int times = 0;
+  for (const Addresses& each : addresses_) times += events_[each.event].pc == event.pc && events_[each.event].warp == event.warp;
+  if (times < kTimes)
+    addresses_.push_back({events_.size() - 1, request.lanes, {request.addresses, request.addresses + request.count}});
+}
+
+void EventLog::add_name(std::uint64_t mbarrier, std::string name) { names_.emplace_back(mbarrier, std::move(name)); }
+
+namespace {
+
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    if (static_cast<unsigned char>(c) < 0x20) {
+      char code[8];
+      std::snprintf(code, sizeof code, "\\u%04x", c);
+      result += code;
+    } else {
+      result += c;
+    }
+  }
+  return result + '"';
+}
+std::string listed(dim3 d) { return '[' + std::to_string(d.x) + ',' + std::to_string(d.y) + ',' + std::to_string(d.z) + ']'; }
+
+}  // namespace
+
+void EventLog::write(const std::string& file, const Launch& launch, std::size_t static_shared_bytes,
+                     const Diagnosis* diagnosis) const {
+  std::FILE* const to = std::fopen(file.c_str(), "a");
+  if (!to) throw std::runtime_error("cannot write the events to " + file);
+  std::fseek(to, 0, SEEK_END);
+  if (std::ftell(to) > kMostBytes) {
+    std::fclose(to);
+    return;
+  }
+  std::string out = "{\"kernel\":" + quoted(kernel_name_of(launch)) + ",\"grid\":" + listed(launch.grid) +
+                    ",\"block\":" + listed(launch.block) + ",\"cluster\":" + listed(launch.cluster) +
+                    ",\"shared_bytes\":" + std::to_string(launch.dynamic_shared_bytes + static_shared_bytes) +
+                    ",\"whole\":" + (is_whole_ ? "true" : "false");
+  if (diagnosis)
+    out += ",\"diagnosis\":{\"check\":" + quoted(interpreter::name(diagnosis->check)) + ",\"what\":" + quoted(diagnosis->what) +
+           ",\"expected\":" + quoted(diagnosis->expected) + ",\"file\":" + quoted(diagnosis->file) +
+           ",\"line\":" + std::to_string(diagnosis->line) + "}";
+  out += ",\"kinds\":[";
+  for (unsigned kind = 0; kind <= static_cast<unsigned>(EventKind::kNamedBarrier); ++kind)
+    out += (kind ? "," : "") + quoted(interpreter::name(static_cast<EventKind>(kind)));
+  out += "],\"names\":{";
+  for (std::size_t i = 0; i < names_.size(); ++i)
+    out += (i ? ",\"" : "\"") + std::to_string(names_[i].first) + "\":" + quoted(names_[i].second);
+  // A place is where the user wrote it, and the line that calls this.
+  std::map<Pc, std::size_t> places;
+  std::string listed_places;
+  for (const Event& event : events_) {
+    if (!places.emplace(event.pc, places.size()).second) continue;
+    const Location where = event.pc ? user_location(event.pc) : Location{};
+    listed_places += (listed_places.empty() ? "[" : ",[") + quoted(where.file) + ',' + std::to_string(where.line) + ',' +
+                     quoted(where.called_in.empty() ? where.file : where.called_in) + ',' + std::to_string(where.called_at) + ']';
+  }
+  out += "},\"places\":[" + listed_places + "],\"events\":[";
+  for (const Event& event : events_) {
+    if (&event != events_.data()) out += ',';
+    out += '[' + std::to_string(event.warp) + ',' + std::to_string(static_cast<unsigned>(event.kind)) + ',' +
+           std::to_string(places.at(event.pc)) + ',' + std::to_string(event.lanes);
+    for (const std::uint64_t number : {event.a, event.b, event.c, event.d, event.e}) out += ',' + std::to_string(number);
+    out += ']';
+  }
+  out += "],\"addresses\":[";
+  for (const Addresses& each : addresses_) {
+    out += (&each == addresses_.data() ? "[" : ",[") + std::to_string(each.event) + ',' + std::to_string(each.lanes) + ",[";
+    for (std::size_t i = 0; i < each.of_lanes.size(); ++i) out += (i ? "," : "") + std::to_string(each.of_lanes[i]);
+    out += "]]";
+  }
+  out += "]}\n";
+  const bool written = std::fwrite(out.data(), 1, out.size(), to) == out.size();
+  if (std::fclose(to) || !written) throw std::runtime_error("cannot write the events to " + file);
+}
+
+// -------------------------------------------------------------------------------------------------------------- marks
+void Marks::begin(unsigned threads) {
+  free_.clear();
+  for (Mark& mark : marks_) free_.push_back(&mark);
+  registers_.assign((threads + 31) / 32, 0);
+}
+
+void Marks::note(Fiber& fiber, const Event& event) {
+  if (free_.empty()) free_.push_back(&marks_.emplace_back());
+  Mark& mark = *free_.back();
+  free_.pop_back();
+  mark.family = this, mark.event = event;
+  block_.record(fiber, mark, 1, event.pc);
+}
+
+std::uint64_t Marks::take_registers(unsigned warp) { return std::exchange(registers_[warp], 0); }
+
+void Marks::on_request(unsigned warp, const Request& request) {
+  const auto mark_of = [&](unsigned i) { return static_cast<Mark*>(reinterpret_cast<Record*>(request.addresses[i])); };
+  Event all[32];
+  unsigned different = 0, i = 0;
+  for (std::uint32_t rest = request.lanes; rest; rest &= rest - 1, ++i) {
+    Mark* const mark = mark_of(i);
+    free_.push_back(mark);
+    const Event& event = mark->event;
+    const auto same = std::find_if(all, all + different, [&](const Event& other) {
+      return other.kind == event.kind && other.a == event.a && other.b == event.b && other.c == event.c && other.d == event.d &&
+             other.e == event.e;
+    });
+    if (same == all + different) {
+      all[different] = event;
+      all[different].warp = static_cast<std::uint16_t>(warp), all[different].pc = request.pc, all[different].lanes = 0;
+      ++different;
+    }
+    same->lanes |= rest & -rest;
+  }
+  for (unsigned each = 0; each < different; ++each)
+    if (all[each].kind == kRegisters)
+      registers_[warp] = all[each].a;
+    else if (block_.events)
+      block_.events->add(all[each]);
+}
+
+// --------------------------------------------------------------------------------------------------- what a block records
+void Block::note_event(Fiber& fiber, const Event& event) {
+  if (!worlds.in_other()) family<Marks>().note(fiber, event);
+}
+
+void Block::record_request(unsigned w, const Request& request) {
+  Event event{EventKind::kGlobalLoad, static_cast<std::uint16_t>(w), request.lanes, request.pc};
+  event.a = request.size;
+  const std::uint64_t lowest = *std::min_element(request.addresses, request.addresses + request.count);
+  if (request.shared) {
+    if (!shared.contains(lowest)) return;  // another block's
+    event.kind = request.op == Op::kMatrixLoad    ? EventKind::kMatrixLoad
+                 : request.op == Op::kMatrixStore ? EventKind::kMatrixStore
+                 : request.op == Op::kLoad        ? EventKind::kSharedLoad
+                 : request.op == Op::kStore       ? EventKind::kSharedStore
+                                                  : EventKind::kSharedAtomic;
+    const Wavefronts wavefronts = wavefronts_of(request);
+    event.b = wavefronts.actual, event.d = wavefronts.ideal;
+    event.c = shared.instruction_address(lowest);
+    if (request.op == Op::kMatrixLoad) event.e = family<Marks>().take_registers(w);
+  } else {
+    event.kind = request.op == Op::kLoad    ? EventKind::kGlobalLoad
+                 : request.op == Op::kStore ? EventKind::kGlobalStore
+                                            : EventKind::kGlobalAtomic;
+    std::uint64_t sectors[64];
+    event.b = sectors_of(request, sectors);
+    event.c = lowest - global_begin_;
+  }
+  events->add(event);
+  events->add_addresses(request);
+}
+
+}  // namespace interpreter

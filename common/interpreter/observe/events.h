@@ -1,0 +1,120 @@
+/// @file
+/// What happened in a block, in the order of each warp's program: for pictures of it. Recorded on request only.
+///
+/// The interpreter has no clock. Each warp's events are in program order; between warps nothing is known but what barriers,
+/// mbarriers and groups order, and those are among the events. tools/see gives them times under a cost model.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "common/interpreter/instructions/family.h"
+#include "common/interpreter/interpreter.h"
+#include "common/interpreter/report/source_map.h"
+
+namespace interpreter {
+
+class Block;
+
+/// What an event is. Its numbers a to e, where they have a meaning; addresses are SharedMemory::instruction_address().
+enum class EventKind : std::uint8_t {
+  kGlobalLoad,      ///< a bytes of a lane, b sectors, c bytes from the first sector of global memory
+  kGlobalStore,     ///< the same
+  kGlobalAtomic,    ///< the same
+  kSharedLoad,      ///< a bytes of a lane, b wavefronts, c lowest address, d wavefronts without bank conflicts
+  kSharedStore,     ///< the same
+  kSharedAtomic,    ///< the same
+  kMatrixLoad,      ///< ldmatrix: the same, e where its registers lie on the stack of a lane
+  kMatrixStore,     ///< stmatrix: as kSharedStore
+  kCopy,            ///< cp.async: a bytes written, b sectors, c lowest destination, d bytes read
+  kCopyCommit,      ///< cp.async.commit_group
+  kCopyWait,        ///< cp.async.wait_group: a groups that may still be under way
+  kBulkLoad,        ///< the copy engine: a bytes, b mbarrier, c destination, d blocks that get it
+  kBulkStore,       ///< a bytes, c source
+  kBulkCommit,      ///< cp.async.bulk.commit_group
+  kBulkWait,        ///< cp.async.bulk.wait_group: a groups that may still be under way, b 1: only the sources have been read
+  kMbarrierInit,    ///< a mbarrier, b arrivals of a phase
+  kMbarrierArrive,  ///< a mbarrier, b arrivals of each lane, c bytes that are expected
+  kMbarrierExpect,  ///< a mbarrier, c bytes
+  kMbarrierWait,    ///< a mbarrier, b parity; recorded when the phase is over, c its number
+  kCopyArrive,      ///< cp.async.mbarrier.arrive: a mbarrier: its phase waits for the copies so far
+  kMma,             ///< a operations of the warp, b where A's registers lie on a lane's stack, c the sums'
+  kWgmma,           ///< a operations of the warp, b address of A's matrix, c of B's, d columns, e 1: A is in registers
+  kWgmmaFence,      ///< wgmma.fence
+  kWgmmaCommit,     ///< wgmma.commit_group
+  kWgmmaWait,       ///< wgmma.wait_group: a groups that may still be under way
+  kBarrier,         ///< __syncthreads
+  kNamedBarrier,    ///< a number, b threads, c 1: the warp waits
+};
+const char* name(EventKind kind);
+
+/// One event of a warp.
+struct Event {
+  EventKind kind;
+  std::uint16_t warp = 0;
+  std::uint32_t lanes = 0;  ///< who takes part
+  Pc pc = 0;
+  std::uint64_t a = 0, b = 0, c = 0, d = 0, e = 0;
+};
+
+/// The events of one block of a launch, the first one.
+class EventLog {
+ public:
+  /// A block with more of them is recorded up to here.
+  static constexpr std::size_t kMost = 400'000;
+  /// A file that has more bytes gets no more launches.
+  static constexpr long kMostBytes = 32 << 20;
+
+  void add(const Event& event);
+  /// The addresses of an access, or of what copies read, for the first times that its warp makes it.
+  void add_addresses(const Request& request);
+  /// An mbarrier is called so in the source.
+  void add_name(std::uint64_t mbarrier, std::string name);
+  const std::vector<Event>& events() const { return events_; }
+  bool is_whole() const { return is_whole_; }
+
+  /// Appends a line of JSON to `file`: the launch, lines, events. @param diagnosis what ended it, null: nothing
+  void write(const std::string& file, const Launch& launch, std::size_t static_shared_bytes, const Diagnosis* diagnosis) const;
+
+ private:
+  struct Addresses {
+    std::size_t event;
+    std::uint32_t lanes;
+    std::vector<std::uint64_t> of_lanes;
+  };
+  std::vector<Event> events_;
+  std::vector<Addresses> addresses_;
+  std::vector<std::pair<std::uint64_t, std::string>> names_;
+  bool is_whole_ = true;
+};
+
+/// Where launches write their events; empty: nowhere. In the beginning, what COURSE_EVENTS says.
+std::string& events_file();
+
+/// Logs what lanes say of instructions that are no accesses, so that they come back at their place as a warp's.
+class Marks final : public Family {
+ public:
+  explicit Marks(Block& block) : block_(block) {}
+  void begin(unsigned) override;
+  void on_request(unsigned warp, const Request& request) override;
+  /// `event` is that of a lane: of a warp's lanes that say the same, it becomes one.
+  void note(Fiber& fiber, const Event& event);
+  /// ldmatrix puts what it loads next there.
+  std::uint64_t take_registers(unsigned warp);
+
+  /// Not written: where the ldmatrix that follows has its registers.
+  static constexpr EventKind kRegisters = static_cast<EventKind>(255);
+
+ private:
+  struct Mark : Record {
+    Event event;
+  };
+  Block& block_;
+  std::deque<Mark> marks_;
+  std::vector<Mark*> free_;
+  std::vector<std::uint64_t> registers_;  // by warp
+};
+
+}  // namespace interpreter

@@ -1,0 +1,244 @@
+"""course see: what the interpreter saw of a launch, as a page to step through."""
+
+import json
+import os
+import re
+import sys
+import tempfile
+
+from .. import files
+from ..building import folder
+from ..cli import options, steps
+from ..cli.arguments import Command, require_file
+from ..cli.values import ELEMENT_BYTES
+from ..exercises import exercise as exercises
+from ..exercises.judging import Workshop, existing
+from ..machine import memory, processes
+from ..machine.progress import tail
+from ..messages import Failed, Refused, say, show
+from ..places import BUILD, LOGS, script
+from .run import end_if_over, lock_results, require_writable, shown
+
+from see import cost, page, perfetto, picture, replay
+
+SMALL, LARGER = "256x256x256", "512x512x512"
+PERSISTENT = 12  # from this step on, blocks stay for several tiles
+FEW = 2  # SMs, then: a block has some tiles of a small problem
+
+
+def step_number(step):
+    return int(step.split("_")[0])
+
+
+class Step:
+    def __init__(self, given, word):
+        self.step, self.tile = steps.named(word), given.tile
+        steps.check_tile(self.step, given.tile)
+        self.dtype, _ = steps.choose_dtype([self.step], given.dtype, True)
+        if given.shape and (len(given.shape.shapes) > 1 or 0 in given.shape.shapes[0]):
+            raise Refused("see shows one launch that multiplies something: name one --shape, with extents from 1 on.")
+        usual = LARGER if step_number(self.step) >= 10 else SMALL
+        self.shape = "x".join(map(str, given.shape.shapes[0])) if given.shape else usual
+        extents = tuple(map(int, self.shape.split("x")))
+        memory.check([extents], ELEMENT_BYTES[self.dtype], "interpreter")
+        if not given.force:
+            steps.check_patience([self.step], self.dtype, [extents])
+        self.order = given.to_pass(options.ORDER)
+
+    @property
+    def name(self):
+        of_tile = "-" + re.sub(r"[^a-z0-9]+", "-", self.tile.lower()).strip("-") if self.tile else ""
+        return f"{self.step}-{self.shape}-{self.dtype}{of_tile}"
+
+    def run(self, events):
+        """@return (exit code, the launched tile's name)"""
+        target = self.step if self.tile else f"{self.step}_first_{self.dtype}"
+        folder.prepare("interpreter", ["python3"], [target])
+        words = ["--shape", self.shape, "--dtype", self.dtype, "--force", *self.order]
+        words += ["--tile", self.tile] if self.tile else ["--first"]
+        if step_number(self.step) >= PERSISTENT:
+            words += ["--multiprocessors", str(FEW)]
+        log, results = os.path.join(LOGS, f"see-{self.step}.log"), events + ".results"
+        say(f"{self.step}: running {self.shape} on the interpreter ...")
+        with open(log, "wb") as output:
+            program = os.path.join(BUILD, "interpreter", "bin", target)
+            child = processes.start([program, *words, "--json", results], stdout=output, env={**os.environ, "COURSE_EVENTS": events})
+            code = processes.wait(child)
+        end_if_over(code)
+        if code == 2:
+            raise SystemExit(code)  # it has said why
+        if code:
+            show(tail(log))
+            return code, self.tile or ""
+        with open(results, encoding="utf-8") as file:
+            return code, json.load(file)["results"][0]["tile"]
+
+    def title(self, tile):
+        return f"{self.step.replace('_', ' ')}: {tile}" if tile else self.step.replace("_", " ")
+
+    def facts(self):
+        facts = [f"M×N×K = {self.shape.replace('x', '×')}, {self.dtype}."]
+        if step_number(self.step) >= PERSISTENT:
+            facts.append(f"Kernels are told of {FEW} SMs, so that a block has several tiles of a small problem.")
+        return facts
+
+
+class Program:
+    """interpret's FILE.cu."""
+
+    def __init__(self, given, file, arguments):
+        require_file(file, "name a step, or a CUDA program such as docs/examples/saxpy.cu.")
+        refuse(given, file, "what stands behind -- is the program's")
+        self.file, self.arguments = file, arguments
+        self.words = given.to_pass(options.ORDER, options.INCLUDE, options.DEFINE)
+
+    @property
+    def name(self):
+        path, _ = os.path.splitext(os.path.abspath(self.file))  # the folder too: each lesson has a first.cu
+        return re.sub(r"[^A-Za-z0-9_]+", "-", "-".join(path.split(os.sep)[-2:])).strip("-")
+
+    def run(self, events):
+        folder.prepare("interpreter", ["python3"], ["interpreter"])
+        command = [*script("interpret", "interpret.py"), "--build", os.path.join(BUILD, "interpreter"), "--cache", os.path.join(BUILD, "interpret")]
+        child = processes.start([*command, *self.words, "--", self.file, *self.arguments], env={**os.environ, "COURSE_EVENTS": events})
+        code = processes.wait(child)
+        end_if_over(code)
+        return code, ""
+
+    def title(self, _):
+        return os.sep.join(os.path.abspath(self.file).split(os.sep)[-2:])
+
+    def facts(self):
+        return []
+
+
+class Answer:
+    """A learner's file, or a solution: the largest problem of its test."""
+
+    def __init__(self, given, word, is_solution):
+        refuse(given, word, "an exercise's test says what its function is called with")
+        self.exercise = exercises.named(word)
+        self.file = existing(self.exercise, self.exercise.solution if is_solution else self.exercise.current)
+        self.kind = "solution" if is_solution else "exercise"
+
+    @property
+    def name(self):
+        return f"{self.kind}_{self.exercise.name}"
+
+    def run(self, events):
+        workshop = Workshop("interpreter")
+        workshop.prepare([self.exercise])
+        say(f"{self.title('')}: running its test on the interpreter ...")
+        if workshop.see(self.exercise, self.file, events):
+            check = f"'tools/course check {self.exercise.name[:2]}' says why"
+            raise Failed(f"{shown(self.file)} does not compile, so there is nothing to see: {check}.")
+        return 0, ""
+
+    def title(self, _):
+        return f"{self.kind} {self.exercise.title}"
+
+    def facts(self):
+        return []
+
+
+def refuse(given, word, why):
+    for option in (options.SHAPE, options.DTYPE, options.TILE):
+        if getattr(given, option.key):
+            raise Refused(f"{option.name} is for steps, not for {word}: {why}. Leave it out.")
+
+
+def choose(launches, wanted):
+    """The one that was asked for; else the first that a check has ended, or that with the most events."""
+    if not wanted:
+        for number, launch in enumerate(launches):
+            if launch.diagnosis:
+                return number
+        return max(range(len(launches)), key=lambda i: len(launches[i].events))
+    if wanted > len(launches):
+        raise Refused(f"--launch {wanted}: there {'was' if len(launches) == 1 else 'were'} {len(launches)}.")
+    return wanted - 1
+
+
+def facts_of(launch, number, count, resident):
+    threads = launch.block[0] * launch.block[1] * launch.block[2]
+    which = f"Launch {number + 1} of {count}. " if count > 1 else ""
+    block = "The one block" if launch.blocks == 1 else f"The first of {launch.blocks:,} blocks"
+    beside = "alone on its SM" if resident == 1 else f"on an SM with {resident - 1} more that {'does' if resident == 2 else 'do'} the same"
+    shared = f", {launch.shared_bytes:,} bytes of shared memory" if launch.shared_bytes else ""
+    return f"{which}{block}, {beside}: {threads} threads, {picture.several(launch.warps, 'warp')}{shared}."
+
+
+def run(given):
+    if not given.everything:
+        raise Refused("see needs a step or a file, for example: tools/course see 4")
+    word, *rest = given.everything
+    if word.endswith((".cu", ".cpp")):
+        subject = Program(given, word, rest)
+    elif rest:
+        raise Refused(f"see shows one thing at a time: {' and '.join(given.everything)} are several.")
+    elif found := re.match(r"(?:.*/)?(exercises|solutions)/", word):
+        subject = Answer(given, word, is_solution=found[1] == "solutions")
+    else:
+        subject = Step(given, word)
+    out = given.out or os.path.join(BUILD, "see")
+    require_writable(out)
+    lock_results(out)
+    with tempfile.TemporaryDirectory() as scratch:
+        events = os.path.join(scratch, "events")
+        code, tile = subject.run(events)
+        launches = replay.read(events) if os.path.exists(events) else []
+    if not any(launch.events for launch in launches):
+        if code:
+            return code
+        raise Failed(f"{subject.title(tile)}: no kernel has done anything that could be shown.")
+    number = choose(launches, given.launch)
+    launch = launches[number]
+    resident = given.blocks or 1
+    costs = cost.h200()
+    try:
+        timed = replay.Replay(launch, costs, resident)
+    except replay.Unable as reason:
+        raise Refused(f"{subject.title(tile)}: {reason}.") from None
+    drawn = picture.Picture(launch, timed, subject.title(tile))
+    facts = [*subject.facts(), facts_of(launch, number, len(launches), resident)]
+    facts.append(f"{round(timed.clocks):,} clocks; of these, the tensor cores work {100 * drawn.tensor_share():.0f} % for this block." if timed.tensor_busy else f"{round(timed.clocks):,} clocks.")
+    path = os.path.join(out, f"{subject.name}.html")
+    files.write(path, page.page(drawn, costs, facts))
+    sys.stdout.write(f"{facts[-1]}\npage: {shown(path)}\n")
+    if given.perfetto:
+        try:
+            files.write(given.perfetto, json.dumps(perfetto.trace(drawn)))
+        except OSError as error:
+            raise Refused(f"cannot write to {given.perfetto}: {error.strerror}. Name a file with --perfetto.") from None
+        sys.stdout.write(f"trace: {shown(os.path.abspath(given.perfetto))}\n")
+    return code
+
+
+COMMAND = Command(
+    name="see",
+    usage="STEP|exercises/NAME|solutions/NAME|FILE.cu [OPTION...]",
+    intro="""
+    Runs a kernel on the interpreter and writes a page that shows what the first block did: copies that are issued, land and are
+    waited for, products, barriers, mbarriers with their phases, arrivals and bytes, the stages of the ring, each beside its line of
+    the kernel. Open it in a browser and step through it with the arrow keys. Times are those of a cost model, which the page states.
+
+    STEP is a number or a word of a folder's name below steps/; exercises/5 is your own file, solutions/5 the course's: the launch of
+    its test in which most happens. FILE.cu is a program as 'tools/course interpret' takes it, whose own
+    arguments stand behind --. docs/see.md says what is seen, and what to look for.
+    """,
+    options=(
+        options.SHAPE.but(help="MxNxK: A is MxK, B is KxN, C is MxN", metavar="MxNxK", default=f"{SMALL}, from 10 on {LARGER}"),
+        options.DTYPE,
+        options.TILE,
+        options.ORDER,
+        options.INCLUDE,
+        options.DEFINE,
+        options.BLOCKS,
+        options.LAUNCH,
+        options.FORCE,
+        options.PERFETTO,
+        options.OUT.but(help="for the page", default="build/see"),
+    ),
+    outro="Exit code: 0 shown, 1 a wrong result, a failed check or a failed build, 2 refused input, 130 interrupted.",
+    run=run,
+)

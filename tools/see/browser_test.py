@@ -1,0 +1,170 @@
+#!/usr/bin/python3
+"""Pages of 'tools/course see' in a browser: they load, step by keys and by touch, fit, are legible in light and dark, and say no error.
+
+Usage: tools/see/browser_test.py [FOLDER]   needs Debian's chromium-driver and python3-selenium; screenshots go to FOLDER
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+SCREENSHOTS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else None
+PAGES = {
+    "04": "04_pipelined_num_stages-256x256x256-f16.html",
+    "13": "13_ping_pong-512x512x512-f16.html",
+    "steps/09_tma/first.cu": "09_tma-first.html",
+    "solutions/9": "solution_09_num_stages.html",
+}
+# Text on the ground, and labels on bars, with less contrast than 4.5: [[ratio, text], ...].
+TOO_FAINT = """
+const light = c => { const [r, g, b] = c.match(/[\\d.]+/g).slice(0, 3).map(v => v / 255).map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+                     return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+const ratio = (a, b) => { const [x, y] = [light(a), light(b)].sort((p, q) => q - p); return (x + 0.05) / (y + 0.05); };
+const ground = e => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor; if (!/, 0\\)$/.test(c)) return c; } return "rgb(255, 255, 255)"; };
+const found = [];
+for (const e of document.querySelectorAll("h1, h2, p, li, td, th, button, .names div, .source div, #count")) {
+  const r = ratio(getComputedStyle(e).color, ground(e));
+  if (e.textContent.trim() && r < 4.5) found.push([r, e.textContent.slice(0, 40)]);
+}
+for (const text of document.querySelectorAll("#scroll svg text")) {
+  const bar = text.previousElementSibling, solid = bar && bar.classList.contains("seg") && text.style.stroke === "";
+  const below = solid ? getComputedStyle(bar).fill : ground(text.closest("div"));
+  const r = ratio(getComputedStyle(text).fill, below);
+  if (r < 4.5) found.push([r, text.textContent, below]);
+}
+return found.slice(0, 5);
+"""
+
+
+class See(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        for what in PAGES:
+            subprocess.run([ROOT / "tools/course", "see", what, "--out", cls.folder], check=True, stdout=subprocess.DEVNULL)
+        options = webdriver.ChromeOptions()
+        for word in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND"):
+            options.add_argument(word)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        cls.browser = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
+        cls.addClassCleanup(cls.browser.quit)
+
+    def show(self, page, width, dark=False):
+        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 700}
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        self.browser.get((self.folder / page).as_uri())
+        self.assertEqual(self.run_script("return document.body.dataset.ready"), "1")
+        self.no_errors()
+
+    def no_errors(self):
+        self.assertEqual([each["message"] for each in self.browser.get_log("browser")], [])
+
+    def run_script(self, script):
+        return self.browser.execute_script(script)
+
+    def press(self, *keys):
+        for key in keys:
+            self.browser.find_element(By.TAG_NAME, "body").send_keys(key)
+
+    def now(self):
+        return self.run_script("return document.getElementById('now').textContent")
+
+    def chosen(self):
+        return self.run_script("return Number(document.querySelector('#scroll .chosen').dataset.i)")
+
+    def test_pages_fit_and_are_legible(self):
+        for page in PAGES.values():
+            for width in (390, 1280):
+                for dark in (False, True):
+                    with self.subTest(page, width=width, dark=dark):
+                        self.show(page, width, dark)
+                        self.assertLessEqual(self.run_script("return document.documentElement.scrollWidth"), width)
+                        self.assertEqual(self.run_script(TOO_FAINT), [])
+                        self.assertGreater(self.run_script("return document.querySelectorAll('#scroll .seg').length"), 10)
+                        if SCREENSHOTS:
+                            SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+                            self.browser.save_screenshot(str(SCREENSHOTS / f"{page[:-5]}-{width}-{'dark' if dark else 'light'}.png"))
+
+    def test_keys_step_forwards_and_backwards(self):
+        self.show(PAGES["04"], 1280)
+        seen = [self.now()]
+        for _ in range(5):
+            self.press(Keys.ARROW_RIGHT)
+            seen.append(self.now())
+        self.assertEqual(len(set(seen)), 6)
+        for before in reversed(seen[:-1]):
+            self.press(Keys.ARROW_LEFT)
+            self.assertEqual(self.now(), before)
+        self.press(Keys.ARROW_LEFT)
+        self.assertEqual(self.now(), seen[0])  # there is nothing before it
+        self.press(Keys.END)
+        self.assertEqual(self.chosen(), self.run_script("return JSON.parse(document.getElementById('data').textContent).segments.length") - 1)
+        self.press(Keys.HOME, Keys.ARROW_DOWN)
+        self.assertEqual(self.lane(), 1)
+        self.press(Keys.SHIFT + Keys.ARROW_RIGHT)
+        self.assertEqual(self.lane(), 1)
+        self.no_errors()
+
+    def lane(self):
+        return self.run_script(f"return JSON.parse(document.getElementById('data').textContent).segments[{self.chosen()}].l")
+
+    def test_an_event_shows_its_lines_and_a_line_its_events(self):
+        self.show(PAGES["04"], 1280)
+        marked = self.run_script("return [...document.querySelectorAll('.source .on')].map(e => Number(e.dataset.n))")
+        self.assertIn(f"line{'s' if len(marked) > 1 else ''} {', '.join(map(str, marked))}", self.now())
+        box = self.run_script("const b = document.getElementById('source').getBoundingClientRect(), e = document.querySelector('.source .on').getBoundingClientRect(); return e.top >= b.top && e.bottom <= b.bottom")
+        self.assertTrue(box)
+        line = self.run_script("const e = [...document.querySelectorAll('.source .has')].find(e => e.textContent.includes('cp_async_wait_group<kAhead')); e.click(); return Number(e.dataset.n)")
+        first = self.chosen()
+        self.assertIn(f"line {line}", self.now())
+        self.run_script(f"document.querySelectorAll('.source div')[{line - 1}].click()")
+        self.assertGreater(self.chosen(), first)
+
+    def test_an_access_shows_its_banks_or_sectors(self):
+        self.show(PAGES["04"], 390)
+        drawn = []
+        for n in range(self.run_script("return document.getElementById('access').options.length")):
+            self.run_script(f"const s = document.getElementById('access'); s.value = {n}; s.onchange()")
+            drawn.append(self.run_script("return [document.getElementById('asks').textContent, document.querySelectorAll('#cells rect').length]"))
+        self.assertEqual(drawn[0][0], "cp.async of warp 0: 32 lanes, 16 bytes each; 16 sectors in 4 lines of 128 bytes. Of the 512 bytes that move, 512 are asked for.")
+        self.assertEqual(drawn[0][1], 16)
+        self.assertIn(["ldmatrix of warp 0: 32 lanes, 16 bytes each; 4 wavefronts, no bank is asked for two words at once.", 4 * 32], drawn)
+        self.assertLessEqual(self.run_script("return document.documentElement.scrollWidth"), 390)
+        self.run_script("[...document.querySelectorAll('.source .has')].find(e => e.textContent.includes('fragments_of_a.load')).click()")
+        self.assertIn("ldmatrix", self.run_script("return document.getElementById('asks').textContent"))
+        self.no_errors()
+
+    def test_fingers_choose_bars_and_zoom(self):
+        self.show(PAGES["13"], 390)
+        self.run_script("const e = document.querySelector('#scroll .seg[data-i=\"40\"]'); e.dispatchEvent(new MouseEvent('click', {bubbles: true}))")
+        self.assertEqual(self.chosen(), 40)
+        self.assertGreater(self.run_script("return document.querySelector('#scroll svg').clientWidth"), 390)  # it begins where one can see something
+        before = self.run_script("return document.querySelector('#scroll svg').clientWidth")
+        for name, is_right in (("in", lambda w: w > before), ("fit", lambda w: w < 390)):
+            self.browser.find_element(By.ID, name).click()
+            self.assertTrue(is_right(self.run_script("return document.querySelector('#scroll svg').clientWidth")), name)
+            self.assertEqual(self.chosen(), 40)
+        self.no_errors()
+
+    def test_it_is_one_file(self):
+        for page in PAGES.values():
+            self.show(page, 1280)
+            entries = json.loads(self.run_script("return JSON.stringify(performance.getEntriesByType('resource').map(e => e.name))"))
+            self.assertEqual(entries, [])
+
+
+if __name__ == "__main__":
+    unittest.main()

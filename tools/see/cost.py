@@ -1,0 +1,63 @@
+"""What things cost on an H200: the constants of the cost model, each with where it is from. None is fitted to what the model predicts."""
+
+import dataclasses
+import json
+import os
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+RESULTS = os.path.join(ROOT, "docs/results/h200")
+CLOCK = 1.98e9  # the highest, at which docs/hardware.md has the rates of L1 and L2
+QUARTERS = 4  # of an SM: each has a scheduler and a tensor core
+
+
+@dataclasses.dataclass(frozen=True)
+class Constant:
+    name: str
+    value: float
+    unit: str
+    source: str
+
+
+def ladder():
+    with open(os.path.join(RESULTS, "ladder-f16.json"), encoding="utf-8") as file:
+        return json.load(file)
+
+
+@dataclasses.dataclass(frozen=True)
+class Costs:
+    """In clocks, and in bytes a clock of one SM."""
+
+    gpu: str
+    multiprocessors: int
+    mma: float  # of 16 x 8 x 16: 4096 operations
+    wgmma: float  # operations a clock and tensor core
+    l2: float  # bytes a clock that come to an SM, and as many that leave it
+    dram_latency: float
+    l2_latency: float
+    shared_latency: float
+    constants: tuple
+
+
+def h200():
+    hardware, measured = "docs/hardware.md", ladder()
+    multiprocessors = measured["gpu"]["multiprocessors"]
+    of_core = measured["ceilings"]["mma_f16_flops"] / multiprocessors / QUARTERS / CLOCK  # operations a clock
+    constants = {
+        "mma": Constant("mma.sync of 16 × 8 × 16, on one of the SM's 4 tensor cores", round(4096 / of_core, 2), "clocks", "docs/results/h200/ladder-f16.json: the ceiling mma_f16_flops, at 1.98 GHz"),
+        "wgmma": Constant("wgmma, on one tensor core", 1024, "operations a clock", f"{hardware}: 2,048 multiply-adds a clock and SM"),
+        "l2": Constant("from L2 to an SM, and back", 64, "bytes a clock", f"{hardware}: “Rates of L1 and L2”"),
+        "dram_latency": Constant("a copy or load, until its first byte is there", 690, "clocks", f"{hardware}: DRAM; blocks that run side by side ask for the same tiles at once, so the first to ask waits for DRAM, and the others with it"),
+        "l2_latency": Constant("a store, until it is written", 281, "clocks", f"{hardware}: L2"),
+        "shared_latency": Constant("a load from shared memory, until it is in registers", 40, "clocks", f"{hardware}: L1; 128 bytes a clock besides, a wavefront"),
+    }  # fmt: skip
+    values = {key: each.value for key, each in constants.items()}
+    return Costs(gpu="NVIDIA H200", multiprocessors=multiprocessors, constants=tuple(constants.values()), **values)
+
+
+# What the model leaves out: stated on each page.
+LEFT_OUT = (
+    "instructions that are neither accesses nor copies, products or waits (addresses, loops); each event costs its warp one clock",
+    "what a barrier, an arrival or the end of a wait itself costs",
+    "how long after its issue a product's sums can be used by the next one",
+    "other SMs: the L2 cache gives this one its full rate whatever they do",
+)

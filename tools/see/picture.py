@@ -1,0 +1,519 @@
+"""From a replay to what is drawn: lanes, and on each the segments that a page steps through and a trace lists.
+
+A segment is a run of a warp's events that belong together: copies to one stage, products from one stage, a wait. What the copy engine and the
+tensor cores do in the background has lanes of its own.
+"""
+
+import bisect
+import os
+import re
+from collections import Counter, defaultdict
+
+from . import accesses
+from .cost import QUARTERS, ROOT
+
+COPIES = {"copy", "bulk load"}
+PRODUCTS = {"mma", "ldmatrix"}
+BACKGROUND = {"wgmma", "wgmma fence", "wgmma commit"}
+WAITS = {
+    "barrier": "barrier",
+    "named barrier": "barrier",
+    "mbarrier wait": "mbarrier",
+    "copy wait": "copies",
+    "bulk wait": "stores",
+    "wgmma wait": "products",
+}
+ARRIVALS = {"mbarrier arrive", "mbarrier expect", "copy arrive"}
+QUIET = {"copy commit", "bulk commit"}  # belongs to what stands before it
+MOST_STAGES = 16
+SHORTEST_STALL = 32  # clocks; shorter ones belong to what waits
+
+
+def source_of(file):
+    """The file's lines; it may lie elsewhere than where it was compiled."""
+    for path in (file, os.path.join(ROOT, *file.split("/")[-3:])):
+        if os.path.isfile(path):
+            with open(path, encoding="utf-8", errors="replace") as text:
+                return text.read().splitlines()
+    return []
+
+
+def shortened(file):
+    return os.path.relpath(file, ROOT) if file.startswith(ROOT + os.sep) else os.path.join(*file.split("/")[-3:]) if "/" in file else file
+
+
+def number(value):
+    return f"{round(value):,}"
+
+
+def several(count, one, more=""):
+    return f"{count:,} {one if count == 1 else more or one + 's'}"
+
+
+def listed(numbers):
+    """0–3, 8 of [0, 1, 2, 3, 8]."""
+    parts, numbers = [], sorted(numbers)
+    for n in numbers:
+        if parts and parts[-1][1] == n - 1:
+            parts[-1][1] = n
+        else:
+            parts.append([n, n])
+    return ", ".join(f"{a}" if a == b else f"{a}–{b}" for a, b in parts)
+
+
+class Stages:
+    """The parts of shared memory that copies fill again and again. What one group of copies fills, or what completes on one mbarrier, is one
+    stage; so are two of these that begin at the same places."""
+
+    def __init__(self, launch):
+        places, stage_of = {}, {}  # where a copy begins: its bytes; its stage, as a list that stages share once they are one
+        fills, commits = {}, defaultdict(int)
+        for warp, kind, _, _, a, b, c, *_ in launch.events:
+            name = launch.kinds[kind]
+            if name == "copy commit":
+                commits[warp] += 1
+            elif name in COPIES:
+                places[c] = max(places.get(c, 0), a)
+                fills.setdefault(("group", commits[warp]) if name == "copy" else ("mbarrier", b), set()).add(c)
+        for fill in fills.values():
+            together = set(fill)
+            for place in fill:
+                together |= stage_of.get(place, set())
+            for place in together:
+                stage_of[place] = together
+        stages = sorted({id(stage): sorted(stage) for stage in stage_of.values()}.values())
+        self.places, self.numbers, self.ranges = [], {}, []
+        if len(stages) > MOST_STAGES:
+            return
+        self.places = sorted(places)
+        self.bytes = places
+        for number, stage in enumerate(stages):
+            self.numbers.update(dict.fromkeys(stage, number))
+            self.ranges.append([stage[0], max(place + places[place] for place in stage)])
+
+    def at(self, address):
+        """-1: no stage's."""
+        found = bisect.bisect_right(self.places, address) - 1
+        if found < 0 or address >= self.places[found] + 2 * self.bytes[self.places[found]]:  # rows may be padded
+            return -1
+        return self.numbers[self.places[found]]
+
+    def named(self, stage):
+        first, last = self.ranges[stage]
+        is_alone = all(i == stage or end <= first or begin >= last for i, (begin, end) in enumerate(self.ranges))
+        return f"Stage {stage} (bytes {first:,} to {last - 1:,})" if is_alone else f"Stage {stage} (from byte {first:,} on, in parts)"
+
+
+class Picture:
+    def __init__(self, launch, replay, title):
+        self.launch, self.replay, self.title = launch, replay, title
+        self.stages = Stages(launch)
+        self.lanes, self.segments = [], []
+        self.file, self.source = self.choose_source()
+        self.names = self.name_mbarriers()
+        self.spans = defaultdict(list)  # by warp, in the order of its program
+        for event, warp, begin, end in sorted(replay.spans):
+            self.spans[warp].append((event, begin, end))
+        self.stalled = {(event, warp): (begin, end) for event, warp, begin, end in replay.stalls if end - begin >= SHORTEST_STALL}
+        self.waited = {(event, warp): (begin, end) for event, warp, begin, end in replay.waits}
+        self.landed_last = self.last_to_come()
+        self.draw_ring()
+        self.draw_tensor_cores()
+        self.draw_warps()
+        self.draw_mbarriers()
+        self.segments.sort(key=lambda s: (s["a"], s["l"]))
+        self.end_where_the_next_begins()
+
+    # --- the source ---
+
+    def choose_source(self):
+        counts = Counter()
+        for event in self.launch.events:
+            counts[self.launch.places[event[2]][0]] += 1
+        files = [file for file, _ in counts.most_common() if file]
+        file = files[0] if files else ""
+        return file, source_of(file) if file else []
+
+    def lines_of(self, event):
+        """Of the shown file, the line at which the event stands, and that which calls this, in a function."""
+        file, line, called_file, called_line = self.launch.places[self.launch.events[event][2]]
+        return [n for path, n in ((file, line), (called_file, called_line)) if path == self.file and n]
+
+    def name_mbarriers(self):
+        """As the source says it at mbarrier.init: full[0], full[1], ... of mbarrier_init(&full[i], 1)."""
+        names, seen = {}, Counter()
+        for event in self.launch.events:
+            if self.launch.kinds[event[1]] != "mbarrier init" or event[4] in names:
+                continue
+            file, line, *_ = self.launch.places[event[2]]
+            text = self.source[line - 1] if file == self.file and 0 < line <= len(self.source) else ""
+            found = re.search(r"init\w*\s*\(\s*&?\s*(\w+)\s*(\[|\+)?", text)
+            if found and found[2]:
+                names[event[4]] = f"{found[1]}[{seen[found[1]]}]"
+                seen[found[1]] += 1
+            else:
+                names[event[4]] = found[1] if found else self.as_variable(event[4])
+        return names
+
+    def end_where_the_next_begins(self):
+        """Of a warp's own doings: its last product is still under way when it goes on."""
+        lanes = {i for i, lane in enumerate(self.lanes) if lane["g"] == "warps"}
+        before = {}
+        for segment in self.segments:
+            if segment["l"] in lanes:
+                last = before.get(segment["l"])
+                if last:
+                    last["b"] = max(last["a"], min(last["b"], segment["a"]))
+                before[segment["l"]] = segment
+
+    def as_variable(self, address):
+        """bars[1] of 'bars (byte 8 of 16)'."""
+        found = re.match(r"(\w+) \(byte (\d+) of (\d+)\)", self.launch.names.get(address, ""))
+        if not found:
+            return f"mbarrier at {address:,}"
+        return found[1] if found[3] == "8" else f"{found[1]}[{int(found[2]) // 8}]"
+
+    # --- building ---
+
+    def lane(self, group, name, height=18):
+        self.lanes.append({"g": group, "n": name, "h": height})
+        return len(self.lanes) - 1
+
+    def segment(self, lane, begin, end, kind, text, events=(), stage=-1, label=""):
+        lines = sorted({line for event in events for line in self.lines_of(event)})
+        segment = {"l": lane, "a": round(begin, 1), "b": round(end, 1), "k": kind, "t": text}
+        if stage >= 0:
+            segment["s"] = stage
+        if lines:
+            segment["i"] = lines
+        if label:
+            segment["c"] = label
+        self.segments.append(segment)
+
+    def event(self, index):
+        warp, kind, place, lanes, *values = self.launch.events[index]
+        return self.launch.kinds[kind], lanes, values
+
+    def stage_of(self, index, registers):
+        """Of what the event writes or reads in shared memory, -1: no stage."""
+        kind, _, v = self.event(index)
+        if kind in COPIES or kind == "ldmatrix" or kind == "shared load":
+            stage = self.stages.at(v[2])
+            if kind == "ldmatrix":
+                registers[v[4]] = stage
+            return stage
+        if kind == "mma":
+            return registers.get(v[1], -1)
+        if kind == "wgmma":
+            return self.stages.at(v[2])
+        return -1
+
+    # --- the ring ---
+
+    def draw_ring(self):
+        if not self.stages.ranges:
+            return
+        fills, reads = defaultdict(list), defaultdict(list)
+        kinds = {self.event(event)[0] for event, *_ in self.replay.spans}
+        readers = kinds & {"ldmatrix", "wgmma"} or {"shared load"}  # with products, other loads are the epilogue's
+        for warp, spans in self.spans.items():
+            registers = {}
+            for event, begin, end in spans:
+                kind, _, v = self.event(event)
+                stage = self.stage_of(event, registers)
+                if stage < 0:
+                    continue
+                if kind in COPIES:
+                    fills[stage].append((begin, end, v[0], event, warp))
+                elif kind in readers:
+                    reads[stage].append((begin, end, event, warp))
+        for stage in range(len(self.stages.ranges)):
+            lane = self.lane("ring", f"stage {stage}", 16)
+            name = self.stages.named(stage)
+            rounds = self.rounds_of(fills[stage], reads[stage])
+            for copied, read in rounds:
+                begin, landed = min(c[0] for c in copied), max(c[1] for c in copied)
+                size = sum(c[2] for c in copied)
+                events = [c[3] for c in copied]
+                who = listed({c[4] for c in copied})
+                what = f"{several(len(copied), 'copy', 'copies')}, {size:,} bytes, by warp{'s' if ',' in who or '–' in who else ''} {who}"
+                self.segment(lane, begin, landed, "fill", f"{name} is filled: {what}. The last byte lands at {number(landed)}.", events, stage)
+                if read:
+                    since, until = min(r[0] for r in read), max(r[1] for r in read)
+                    if since > landed:
+                        self.segment(lane, landed, since, "full", f"{name} is full, and nobody has read of it yet.", (), stage)
+                    early = ""
+                    if since < landed:
+                        early = " Reading begins before the last byte has landed."
+                    self.segment(lane, max(since, landed), until, "read", f"{name} is read, {several(len(read), 'time')}.{early}", [r[2] for r in read], stage)
+
+    @staticmethod
+    def rounds_of(fills, reads):
+        """[(copies, reads)]: a new round begins with the first copy after a read."""
+        rounds = []
+        for _, what, item in sorted([(f[0], 0, f) for f in fills] + [(r[0], 1, r) for r in reads]):
+            if what == 0 and (not rounds or rounds[-1][1]):
+                rounds.append(([], []))
+            if rounds:
+                rounds[-1][what].append(item)
+        return [each for each in rounds if each[0]]
+
+    # --- tensor cores ---
+
+    def draw_tensor_cores(self):
+        products = defaultdict(list)
+        for warp, spans in self.spans.items():
+            registers = {}
+            for event, begin, end in spans:
+                kind, *_ = self.event(event)
+                stage = self.stage_of(event, registers)
+                if kind in ("mma", "wgmma"):
+                    products[warp % QUARTERS].append((begin, end, stage, warp, event))
+        if not products:
+            return
+        for quarter in sorted(products):
+            lane = self.lane("tensor", f"cores 0–{QUARTERS - 1}" if quarter == min(products) else "", 10)
+            run = []
+            for each in [*sorted(products[quarter]), None]:
+                if run and (not each or each[2:4] != run[-1][2:4] or each[0] > run[-1][1] + 24):
+                    self.segment(lane, run[0][0], run[-1][1], "product", f"Tensor core {quarter}: {several(len(run), 'product')} of warp {run[0][3]}" + (f", from stage {run[0][2]}" if run[0][2] >= 0 else "") + ".", [r[4] for r in run], run[0][2])
+                    run = []
+                if each:
+                    run.append(each)
+
+    # --- warps ---
+
+    def classes(self):
+        """Warps that do the same events at the same lines, side by side in a warpgroup, are one lane."""
+        if self.launch.warps <= 4:
+            return [[warp] for warp in range(self.launch.warps)]
+        classes = []
+        for warp in range(self.launch.warps):
+            does = [(self.event(e)[0], self.lines_of(e)) for e, *_ in self.spans[warp]]
+            if classes and classes[-1][1] == (warp // 4, does):
+                classes[-1][0].append(warp)
+            else:
+                classes.append(([warp], (warp // 4, does)))
+        return [warps for warps, _ in classes]
+
+    def draw_warps(self):
+        for warps in self.classes():
+            has_background = any(self.event(e)[0] == "wgmma" for e, *_ in self.spans[warps[0]])
+            name = f"warp{'s' if len(warps) > 1 else ''} {listed(warps)}"
+            lane = self.lane("warps", name)
+            under_way = self.lane("warps", "  products", 8) if has_background else -1
+            self.draw_warp(warps[0], lane, under_way, "Warp " + str(warps[0]) if len(warps) == 1 else f"Warp {warps[0]}, as {listed(warps[1:])}")
+
+    def draw_warp(self, warp, lane, under_way, who):
+        registers = {}
+        run, run_kind = [], None
+
+        def flush():
+            nonlocal run, run_kind
+            if run:
+                self.draw_run(lane, under_way, who, run_kind, run)
+            run, run_kind = [], None
+
+        for event, begin, end in self.spans[warp]:
+            kind, *_ = self.event(event)
+            stage = self.stage_of(event, registers)
+            if (event, warp) in self.stalled:
+                flush()
+                since, until = self.stalled[event, warp]
+                self.segment(lane, since, until, "wait-loads", f"{who} waits {number(until - since)} clocks for what it has loaded.", (event,), label="loads")
+            if kind in WAITS:
+                flush()
+                self.draw_wait(lane, who, event, warp, begin, end)
+                continue
+            if kind in ARRIVALS:
+                flush()
+                self.draw_arrival(lane, who, event, begin)
+                continue
+            wanted = "copies" if kind in COPIES else "products" if kind in PRODUCTS else "background" if kind in BACKGROUND else "quiet" if kind in QUIET else "accesses"
+            if kind == "mbarrier init":
+                flush()
+                self.draw_arrival(lane, who, event, begin)
+                continue
+            if wanted == "quiet":
+                if run:
+                    run.append((event, begin, end, stage))
+                continue
+            stages = [r[3] for r in run if r[3] >= 0]
+            is_other_stage = wanted != "accesses" and kind != "ldmatrix" and stages and stage >= 0 and stage != self.stage_of_run(run)
+            if run and (wanted != run_kind or is_other_stage):
+                flush()
+            run.append((event, begin, end, stage))
+            run_kind = wanted
+        flush()
+
+    def stage_of_run(self, run):
+        """Of its products, or its copies."""
+        stages = [s for e, _, _, s in run if s >= 0 and self.event(e)[0] != "ldmatrix"] or [s for *_, s in run if s >= 0]
+        return stages[-1] if stages else -1
+
+    def draw_run(self, lane, under_way, who, kind, run):
+        events = [r[0] for r in run]
+        counts = Counter(self.event(e)[0] for e in events)
+        stage = self.stage_of_run(run)
+        begin = run[0][1]
+        issued = max(r[1] for r in run) + 1
+        of_stage = f" of stage {stage}" if stage >= 0 else ""
+        if kind == "copies":
+            copies = [r for r in run if self.event(r[0])[0] in COPIES]
+            size, landed = sum(self.event(r[0])[2][0] for r in copies), max(r[2] for r in copies)
+            is_bulk = counts["bulk load"] > 0
+            what = several(len(copies), "box", "boxes") if is_bulk else f"{len(copies):,} cp.async"
+            to = f" to stage {stage}" if stage >= 0 else ""
+            where = ""
+            if is_bulk:
+                barriers = sorted({self.names.get(self.event(r[0])[2][1], "an mbarrier") for r in copies})
+                where = f" They complete on {', '.join(barriers)}."
+            self.segment(lane, begin, issued, "copy", f"{who} issues {what}{to}: {size:,} bytes.{where} The last byte lands at {number(landed)}, {number(landed - begin)} clocks later.", events, stage)
+        elif kind == "products":
+            end = max([r[2] for r in run if self.event(r[0])[0] == "mma"] or [issued])
+            if counts["mma"]:
+                text = f"{who} multiplies{of_stage}: {counts['mma']:,} mma.sync"
+                text += f", {counts['ldmatrix']:,} ldmatrix." if counts["ldmatrix"] else "."
+                self.segment(lane, begin, end, "product", text, events, stage)
+            else:
+                self.segment(lane, begin, issued, "access", f"{who} loads fragments{of_stage}: {counts['ldmatrix']:,} ldmatrix.", events, stage)
+        elif kind == "background":
+            products = [r for r in run if self.event(r[0])[0] == "wgmma"]
+            if not products:
+                return
+            end = max(r[2] for r in products)
+            since = min(r[1] for r in products)
+            text = f"{who} issues {len(products):,} wgmma{of_stage}. They are under way until {number(end)}."
+            self.segment(lane, begin, issued, "issue", text, events, stage)
+            self.segment(under_way, since, end, "product", f"{who}: {len(products):,} wgmma{of_stage} are under way, for {number(end - since)} clocks.", events, stage)
+        else:
+            end = max(r[1] for r in run) + 1
+            what = ", ".join(f"{n:,} × {k}" for k, n in counts.items() if k not in QUIET)
+            if what:
+                self.segment(lane, begin, end, "access", f"{who}: {what}.", events, stage)
+
+    def draw_wait(self, lane, who, event, warp, begin, end):
+        kind, _, v = self.event(event)
+        begin, end = self.waited.get((event, warp), (begin, begin))
+        length = end - begin
+        how_long = f"waits {number(length)} clocks" if length else "need not wait"
+        if kind == "barrier":
+            text = f"{who} {how_long} at __syncthreads{self.who_was_last(event, end)}." if length else f"{who} is the last to come to __syncthreads."
+            label = "barrier"
+        elif kind == "named barrier":
+            if not v[2]:
+                self.segment(lane, begin, begin, "mark", f"{who} arrives at barrier {v[0]}, and goes on.", (event,))
+                return
+            text = f"{who} {how_long} at barrier {v[0]}, for {v[1]} threads."
+            label = f"barrier {v[0]}"
+        elif kind == "mbarrier wait":
+            name = self.names.get(v[0], f"mbarrier {v[0]}")
+            phase = v[2] if v[2] < 1 << 63 else -1
+            which = f"phase {phase}, parity {v[1]}" if phase >= 0 else f"parity {v[1]}, which counts as over before the first phase"
+            text = f"{who} {how_long} for {name}, {which}" + self.landed_last.get((v[0], phase), "") + "."
+            label = name
+        elif kind == "copy wait":
+            text = f"{who} {how_long} until at most {several(v[0], 'group')} of its copies {'is' if v[0] == 1 else 'are'} under way."
+            label = "copies"
+        elif kind == "bulk wait":
+            text = f"{who} {how_long} until at most {several(v[0], 'group')} of its stores {'is' if v[0] == 1 else 'are'} under way" + (", or read." if v[1] else ".")
+            label = "stores"
+        else:
+            text = f"{who} {how_long} until at most {several(v[0], 'group')} of its products {'is' if v[0] == 1 else 'are'} under way."
+            label = "products"
+        self.segment(lane, begin, end, f"wait-{WAITS[kind]}" if length else "mark", text, (event,), label=label if length else "")
+
+    def who_was_last(self, event, end):
+        """Of a barrier that is over at END."""
+        last = [warp for other, warp, begin, over in self.replay.spans if begin == over == end and self.event(other)[0] == "barrier"]
+        return f", for warp {listed(last)} to come" if last else ""
+
+    def draw_arrival(self, lane, who, event, begin):
+        kind, lanes, v = self.event(event)
+        name = self.names.get(v[0], f"mbarrier {v[0]}")
+        if kind == "mbarrier arrive":
+            count = v[1] * bin(lanes).count("1")
+            text = f"{who} arrives at {name}, {several(count, 'arrival')}" + (f", and says that {v[2]:,} bytes are to come." if v[2] else ".")
+        elif kind == "mbarrier init":
+            text = f"{who} makes {name}, for {several(v[1], 'arrival')} in each phase."
+        elif kind == "mbarrier expect":
+            text = f"{who} says that {v[2]:,} bytes are to come at {name}."
+        else:
+            text = f"{who}: the phase of {name} waits for the copies that it has issued so far."
+        self.segment(lane, begin, begin, "mark", text, (event,))
+
+    # --- mbarriers ---
+
+    def last_to_come(self):
+        """By (mbarrier, phase), what it was that came last."""
+        last = {}
+        for address, barrier in self.replay.blocks[0].mbarriers.items():
+            for phase, _, end, arrived, landed, _ in barrier.phases:
+                if landed and landed[-1][0] == end:
+                    last[address, phase] = f": the last of its bytes lands at {number(end)}"
+                elif arrived:
+                    last[address, phase] = f": warp {arrived[-1][1]} arrives last, at {number(arrived[-1][0])}"
+        return last
+
+    def draw_mbarriers(self):
+        barriers = self.replay.blocks[0].mbarriers
+        for address in sorted(barriers):
+            barrier, name = barriers[address], self.names.get(address, f"mbarrier {address}")
+            lane = self.lane("mbarriers", name, 16)
+            under_way = []
+            if barrier.arrived or barrier.landed:
+                under_way = [(barrier.phase, barrier.begun, self.replay.clocks, barrier.arrived, barrier.landed, barrier.expected)]
+            for phase, begin, end, arrived, landed, expected in [*barrier.phases, *under_way]:
+                came = sum(count for _, _, count, _ in arrived)
+                events = [event for *_, event in arrived]
+                who = listed({w for _, w, _, _ in arrived})
+                text = f"{name}, phase {phase}, parity {phase & 1}: {came} of {several(barrier.arrivals, 'arrival')}, of warp{'s' if len(who) > 2 else ''} {who or '–'}"
+                if expected:
+                    text += f"; {sum(size for _, size in landed):,} of {expected:,} bytes"
+                over = (phase, begin, end, arrived, landed, expected) in barrier.phases
+                text += f". It is over at {number(end)}." if over else ". It is not over when the block ends."
+                self.segment(lane, begin, end, f"phase{phase & 1}", text, events, label=f"{phase}")
+                for time, _, _, event in arrived:
+                    self.segment(lane, time, time, "arrival", f"{name}: an arrival in phase {phase} (parity {phase & 1}).", (event,))
+                for time, size in landed:
+                    self.segment(lane, time, time, "bytes", f"{name}: {size:,} bytes have landed, in phase {phase} (parity {phase & 1}).")
+
+    # --- in numbers ---
+
+    def shares(self):
+        """[(lane's name, {what: share of the block's time})]."""
+        clocks, rows = self.replay.clocks or 1, []
+        for warps in self.classes():
+            waits = Counter()
+            for event, warp, begin, end in self.replay.waits:
+                if warp == warps[0]:
+                    waits[WAITS[self.event(event)[0]]] += end - begin
+            waits["loads"] = sum(end - begin for (_, warp), (begin, end) in self.stalled.items() if warp == warps[0])
+            rows.append((f"warp{'s' if len(warps) > 1 else ''} {listed(warps)}", {k: v / clocks for k, v in waits.items()}))
+        return rows
+
+    def tensor_share(self):
+        return self.replay.tensor_busy / QUARTERS / (self.replay.clocks or 1)
+
+    def diagnosis(self):
+        """Of its file, the line that is shown."""
+        found = self.launch.diagnosis
+        if not found:
+            return None
+        texts = {key: found[key].replace(ROOT + os.sep, "") for key in ("check", "what", "expected")}
+        return {**texts, "line": found["line"] if found["file"] == self.file else 0}
+
+    def document(self):
+        return {
+            "title": self.title,
+            "kernel": self.launch.kernel,
+            "clocks": round(self.replay.clocks, 1),
+            "lanes": self.lanes,
+            "stages": len(self.stages.ranges),
+            "segments": self.segments,
+            "file": shortened(self.file) if self.file else "",
+            "source": self.source,
+            "accesses": [{**each.document(), "i": self.lines_of(each.index)} for each in accesses.distinct(self.launch)],
+            "diagnosis": self.diagnosis(),
+            "whole": self.launch.is_whole,
+        }
