@@ -705,8 +705,13 @@ TEST_CASE("the choice: at shapes that the model was fitted to, and at others") {
     if (std::string(file.name) == "eights-7")
       CHECK(contains(page, "takes " + decimals(1 + longer, 3) + " times as long as the best way"));
   }
-  for (const std::vector<const char*>& row : std::vector<std::vector<const char*>>{
-           {"eights-1", "eights-2", "eights-3"}, {"eights-7"}, {"llama-1"}, {"wide-1"}, {"squares-1"}, {"straddling-1"}, {"any-1"}}) {
+  for (const std::vector<const char*>& row : std::vector<std::vector<const char*>>{{"eights-1", "eights-2", "eights-3"},
+                                                                                   {"eights-7"},
+                                                                                   {"llama-1"},
+                                                                                   {"wide-1"},
+                                                                                   {"squares-1"},
+                                                                                   {"straddling-1"},
+                                                                                   {"any-1"}}) {
     Shares all;
     for (const char* name : row) {
       const Shares& share = shares[name];

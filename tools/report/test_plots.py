@@ -492,6 +492,14 @@ class Drawing(Case):
         found[1]["baselines"]["cublasGemmEx"] = sample(1e-299)
         self.assertEqual(len(self.drawn(a_document(*found))[0]), 4)
 
+    def test_the_roof_is_that_of_the_instruction(self):
+        with_wgmma = {**CEILINGS, "wgmma_f16_flops": 8e14}
+        fma = (6e13, "FMA f32, CUDA cores", False)
+        self.assertEqual(plots.roofs(with_wgmma, "f16", 8e14), [(8e14, "wgmma f16", True), (6e14, "mma.sync f16", False), fma])
+        self.assertEqual(plots.roofs(with_wgmma, "f16", 6e14), [(6e14, "mma.sync f16", True), fma])
+        self.assertEqual(plots.roofs(CEILINGS, "f16", 6e14), [(6e14, "mma.sync f16", True), fma])
+        self.assertEqual(plots.roofs(with_wgmma, "f32", 6e13), [(6e13, "FMA f32", True)])
+
     def test_without_ceilings_there_is_no_roofline(self):
         names, _ = self.drawn(a_document(*ladder(), ceilings={"source": "measured"}))
         self.assertEqual(names, {"ladder-f32-hot.svg", "ladder-f32-hot.png"})

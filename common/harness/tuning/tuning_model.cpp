@@ -31,9 +31,9 @@ constexpr double kWgmmaPrologueAndEpilogue = 4800, kWgmmaWait = 490, kWgmmaShare
 // The same two where warps that only copy run ahead, and blocks stay; and how much longer the wait is where a panel's rows are
 // narrow, for such a row takes the copy engine about as long as a whole one. (17 copies whole panels instead, which costs as much.)
 // Panels of an operand that is contiguous along k have no narrow rows: B's in nt, A's in nn. The prologue is short, for 14's
-// launches begin early. These and the constants below were fitted to the times of all ways at 56 random shapes
-// in four layouts, the shapes of two models, squares and odd sizes on an H200, and of tiles at squares on an H100. At 36 shapes
-// that the fit had not seen, what the model chooses takes 4.6 % longer than the best way on average (library_test.cpp).
+// launches begin early. These and the constants below were fitted to the times of all ways at 92 random shapes in four layouts, the
+// shapes of two models, squares and odd sizes on an H200. At 24 shapes that the fit had not seen, what the model chooses takes 7.4 %
+// longer than the best way on average (library_test.cpp).
 constexpr double kStayingPrologueAndEpilogue = 1260, kStayingWait = 230, kNarrowPanelWait = 160;
 constexpr int kPanelColumns = 64;
 // Two warpgroups that take turns: while one waits, the other multiplies. In nt an H100 shows none of it.
