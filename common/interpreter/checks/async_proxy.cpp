@@ -33,8 +33,12 @@ void AsyncProxy::tell(const Instruction& by, Check check, const void* p, const s
 // -------------------------------------------------------------------------------------------------------------- fences
 void AsyncProxy::fence(const Fiber& fiber, bool shared, bool global) {
   const std::uint32_t time = block_.clock.time();
-  fences_[fiber.linear].push_back({time, block_.clock.release(fiber.linear), shared, global});
+  fences_[fiber.linear].push_back({time, block_.clock.release(fiber.linear), shared, global, shared});
   if (global) block_.work().launch->fences_global_memory.store(true, std::memory_order_relaxed);
+}
+
+void AsyncProxy::fence_mbarriers(const Fiber& fiber) {
+  fences_[fiber.linear].push_back({block_.clock.time(), block_.clock.release(fiber.linear), false, false, true});
 }
 
 bool AsyncProxy::fenced(unsigned reader, const Stamp& write, bool Fence::*memory) const {
@@ -73,7 +77,9 @@ AsyncProxy::Unfenced AsyncProxy::find_unfenced(const Fiber& reader, std::uintptr
     if (!write.thread || write.thread & kEngine || launch_of(write.thread) != block_.clock.launch()) continue;
     if (write.thread == last.thread && write.time == last.time) continue;
     last = write;
-    if (!fenced(reader.linear, write)) return {write, at};
+    if (fenced(reader.linear, write, &Fence::shared)) continue;
+    if (fenced_mbarrier(reader.linear, write) && home_of(at).block_.family<Mbarriers>().was_initialised_by(write, at)) continue;
+    return {write, at};
   }
   return {};
 }
@@ -85,7 +91,9 @@ void AsyncProxy::report_unfenced(const Unfenced& unfenced, const Instruction& by
        "race on " + block_.reporter.describe(p) + ": written by " + block_.reporter.name_of(unfenced.write.thread, block_.clock) +
            " at " + at_line(unfenced.write.pc) + ", then " + then + " by " + by.name +
            " through the async proxy, with no fence.proxy.async between",
-       "fence.proxy.async by the threads that wrote, then a barrier, then the instruction", unfenced.write.pc);
+       std::string("fence.proxy.async by the threads that wrote, then a barrier, then the instruction") +
+           (fenced_mbarrier(by.fiber.linear, unfenced.write) ? "; a fence.mbarrier_init orders mbarrier.init alone" : ""),
+       unfenced.write.pc);
 }
 
 // ------------------------------------------------------------------------------------------------------------ reports

@@ -44,9 +44,10 @@ class AsyncProxy {
 
   /// fence.proxy.async, for shared or global memory or both. The thread's log has been looked at.
   void fence(const Fiber& fiber, bool shared, bool global);
-  /// Whether the write to shared memory that `write` stands for, and `reader` knows of, is seen by what `reader` asks the async
-  /// proxy to do.
-  bool fenced(unsigned reader, const Stamp& write) const { return fenced(reader, write, &Fence::shared); }
+  /// fence.mbarrier_init. Of what a thread has written it orders mbarrier.init alone (PTX ISA, "membar / fence": .op_restrict).
+  void fence_mbarriers(const Fiber& fiber);
+  /// Whether the mbarrier.init that `write` stands for, and `reader` knows of, is seen by what `reader` asks the async proxy to do.
+  bool fenced_mbarrier(unsigned reader, const Stamp& write) const { return fenced(reader, write, &Fence::mbarriers); }
   /// The instruction that has read at `address` in the background, at a line of this kernel, as `earlier` says; null: a thread did.
   const char* background_read(const Stamp& earlier, std::uintptr_t address);
   /// Reports a race of the warp's access with what the copy engine did, or has still to do.
@@ -85,6 +86,7 @@ class AsyncProxy {
     std::uint32_t time;
     KnowledgePtr covered;
     bool shared, global;
+    bool mbarriers;  // that they are initialised
   };
   struct Landing {
     unsigned bytes;

@@ -167,8 +167,9 @@ void cluster_barrier_arrive_relaxed() {
   in.block.family<ClusterBarrier>().arrive(in.fiber, to_pc(__builtin_return_address(0)), true);
 }
 void fence_mbarrier_init() {
-  fence_proxy_async();
   const Entered in;
+  in.block.scheduler.rendezvous(in.fiber);
+  if (in.block.work().options().racecheck) in.block.async_proxy.fence_mbarriers(in.fiber);
   in.block.family<ClusterBarrier>().fence(in.fiber);
 }
 void cluster_barrier_wait() {

@@ -37,6 +37,11 @@ class Mbarriers final : public Family {
   std::string what_is_awaited(const Fiber& fiber) const override;
   Missing what_is_missing(const Fiber& fiber) const override;
   bool has_barriers() const { return !barriers_.empty(); }
+  /// Whether the write is the mbarrier.init of one that has the byte at `address`.
+  bool was_initialised_by(const Stamp& write, std::uintptr_t address) const {
+    const auto found = barriers_.find(address / 8 * 8);
+    return found != barriers_.end() && found->second.initialised.thread == write.thread && found->second.initialised.pc == write.pc;
+  }
   /// Which wait of the thread was its last one, as the end of a sentence; empty if it has waited for nothing.
   std::string last_wait_of(const Fiber& fiber) const;
 

@@ -207,7 +207,8 @@ void Mbarriers::add_copy(const AsyncProxy::Instruction& by, std::uintptr_t addre
                          std::function<void(const Stamp&)> land) {
   Mbarrier& barrier = require(by, address);
   Block& running = *current_block;
-  if (block_.work().options().racecheck && !by.generic && !running.async_proxy.fenced(by.fiber.linear, barrier.initialised)) {
+  if (block_.work().options().racecheck && !by.generic &&
+      !running.async_proxy.fenced_mbarrier(by.fiber.linear, barrier.initialised)) {
     const void* const p = reinterpret_cast<const void*>(address);
     running.async_proxy.fail(by, Check::kRacecheck, p,
                              "race on " + running.reporter.describe(p) + ": initialised by " +

@@ -104,6 +104,7 @@ namespace {
 enum Plant {
   kRight,
   kNoProxyFence,
+  kMbarrierFence,
   kNoFence,
   kTouchedSinceFence,
   kReadsEarly,
@@ -130,7 +131,10 @@ __global__ void two_groups(const __half* a, const __half* b, float* c, Plant pla
     tile_a[place<Swizzle::k128, Major::kK>(i / kK, i % kK, kM)] = a[i];  // <- write
   for (int i = static_cast<int>(threadIdx.x); i < kN * kK; i += static_cast<int>(blockDim.x))
     tile_b[place<Swizzle::k128, Major::kK>(i / kK, i % kK, kN)] = b[i];
-  if (plant != kNoProxyFence) device::fence_proxy_async();
+  if (plant == kMbarrierFence)
+    device::fence_mbarrier_init();
+  else if (plant != kNoProxyFence)
+    device::fence_proxy_async();
   __syncthreads();
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const auto store = [&](const float(&d)[kN / 2], int which) {
@@ -203,6 +207,7 @@ TEST_CASE("what goes wrong around wgmma is reported") {
         [&] { return !run_two_groups(plant).empty(); }, __FILE__);
   };
   caught(kNoProxyFence, kRacecheck, shared, "no fence.proxy.async between", {"d"});
+  caught(kMbarrierFence, kRacecheck, shared, "a fence.mbarrier_init orders mbarrier.init alone", {"d"});
   caught(kNoFence, kRacecheck, "", "without a wgmma.fence", {"d"});
   caught(kExitsUnderWay, kRacecheck, "", "the thread ends while its wgmma is under way", {"e"});
   caught(kOverwritesMatrix, kRacecheck, shared, "wgmma.wait_group", {"d", "e", "overwrite"});
