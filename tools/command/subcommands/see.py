@@ -159,6 +159,12 @@ def choose(launches, wanted):
     return wanted - 1
 
 
+def most_resident(launch):
+    """Blocks for which an H200's SM has warps and shared memory; registers are not known."""
+    shared, warps = 228 << 10, 64
+    return max(1, min(32, warps // launch.warps, shared // (launch.shared_bytes + 1024)))
+
+
 def facts_of(launch, number, count, resident):
     threads = launch.block[0] * launch.block[1] * launch.block[2]
     which = f"Launch {number + 1} of {count}. " if count > 1 else ""
@@ -194,6 +200,9 @@ def run(given):
     number = choose(launches, given.launch)
     launch = launches[number]
     resident = given.blocks or 1
+    room = most_resident(launch)
+    if resident > room:
+        raise Refused(f"--blocks {resident}: an SM of an H200 has room for {room} of these.")
     costs = cost.h200()
     try:
         timed = replay.Replay(launch, costs, resident)
