@@ -32,8 +32,8 @@ constexpr double kWgmmaPrologueAndEpilogue = 4800, kWgmmaWait = 490, kWgmmaShare
 // narrow, for such a row takes the copy engine about as long as a whole one. (17 copies whole panels instead, which costs as much.)
 // Panels of an operand that is contiguous along k have no narrow rows: B's in nt, A's in nn. The prologue is short, for 14's
 // launches begin early. These and the constants below were fitted to the times of all ways at 92 random shapes in four layouts, the
-// shapes of two models, squares and odd sizes on an H200. At 24 shapes that the fit had not seen, what the model chooses takes 7.4 %
-// longer than the best way on average (library_test.cpp).
+// shapes of two models, squares and odd sizes on an H200. At 24 shapes that the fit had not seen, what the model chooses takes
+// 1.074 times as long as the best way on average (library_test.cpp).
 constexpr double kStayingPrologueAndEpilogue = 1260, kStayingWait = 230, kNarrowPanelWait = 160;
 constexpr int kPanelColumns = 64;
 // Two warpgroups that take turns: while one waits, the other multiplies. In nt an H100 shows none of it.
