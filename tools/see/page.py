@@ -4,7 +4,7 @@ import html
 import json
 import os
 
-from .cost import LEFT_OUT
+from .cost import LEFT_OUT, how_good
 
 TEMPLATE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "page.html")
 COLUMNS = ("loads", "copies", "mbarrier", "barrier", "products", "stores")
@@ -43,6 +43,7 @@ def page(picture, costs, facts):
         "SHARES": shares_table(picture),
         "CONSTANTS": constants_table(costs),
         "LEFT_OUT": "".join(f"<li>{html.escape(each)}</li>" for each in LEFT_OUT),
+        "HOW_GOOD": html.escape(how_good()),
         "DATA": data,
     }
     for name, value in parts.items():
