@@ -31,34 +31,35 @@ constexpr double kWgmmaPrologueAndEpilogue = 4800, kWgmmaWait = 490, kWgmmaShare
 // The same two where warps that only copy run ahead, and blocks stay; and how much longer the wait is where a panel's rows are
 // narrow, for such a row takes the copy engine about as long as a whole one. (17 copies whole panels instead, which costs as much.)
 // Panels of an operand that is contiguous along k have no narrow rows: B's in nt, A's in nn. The prologue is short, for 14's
-// launches begin early. These and the constants below were fitted to the times of all ways at 92 random shapes in four layouts, the
-// shapes of two models, squares and odd sizes on an H200. At 24 shapes that the fit had not seen, what the model chooses takes
-// 1.074 times as long as the best way on average (library_test.cpp).
-constexpr double kStayingPrologueAndEpilogue = 1260, kStayingWait = 230, kNarrowPanelWait = 160;
+// launches begin early. These and the constants below were fitted to the times of all ways at 56 random shapes
+// in four layouts, the shapes of two models, squares and odd sizes on an H200, and of tiles at squares on an H100; clusters of four
+// came later. At 24 shapes that the fit had not seen, what the model chooses takes 1.082 times as long as the best way on average
+// (library_test.cpp).
+constexpr double kStayingPrologueAndEpilogue = 180, kStayingWait = 210, kNarrowPanelWait = 280;
 constexpr int kPanelColumns = 64;
 // Two warpgroups that take turns: while one waits, the other multiplies. In nt an H100 shows none of it.
-constexpr double kTurns = 0.7;
+constexpr double kTurns = 0.76;
 // Tiles of two widths, and more for narrow ones in nn and tn. Those begin where no row of 128 bytes does, so each row of a panel
 // lies in two lines of L2: once that, if they begin at multiples of 64 bytes, and twice that elsewhere.
-constexpr double kTwoWidthsWait = 6, kMisaligned = 130;
+constexpr double kTwoWidthsWait = 8, kMisaligned = 53;
 constexpr int kLineBytes = 128;
 // Where the blocks of a cluster share a tile, each round has its beginning and its end, and the exchange of sums if there are
 // several blocks, for more than two a little more.
-constexpr double kClusterPrologueAndEpilogue = 1740, kExchange = 590, kAnotherBlock = 0.017, kClusterWait = 27;
+constexpr double kClusterPrologueAndEpilogue = 660, kExchange = 1370, kAnotherBlock = 0.016, kClusterWait = 26;
 // An SM asks the L2 cache once in two clocks (a kernel that only copies had 0.5 requests a clock on an H200, whatever they are
 // for); with products beside it, a little less often. Where rows straddle lines, that is what limits most tiles. Blocks that share
 // a tile wait for each other, and their launch takes longer.
-constexpr double kClocksPerRequest = 2.1, kSharedWait = 22, kSharedPrologue = 620;
+constexpr double kClocksPerRequest = 2.6, kSharedWait = 30, kSharedPrologue = 580;
 // What a tile's end takes at least, so many bytes of C go out per clock and SM; blocks that stay store while they multiply, but for
 // the last tile. Each block takes so many clocks to begin, one after the other.
-constexpr double kTileEnd = 14, kStoredPerClock = 21, kLaunchOfBlock = 14;
+constexpr double kTileEnd = 15, kStoredPerClock = 19, kLaunchOfBlock = 13;
 constexpr int kRowBytes = 128;  // of a tile, along k or not
 // A trip to DRAM, in clocks, where operands do not fit into the L2 cache: of blocks that stay, and of a cluster of one block that
 // has an SM alone. What such a block has under way may be too little for DRAM's speed. Nor do all SMs together get 64 bytes per
 // clock each. Operands fit that take three quarters of the cache, for it has two parts, and both hold what all SMs read; with a
 // cluster of one block, times were those of DRAM only where they take more than all of it
 // (docs/results/h200/long-rows-{,nt-}f16-cold.json, wide-rows-f16-cold.json).
-constexpr double kDramLatency = 2170, kL2BytesTogether = 61, kL2ForOperands = 0.77;
+constexpr double kDramLatency = 3600, kL2BytesTogether = 34, kL2ForOperands = 0.77;
 // A cluster lies within one part of the GPU, a GPC, and the SMs of some are no multiple of four: of an H200's 132 SMs, 120 hold
 // clusters of four or eight (cudaOccupancyMaxActiveClusters). Pairs lose nothing.
 constexpr int kPair = 2, kSmsOfLargeClusters = 10, kOfSms = 11;
@@ -103,7 +104,7 @@ double GpuLimits::flops(Unit unit) const { return unit == Unit::kFma ? fma_flops
 Rates typical_rates(int capability) {
   if (capability < 80) return {0, 0, 128};
   if (capability == 80) return {2048, 0, 128};
-  if (capability == 90) return {2460, 3720, 256};
+  if (capability == 90) return {2460, 2680, 256};
   return {512, 0, 256};
 }
 
