@@ -10,7 +10,7 @@ import unittest
 from collections import defaultdict
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from see import accesses, cost, page, perfetto, picture, replay
+from see import accesses, cost, figures, page, perfetto, picture, replay
 
 KINDS = list(replay.Replay.KINDS)
 ALL = 0xFFFFFFFF
@@ -282,6 +282,23 @@ class Steps(unittest.TestCase):
                         self.assertLess(event[6], phases[event[4]])
                 self.check_trace(perfetto.trace(drawn))
                 self.assertLess(len(page.page(drawn, COSTS, [])), 2_000_000)
+
+    def test_pictures_in_the_lessons(self):
+        """They are what the kernels do now, small, and legible on a phone; the lesson says what is seen, and how to make the live page."""
+        for name, (step, draw) in figures.FIGURES.items():
+            with self.subTest(name):
+                lesson = os.path.join(cost.ROOT, os.path.dirname(name), "README.md")
+                with open(lesson, encoding="utf-8") as file:
+                    self.assertRegex(file.read(), rf"\n!\[[^\]]{{80,}}\]\({os.path.basename(name)}\)\n\*.*`tools/course see {int(step[:2])}\b.*\*\n")
+                with open(os.path.join(cost.ROOT, name), encoding="utf-8") as file:
+                    text = file.read()
+                self.assertLess(len(text), 40_000)
+                self.assertIn(f'viewBox="0 0 {figures.WIDTH} ', text)
+                self.assertGreaterEqual(min(map(int, re.findall(r"<text[^>]* font-size=\"(\d+)\"", text))), 12)
+                self.assertEqual(len(re.findall("<text", text)), len(re.findall("<text[^>]* font-size", text)))
+                if not os.path.exists(os.path.join(PROGRAMS, step)):
+                    self.skipTest(f"{step} is not built")
+                self.assertTrue(text == draw(os.environ["COURSE_BUILD"]).decode(), f"{name}: run 'python3 -B tools/see/figures.py' and look at it")
 
     def check_trace(self, trace):
         """Times do not run backwards; what lies on one thread lies side by side."""

@@ -1,0 +1,226 @@
+"""Draws the lessons' pictures of execution, steps/*/*.svg, from what the interpreter recorded: the same events and clock as see's pages.
+
+Nothing is drawn by hand: what is computed here is where things stand. As tools/figures', they suit light pages and dark ones, and the same
+events give the same bytes. They are made for a phone's width: 360 units, and no text below 12.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from report import figures
+from report.figures import BLUE, GREEN, ORANGE, PINK, TEXT, TINT
+from see import cost, picture, replay
+
+WIDTH, ON_DESKTOPS = 360, 540  # units; pixels where there is room
+LEFT, RIGHT = 64, 352  # of the time axis
+SIZE = 12  # of text
+IDLE = 0.3  # opacity
+ROW = 18
+STEP_K = 64  # of all kernels here: a tile's extent along k
+OF_TILES = (BLUE, ORANGE, GREEN, PINK)
+STORES = {"shared store", "stmatrix", "global store", "bulk store", "bulk commit", "bulk wait", "shared load", "global load"}
+
+
+class Svg(figures.Svg):
+    def text(self, x, y, words, anchor="start", bold=False, colour=None):
+        super().text(x, y, words, anchor=anchor, size=SIZE, bold=bold, colour=colour)
+
+    def render(self, height):
+        """As wide as the page allows, up to ON_DESKTOPS."""
+        text = super().render(WIDTH, height).decode()
+        sizes = 'width="{}" height="{}"'
+        larger = sizes.format(ON_DESKTOPS, figures.number(height * ON_DESKTOPS / WIDTH))
+        return text.replace(sizes.format(WIDTH, figures.number(height)), larger, 1).encode()
+
+    def lane(self, y, name):
+        self.text(LEFT - 6, y + ROW / 2, name, anchor="end")
+
+    def mark(self, x, y, colour):
+        """A triangle that stands on Y + ROW."""
+        self.add("path", d=f"M{figures.number(x)} {figures.number(y + 5)}l5 11h-10z", fill=colour)
+
+    def legend(self, y, *entries):
+        """ENTRIES: (how wide, draw(x), words), in rows that fit."""
+        x = 4
+        for width, draw, words in entries:
+            if x + width > WIDTH:
+                x, y = 4, y + ROW
+            draw(x, y)
+            self.text(x + 26, y + 7, words)
+            x += width
+        return y + ROW
+
+
+class Axis:
+    """Of the clocks FROM to TO."""
+
+    def __init__(self, first, last):
+        self.first, self.last = first, last
+
+    def __call__(self, clock):
+        inside = min(max(clock, self.first), self.last)
+        return LEFT + (RIGHT - LEFT) * (inside - self.first) / (self.last - self.first)
+
+    def draw(self, svg, y, every):
+        svg.line(LEFT, y, RIGHT, y)
+        for clock in range(-(-int(self.first) // every) * every, int(self.last) + 1, every):
+            svg.line(self(clock), y, self(clock), y + 4)
+            x = self(clock)
+            svg.text(x, y + 12, picture.number(clock), anchor="start" if x < LEFT + 9 else "end" if x > RIGHT - 18 else "middle")
+        svg.text(LEFT - 6, y + 12, "clocks", anchor="end")
+        return y + 24
+
+
+class Recorded:
+    """What a program did, and when."""
+
+    def __init__(self, build, step, shape, *words):
+        self.command = " ".join(words)
+        with tempfile.TemporaryDirectory() as scratch:
+            events = os.path.join(scratch, "events")
+            command = [os.path.join(build, "bin", step), "--dtype", "f16", "--shape", shape, "--force", *(words or ["--first"])]
+            subprocess.run(command, env={**os.environ, "COURSE_EVENTS": events}, stdout=subprocess.DEVNULL, check=True)
+            self.launch = max(replay.read(events), key=lambda each: len(each.events))
+        self.clock = replay.Replay(self.launch, cost.h200())
+        self.drawn = picture.Picture(self.launch, self.clock, step)
+        self.clocks, self.tiles_k = self.clock.clocks, int(shape.split("x")[2]) // STEP_K
+        self.spans = {}  # by warp: [(kind, values, begin, end)] in the order of its program
+        for event, warp, begin, end in sorted(self.clock.spans):
+            kind = self.launch.kinds[self.launch.events[event][1]]
+            self.spans.setdefault(warp, []).append((kind, self.launch.events[event][4:], begin, end))
+        self.waits = [(w, self.launch.kinds[self.launch.events[e][1]], self.launch.events[e][4:], a, b) for e, w, a, b in self.clock.waits]
+
+    def of(self, warp, *kinds):
+        return [span for span in self.spans[warp] if span[0] in kinds]
+
+    def copies(self, tiles):
+        """By tile along k, of TILES that the block copies: (begin, landed, stage)."""
+        found = [None] * tiles
+        for warp in self.spans:
+            mine = self.of(warp, "copy", "bulk load")
+            for i, (_, values, begin, end) in enumerate(mine):
+                tile = i * tiles // len(mine)
+                first, last, stage = found[tile] or (begin, end, self.drawn.stages.at(values[2]))
+                found[tile] = (min(first, begin), max(last, end), stage)
+        return found
+
+    def products(self, warp, tiles):
+        """By tile, of TILES that WARP multiplies: [(tile, begin, end)], a piece for each time without a gap."""
+        mine, pieces = self.of(warp, "mma", "wgmma"), []
+        for i, (*_, begin, end) in enumerate(mine):
+            tile = i * tiles // len(mine)
+            if pieces and pieces[-1][0] == tile and begin - pieces[-1][2] < picture.SHORTEST_STALL:
+                pieces[-1][2] = end
+            else:
+                pieces.append([tile, begin, end])
+        return pieces
+
+    def share(self):
+        return f"{100 * self.drawn.tensor_share():.0f} %"
+
+
+def gaps(pieces, first, last):
+    """Between PIECES (begin, end), from FIRST to LAST."""
+    found, at = [], first
+    for begin, end in [*sorted(pieces), (last, last)]:
+        if begin - at >= picture.SHORTEST_STALL:
+            found.append((at, begin))
+        at = max(at, end)
+    return found
+
+
+def bar(svg, axis, y, begin, end, colour, words="", filled=1.0):
+    if end <= axis.first or begin >= axis.last:
+        return
+    x, right = axis(begin), axis(end)
+    svg.box(x + 0.4, y + 1, max(right - x - 0.8, 0.4), ROW - 3, colour, filled=filled, line=0 if filled == 1 else 0.8)
+    if words and right - x >= 8 * len(words) + 2:
+        svg.text((x + right) / 2, y + ROW / 2, words, anchor="middle", bold=filled == 1, colour=figures.ON_COLOUR if filled == 1 else None)
+
+
+def idle(svg, axis, y, begin, end, words="idle"):
+    if end <= axis.first or begin >= axis.last:
+        return
+    x, right = axis(begin), axis(end)
+    svg.add("rect", x=x, y=y + 1, width=right - x, height=ROW - 3, fill=TEXT, fill_opacity=IDLE)
+    if right - x >= 7 * len(words):
+        svg.text((x + right) / 2, y + ROW / 2, words, anchor="middle")
+
+
+def sample(svg, kind, colour):
+    """For a legend."""
+    if kind == "idle":
+        return lambda x, y: svg.add("rect", x=x, y=y, width=20, height=14, fill=TEXT, fill_opacity=IDLE)
+    if kind == "mark":
+        return lambda x, y: svg.mark(x + 10, y - 2, colour)
+    return lambda x, y: svg.box(x, y, 20, 14, colour, filled=kind, line=0.8)
+
+
+# --- 04: one stage, two, three ---
+
+
+def draw_stages(build):
+    tiles = 6
+    shape = f"128x128x{tiles * STEP_K}"
+    runs = [Recorded(build, "04_pipelined_num_stages", shape, "--tile", f"s{n}") for n in (1, 2, 3)]
+    axis = Axis(0, max(run.clocks for run in runs))
+    shares = [run.share() for run in runs]
+    svg = Svg(
+        "Copies and products of a block, with 1, 2 and 3 stages",
+        f"From what the kernel of step 04 did for {tiles} tiles along k, one block alone. The tensor cores work {shares[0]} of the time with 1 stage,"
+        f" {shares[1]} with 2, {shares[2]} with 3.",
+    )
+    y = svg.legend(4, (90, sample(svg, TINT, BLUE), "copied"), (110, sample(svg, 1.0, ORANGE), "multiplied"), (150, sample(svg, "idle", TEXT), "tensor cores idle"))
+    y += 6
+    for n, run in enumerate(runs, 1):
+        svg.text(4, y + 8, f"{n} stage{'s' if n > 1 else ''}: multiplies {run.share()} of {picture.number(run.clocks)} clocks", bold=True)
+        y += 20
+        for stage in range(n):
+            svg.lane(y, f"stage {stage}")
+            for tile, (begin, end, at) in enumerate(run.copies(tiles)):
+                if at == stage:
+                    bar(svg, axis, y, begin, end, BLUE, str(tile), TINT)
+            y += ROW
+        svg.lane(y, "products")
+        pieces = run.products(0, tiles)
+        for tile, begin, end in pieces:
+            bar(svg, axis, y, begin, end, ORANGE, str(tile))
+        for begin, end in gaps([piece[1:] for piece in pieces], 0, run.clocks):
+            idle(svg, axis, y, begin, end)
+        y += ROW + 10
+    return svg.render(axis.draw(svg, y, 4000))
+
+
+FIGURES = {
+    "steps/04_pipelined_num_stages/stages.svg": ("04_pipelined_num_stages", draw_stages),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Draws the lessons' pictures of execution, and names each file that changed.")
+    parser.add_argument("--check", action="store_true", help="change nothing; exit code 1 if a file is not what the kernels do now")
+    parser.add_argument("--build", default=os.path.join(cost.ROOT, "build/interpreter"), help="where bin/ has the steps' programs")
+    given = parser.parse_args()
+    code = 0
+    for name, (step, draw) in FIGURES.items():
+        if not os.path.exists(os.path.join(given.build, "bin", step)):
+            parser.error(f"there is no {step} in {given.build}/bin: build it with 'tools/course build interpreter', or name the folder with --build.")
+        path, content = os.path.join(cost.ROOT, name), draw(given.build)
+        if figures.current(path, content):
+            continue
+        if given.check:
+            print(f"course: {name} is not what the kernel does now: run 'python3 -B tools/see/figures.py' and look at it.", file=sys.stderr)
+            code = 1
+            continue
+        with open(path, "wb") as file:
+            file.write(content)
+        print(name)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
