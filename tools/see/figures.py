@@ -16,7 +16,7 @@ from report.figures import BLUE, GREEN, ORANGE, PINK, TEXT, TINT
 from see import cost, picture, replay
 
 WIDTH, ON_DESKTOPS = 360, 540  # units; pixels where there is room
-LEFT, RIGHT = 64, 352  # of the time axis
+LEFT, RIGHT = 72, 352  # of the time axis
 SIZE = 12  # of text
 IDLE = 0.3  # opacity
 ROW = 18
@@ -70,7 +70,7 @@ class Axis:
         for clock in range(-(-int(self.first) // every) * every, int(self.last) + 1, every):
             svg.line(self(clock), y, self(clock), y + 4)
             x = self(clock)
-            svg.text(x, y + 12, picture.number(clock), anchor="start" if x < LEFT + 9 else "end" if x > RIGHT - 18 else "middle")
+            svg.text(x, y + 12, picture.number(clock), anchor="start" if x < LEFT + 9 else "end" if x > WIDTH - 20 else "middle")
         svg.text(LEFT - 6, y + 12, "clocks", anchor="end")
         return y + 24
 
@@ -146,8 +146,9 @@ def idle(svg, axis, y, begin, end, words="idle"):
     if end <= axis.first or begin >= axis.last:
         return
     x, right = axis(begin), axis(end)
-    svg.add("rect", x=x, y=y + 1, width=right - x, height=ROW - 3, fill=TEXT, fill_opacity=IDLE)
-    if right - x >= 7 * len(words):
+    has_words = right - x >= 7 * len(words)
+    svg.add("rect", x=x, y=y + 1, width=right - x, height=ROW - 3, fill=TEXT, fill_opacity=IDLE / 2 if has_words else IDLE)
+    if has_words:
         svg.text((x + right) / 2, y + ROW / 2, words, anchor="middle")
 
 
@@ -195,8 +196,77 @@ def draw_stages(build):
     return svg.render(axis.draw(svg, y, 4000))
 
 
+# --- 09: an mbarrier ---
+
+
+def draw_phases(build):
+    phases, tiles, name = 3, 8, "full[0]"
+    run = Recorded(build, "09_tma", f"128x128x{tiles * STEP_K}")
+    address = next(address for address, called in run.drawn.names.items() if called == name)
+    barrier = run.clock.blocks[0].mbarriers[address]
+    asked = {phase: [] for phase in range(phases)}  # by phase, (warp, begin, end)
+    for warp in run.spans:
+        for _, values, begin, end in run.of(warp, "mbarrier wait"):
+            if values[0] == address and values[2] in asked:
+                asked[values[2]].append((warp, begin, end))
+    before, after = 300, 330  # what is shown before the arrival, and after the last who asks
+    firsts = [max(0, phase[3][0][0] - before) for phase in barrier.phases[:phases]]
+    length = max(max(end for *_, end in asked[i]) + after - first for i, first in enumerate(firsts))
+    svg = Svg(
+        f"Three phases of {name}, in step 09",
+        " ".join(
+            f"Phase {phase}, parity {phase & 1}: warp {arrived[0][1]} arrives at {picture.number(arrived[0][0])}; {len(landed)} boxes land, the last of {expected:,}"
+            f" bytes at {picture.number(end)}, and the phase is over. Warps {picture.listed({each[0] for each in asked[phase]})} ask at"
+            f" {picture.number(min(each[1] for each in asked[phase]))} or later."
+            for phase, _, end, arrived, landed, expected in barrier.phases[:phases]
+        ),
+    )
+    y = 4
+    for (phase, begun, end, arrived, landed, expected), first in zip(barrier.phases[:phases], firsts):
+        axis, colour, top = Axis(first, first + length), OF_TILES[phase & 1], y + 20
+        svg.text(4, y + 8, f"{name}, phase {phase}, parity {phase & 1}: over at {picture.number(end)}", bold=True)
+        y += 20
+        svg.lane(y, "arrivals")
+        came = arrived[0][0]
+        if axis(came) - LEFT > 38:
+            svg.text(axis(came) - 8, y + ROW / 2, f"0 of {barrier.arrivals}", anchor="end")
+        svg.mark(axis(came), y, colour)
+        svg.text(axis(came) + 9, y + ROW / 2, f"{sum(each[2] for each in arrived)} of {barrier.arrivals}: warp {arrived[0][1]}")
+        svg.text(axis(end) + 4, y + ROW / 2, f"0 of {barrier.arrivals}")
+        y += ROW
+        height, there = 28, 0
+        svg.text(LEFT - 6, y + height / 2, "bytes", anchor="end")
+        svg.text(axis(came) + 4, y + height / 2, f"0 of {expected:,}")
+        for i, (time, size) in enumerate(landed):
+            there += size
+            until = landed[i + 1][0] if i + 1 < len(landed) else time
+            high = (height - 4) * there / expected
+            svg.box(axis(time), y + height - high, max(axis(until) - axis(time), 0.4), high, colour, filled=0.5, line=0.8)
+        svg.text(axis(end) + 4, y + height / 2, "all there")
+        y += height + 2
+        svg.lane(y, "phase")
+        bar(svg, axis, y, begun, end, colour, f"{phase}, parity {phase & 1}")
+        bar(svg, axis, y, end, axis.last, OF_TILES[~phase & 1], str(phase + 1))
+        y += ROW
+        svg.lane(y, f"warps {picture.listed({each[0] for each in asked[phase]})}")
+        waits = [(begin, over) for _, begin, over in asked[phase] if over > begin]
+        if waits:
+            idle(svg, axis, y, min(w[0] for w in waits), max(w[1] for w in waits), f"wait for parity {phase & 1}")
+            svg.text(axis(end) + 4, y + ROW / 2, "go on")
+        passed = [begin for _, begin, over in asked[phase] if over == begin]
+        for time in passed:
+            svg.mark(axis(time), y, TEXT)
+        if passed:
+            svg.text(axis(end) - 4, y + ROW / 2, f"ask for parity {phase & 1}: it is over", anchor="end")
+        y += ROW
+        svg.line(axis(end), top, axis(end), y + 2, dashes="3 2")
+        y = axis.draw(svg, y + 2, 500) + 8
+    return svg.render(y - 6)
+
+
 FIGURES = {
     "steps/04_pipelined_num_stages/stages.svg": ("04_pipelined_num_stages", draw_stages),
+    "steps/09_tma/phases.svg": ("09_tma", draw_phases),
 }
 
 
