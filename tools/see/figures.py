@@ -16,13 +16,14 @@ from report.figures import BLUE, GREEN, ORANGE, PINK, TEXT, TINT
 from see import cost, picture, replay
 
 WIDTH, ON_DESKTOPS = 360, 540  # units; pixels where there is room
-LEFT, RIGHT = 72, 352  # of the time axis
+LEFT, RIGHT = 84, 352  # of the time axis
 SIZE = 12  # of text
-IDLE = 0.3  # opacity
+IDLE, QUEUED = 0.3, 0.4  # opacity
 ROW = 18
 STEP_K = 64  # of all kernels here: a tile's extent along k
 OF_TILES = (BLUE, ORANGE, GREEN, PINK)
-STORES = {"shared store", "stmatrix", "global store", "bulk store", "bulk commit", "bulk wait", "shared load", "global load"}
+STORES = ("shared store", "stmatrix", "shared load", "global store", "bulk store")
+WAITS_FOR = {"mbarrier wait": "copy", "named barrier": "turn"}  # of who multiplies
 
 
 class Svg(figures.Svg):
@@ -158,7 +159,7 @@ def sample(svg, kind, colour):
         return lambda x, y: svg.add("rect", x=x, y=y, width=20, height=14, fill=TEXT, fill_opacity=IDLE)
     if kind == "mark":
         return lambda x, y: svg.mark(x + 10, y - 2, colour)
-    return lambda x, y: svg.box(x, y, 20, 14, colour, filled=kind, line=0.8)
+    return lambda x, y: svg.box(x, y, 20, 14, colour, filled=kind, line=0.8 if kind == TINT else 0)
 
 
 # --- 04: one stage, two, three ---
@@ -264,9 +265,106 @@ def draw_phases(build):
     return svg.render(y - 6)
 
 
+# --- 11, 12, 13: warpgroups ---
+
+
+def together(pieces):
+    """PIECES (tile, begin, end) of several warps: those of one tile are one, where nothing lies between."""
+    merged = []
+    for tile, begin, end in sorted(pieces, key=lambda piece: piece[1:]):
+        if merged and merged[-1][0] == tile and begin - merged[-1][2] < picture.SHORTEST_STALL:
+            merged[-1][2] = max(end, merged[-1][2])
+        else:
+            merged.append([tile, begin, end])
+    return merged
+
+
+def stores_of(run, warp, tiles):
+    """By tile of C: (begin, end) of what WARP does between its products of that tile and of the next."""
+    last = [max(piece[2] for piece in run.products(warp, len(tiles)) if piece[0] == i) for i in range(len(tiles))]
+    found = []
+    for i, begin in enumerate(last):
+        until = last[i + 1] if i + 1 < len(last) else run.clocks
+        times = [span[2] for span in run.of(warp, *STORES) if begin <= span[2] < until]
+        found.append((tiles[i], min(times), max(times) + 1))
+    return found
+
+
+def written_of(run, warp, tiles):
+    """By tile of C: (tile, begin, end) of what the copy engine stores for WARP's warpgroup, in the background."""
+    mine = sorted(span for other in range(warp, warp + 4) for span in ((begin, end) for *_, begin, end in run.of(other, "bulk store")))
+    return [(tiles[i * len(tiles) // len(mine)], *span) for i, span in enumerate(mine)]
+
+
+def draw_warpgroups(build, step, shape, title, tiles_of, *words):
+    """@param tiles_of by warpgroup, the tiles of C that it multiplies, counted as the block takes them"""
+    run = Recorded(build, step, shape, *words)
+    axis = Axis(0, run.clocks)
+    tiles = 1 + max(map(max, tiles_of))
+    copies = run.copies(tiles * run.tiles_k)
+    groups = {4 * i: mine for i, mine in enumerate(tiles_of)}  # by first warp
+    products = {warp: [(mine[tile], *times) for tile, *times in run.products(warp, len(mine))] for warp, mine in groups.items()}
+    on_cores = together(sum(products.values(), []))
+    multiplies = f"multiplies {run.share()} of {picture.number(run.clocks)} clocks"
+    svg = Svg(f"{title}: copies, products, waits and stores", f"What the first block did. It {multiplies}.")
+    colour_of = [OF_TILES[tile % len(OF_TILES)] for tile in range(tiles)]
+    svg.text(4, 12, f"{title}: {multiplies}", bold=True)
+    entries = [(66, sample(svg, 1.0, colour), f"tile {tile}") for tile, colour in enumerate(colour_of)]
+    entries += [(140, sample(svg, TINT, colour_of[0]), "copied, or stored"), (84, sample(svg, QUEUED, colour_of[0]), "queued"), (66, sample(svg, "idle", TEXT), "waits")]
+    y = svg.legend(24, *entries) + 6
+    for stage in range(len(run.drawn.stages.ranges)):
+        svg.lane(y, f"stage {stage}")
+        for i, (begin, end, at) in enumerate(copies):
+            if at == stage:
+                bar(svg, axis, y, begin, end, colour_of[i // run.tiles_k], str(i % run.tiles_k), TINT)
+        y += ROW
+    y += 4
+    copying = next(warp for warp in run.spans if run.of(warp, "bulk load"))
+    svg.lane(y, f"warp {copying}")
+    for i, (begin, *_) in enumerate(copies):
+        svg.mark(axis(begin), y, colour_of[i // run.tiles_k])
+    for who, kind, _, begin, end in run.waits:
+        if who == copying and kind == "mbarrier wait" and end - begin >= picture.SHORTEST_STALL:
+            idle(svg, axis, y, begin, end, "room")
+    y += ROW
+    for warp in groups:
+        svg.lane(y, f"warpgroup {warp // 4}")
+        stores = stores_of(run, warp, groups[warp])
+        for who, kind, _, begin, end in run.waits:
+            is_in_store = any(first <= begin < last for _, first, last in stores)
+            if who == warp and kind == "wgmma wait" and end > begin:
+                tile = next(tile for tile, _, until in products[warp] if until >= end)
+                svg.add("rect", x=axis(begin), y=y + 1, width=axis(end) - axis(begin), height=ROW - 3, fill=colour_of[tile], fill_opacity=QUEUED)
+            if who == warp and kind in WAITS_FOR and not is_in_store and end - begin >= picture.SHORTEST_STALL:
+                idle(svg, axis, y, begin, end, WAITS_FOR[kind])
+        for tile, begin, end in products[warp]:
+            bar(svg, axis, y, begin, end, colour_of[tile])
+        for tile, begin, end in stores:
+            bar(svg, axis, y, begin, end, colour_of[tile], "store", TINT)
+        y += ROW
+    svg.lane(y, "tensor cores")
+    for tile, begin, end in on_cores:
+        bar(svg, axis, y, begin, end, colour_of[tile], str(tile))
+    for begin, end in gaps([piece[1:] for piece in on_cores], 0, run.clocks):
+        idle(svg, axis, y, begin, end)
+    y += ROW
+    written = [written_of(run, warp, groups[warp]) for warp in groups]
+    if any(written):
+        svg.lane(y, "C is written")
+        for tile, begin, end in together(sum(written, [])):
+            bar(svg, axis, y, begin, end, colour_of[tile], str(tile), TINT)
+        y += ROW
+    return svg.render(axis.draw(svg, y + 4, 2000 if run.clocks < 9000 else 4000))
+
+
+def draw_11(build):
+    return draw_warpgroups(build, "11_warp_specialized", "256x512x256", "Step 11", [[0], [0]])
+
+
 FIGURES = {
     "steps/04_pipelined_num_stages/stages.svg": ("04_pipelined_num_stages", draw_stages),
     "steps/09_tma/phases.svg": ("09_tma", draw_phases),
+    "steps/11_warp_specialized/lanes.svg": ("11_warp_specialized", draw_11),
 }
 
 
