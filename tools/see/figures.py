@@ -361,10 +361,18 @@ def draw_11(build):
     return draw_warpgroups(build, "11_warp_specialized", "256x512x256", "Step 11", [[0], [0]])
 
 
+FEW = ("--first", "--multiprocessors", "2")  # as 'tools/course see' says it
+
+
+def draw_12(build):
+    return draw_warpgroups(build, "12_persistent", "256x512x256", "Step 12", [[0, 1], [0, 1]], *FEW)
+
+
 FIGURES = {
     "steps/04_pipelined_num_stages/stages.svg": ("04_pipelined_num_stages", draw_stages),
     "steps/09_tma/phases.svg": ("09_tma", draw_phases),
     "steps/11_warp_specialized/lanes.svg": ("11_warp_specialized", draw_11),
+    "steps/12_persistent/lanes.svg": ("12_persistent", draw_12),
 }
 
 
