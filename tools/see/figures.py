@@ -368,11 +368,16 @@ def draw_12(build):
     return draw_warpgroups(build, "12_persistent", "256x512x256", "Step 12", [[0, 1], [0, 1]], *FEW)
 
 
+def draw_13(build):
+    return draw_warpgroups(build, "13_ping_pong", "256x512x256", "Step 13", [[0, 2], [1, 3]], *FEW)
+
+
 FIGURES = {
     "steps/04_pipelined_num_stages/stages.svg": ("04_pipelined_num_stages", draw_stages),
     "steps/09_tma/phases.svg": ("09_tma", draw_phases),
     "steps/11_warp_specialized/lanes.svg": ("11_warp_specialized", draw_11),
     "steps/12_persistent/lanes.svg": ("12_persistent", draw_12),
+    "steps/13_ping_pong/lanes.svg": ("13_ping_pong", draw_13),
 }
 
 
