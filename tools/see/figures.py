@@ -15,7 +15,7 @@ from report import figures
 from report.figures import BLUE, GREEN, ORANGE, PINK, TEXT, TINT
 from see import cost, picture, replay
 
-WIDTH, ON_DESKTOPS = 360, 540  # units; pixels where there is room
+WIDTH, ON_DESKTOPS = 360, 480  # units; pixels where there is room
 LEFT, RIGHT = 84, 352  # of the time axis
 SIZE = 12  # of text
 IDLE, QUEUED = 0.3, 0.4  # opacity

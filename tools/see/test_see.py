@@ -289,7 +289,7 @@ class Steps(unittest.TestCase):
             with self.subTest(name):
                 lesson = os.path.join(cost.ROOT, os.path.dirname(name), "README.md")
                 with open(lesson, encoding="utf-8") as file:
-                    self.assertRegex(file.read(), rf"\n!\[[^\]]{{80,}}\]\({os.path.basename(name)}\)\n\*.*`tools/course see {int(step[:2])}\b.*\*\n")
+                    self.assertRegex(file.read(), rf"\n!\[[^\]]{{80,}}\]\({os.path.basename(name)}\)<br>\n\*.*`tools/course see {int(step[:2])}\b.*\*\n")
                 with open(os.path.join(cost.ROOT, name), encoding="utf-8") as file:
                     text = file.read()
                 self.assertLess(len(text), 40_000)
@@ -299,6 +299,28 @@ class Steps(unittest.TestCase):
                 if not os.path.exists(os.path.join(PROGRAMS, step)):
                     self.skipTest(f"{step} is not built")
                 self.assertTrue(text == draw(os.environ["COURSE_BUILD"]).decode(), f"{name}: run 'python3 -B tools/see/figures.py' and look at it")
+
+    def test_what_the_lessons_say_of_their_pictures(self):
+        build, tiles, shape = os.environ["COURSE_BUILD"], 6, "256x512x256"
+        one, three = (figures.Recorded(build, STAGES, "128x128x384", "--tile", f"s{n}") for n in (1, 3))
+        for begin, end, _ in one.copies(tiles):
+            self.assertFalse([piece for piece in one.products(0, tiles) if piece[1] < end and piece[2] > begin + picture.SHORTEST_STALL])  # idle during every copy
+        pieces = [piece[1:] for piece in three.products(0, tiles)]
+        self.assertEqual(figures.gaps(pieces, pieces[0][0], pieces[-1][1]), [])
+        persistent = figures.Recorded(build, "12_persistent", shape, *figures.FEW)
+        copies, on_cores = persistent.copies(2 * persistent.tiles_k), [persistent.products(warp, 2) for warp in (0, 4)]
+        first_ends = max(end for pieces in on_cores for tile, _, end in pieces if tile == 0)
+        next_begins = min(begin for pieces in on_cores for tile, begin, _ in pieces if tile == 1)
+        self.assertLess(sorted(copies)[persistent.tiles_k][0], first_ends)
+        written = [end for warp in (0, 4) for tile, _, end in figures.written_of(persistent, warp, [0, 1]) if tile == 0]
+        self.assertLess(next_begins, min(written))
+        turns = figures.Recorded(build, "13_ping_pong", shape, *figures.FEW)
+        pieces = figures.together([(2 * tile + i, *times) for i in (0, 1) for tile, *times in turns.products(4 * i, 2)])
+        self.assertEqual([tile for tile, *_ in pieces], sorted(tile for tile, *_ in pieces))
+        gaps = {True: [], False: []}  # by whether both are of one tile
+        for before, after in zip(pieces, pieces[1:]):
+            gaps[before[0] == after[0]].append(after[1] - before[2])
+        self.assertLessEqual(max(gaps[False]), max(gaps[True]))
 
     def check_trace(self, trace):
         """Times do not run backwards; what lies on one thread lies side by side."""
