@@ -390,7 +390,10 @@ def main():
     for name, (step, draw) in FIGURES.items():
         if not os.path.exists(os.path.join(given.build, "bin", step)):
             parser.error(f"there is no {step} in {given.build}/bin: build it with 'tools/course build interpreter', or name the folder with --build.")
-        path, content = os.path.join(cost.ROOT, name), draw(given.build)
+        try:
+            path, content = os.path.join(cost.ROOT, name), draw(given.build)
+        except subprocess.CalledProcessError:
+            parser.error(f"{step} fails, so there is no picture of it: 'tools/course run {int(step[:2])} --on interpreter' says why.")
         if figures.current(path, content):
             continue
         if given.check:
