@@ -265,7 +265,7 @@ def draw_phases(build):
     return svg.render(y - 6)
 
 
-# --- 11, 12, 13: warpgroups ---
+# --- 11, 12, 13, 17: warpgroups ---
 
 
 def together(pieces):
@@ -280,13 +280,17 @@ def together(pieces):
 
 
 def stores_of(run, warp, tiles):
-    """By tile of C: (begin, end) of what WARP does between its products of that tile and of the next."""
-    last = [max(piece[2] for piece in run.products(warp, len(tiles)) if piece[0] == i) for i in range(len(tiles))]
-    found = []
-    for i, begin in enumerate(last):
-        until = last[i + 1] if i + 1 < len(last) else run.clocks
-        times = [span[2] for span in run.of(warp, *STORES) if begin <= span[2] < until]
-        found.append((tiles[i], min(times), max(times) + 1))
+    """(tile of C, begin, end) of what WARP stores between two of its products."""
+    count, found, is_new = len(run.of(warp, "shared store", "stmatrix")), [], True
+    stored = 0
+    for kind, _, begin, _ in run.spans[warp]:
+        is_new = is_new or kind == "wgmma"
+        if kind not in STORES:
+            continue
+        if is_new:
+            found.append([tiles[min(stored, count - 1) * len(tiles) // count], begin, begin])
+        found[-1][2], is_new = begin + 1, False
+        stored += kind in ("shared store", "stmatrix")
     return found
 
 
@@ -372,12 +376,17 @@ def draw_13(build):
     return draw_warpgroups(build, "13_ping_pong", "256x512x256", "Step 13", [[0, 2], [1, 3]], *FEW)
 
 
+def draw_17(build):
+    return draw_warpgroups(build, "17_store_later", "256x512x320", "Step 17", [[0, 1], [0, 1]], *FEW)
+
+
 FIGURES = {
     "steps/04_pipelined_num_stages/stages.svg": ("04_pipelined_num_stages", draw_stages),
     "steps/09_tma/phases.svg": ("09_tma", draw_phases),
     "steps/11_warp_specialized/lanes.svg": ("11_warp_specialized", draw_11),
     "steps/12_persistent/lanes.svg": ("12_persistent", draw_12),
     "steps/13_ping_pong/lanes.svg": ("13_ping_pong", draw_13),
+    "steps/17_store_later/lanes.svg": ("17_store_later", draw_17),
 }
 
 

@@ -314,6 +314,9 @@ class Steps(unittest.TestCase):
         self.assertLess(sorted(copies)[persistent.tiles_k][0], first_ends)
         written = [end for warp in (0, 4) for tile, _, end in figures.written_of(persistent, warp, [0, 1]) if tile == 0]
         self.assertLess(next_begins, min(written))
+        later = figures.Recorded(build, "17_store_later", "256x512x320", *figures.FEW)
+        pieces = figures.together([piece for warp in (0, 4) for piece in later.products(warp, 2)])
+        self.assertEqual(figures.gaps([piece[1:] for piece in pieces], pieces[0][1], pieces[-1][2]), [])
         turns = figures.Recorded(build, "13_ping_pong", shape, *figures.FEW)
         pieces = figures.together([(2 * tile + i, *times) for i in (0, 1) for tile, *times in turns.products(4 * i, 2)])
         self.assertEqual([tile for tile, *_ in pieces], sorted(tile for tile, *_ in pieces))
