@@ -442,7 +442,7 @@ class Picture:
             lane_alone = f" by lane {lanes.bit_length() - 1} alone" if lanes & (lanes - 1) == 0 else ""
             text = f"{who} arrives at {name}, {several(count, 'arrival')}{lane_alone}" + (f", and says that {v[2]:,} bytes are to come." if v[2] else ".")
         elif kind == "mbarrier init":
-            text = f"{who} makes {name}, for {several(v[1], 'arrival')} in each phase."
+            text = f"{who} initialises {name}, for {several(v[1], 'arrival')} in each phase."
         elif kind == "mbarrier expect":
             text = f"{who} says that {v[2]:,} bytes are to come at {name}."
         else:
