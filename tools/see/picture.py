@@ -565,11 +565,20 @@ class Picture:
             return
         warp = found.get("warp", -1)
         stuck = self.stuck(found["what"])
-        for each, (line, what) in stuck.items():
-            text = f"Warp {each} waits for ever, {what}"
-            self.segment(self.lane_of[each], self.ends_at(each), self.replay.clocks, "wait-ever", text, label="for ever")
-            lines = [line] if line else []
-            self.segments[-1].update({"i": lines}, **({"stop": 1} if each == warp else {}))
+        lanes = {self.lane_of[each]: each for each in reversed(stuck)}  # warps in one lane have done the same
+        for lane, each in lanes.items():
+            line, what = stuck[each]
+            begin = self.ends_at(each)
+            if begin > self.replay.clocks:  # at a barrier, it waits to the end already
+                segment = [s for s in self.segments if s["l"] == lane][-1]
+            else:
+                self.segment(lane, begin, self.replay.clocks, "wait-ever", "", label="for ever")
+                segment = self.segments[-1]
+            who = self.lanes[lane]["n"].capitalize()
+            segment["t"] = f"{who} wait{'' if who.startswith('Warps') else 's'} for ever, {what}"
+            segment["i"] = [line] if line else []
+            if lane == self.lane_of.get(warp):
+                segment["stop"] = 1
         if warp in self.lane_of and warp not in stuck:
             begin = self.ends_at(warp)
             self.segment(self.lane_of[warp], begin, begin, "stop", f"Here {found['check']} has stopped lane {found['lane']} of warp {warp}. The report says why.")
