@@ -5,6 +5,7 @@ tensor cores do in the background has lanes of its own.
 """
 
 import bisect
+import math
 import os
 import re
 from collections import Counter, defaultdict
@@ -565,7 +566,7 @@ class Picture:
             return
         warp = found.get("warp", -1)
         stuck = self.stuck(found["what"])
-        lanes = {self.lane_of[each]: each for each in reversed(stuck)}  # warps in one lane have done the same
+        lanes = {self.lane_of[each]: each for each in reversed(stuck)}
         for lane, each in lanes.items():
             line, what = stuck[each]
             begin = self.ends_at(each)
@@ -574,8 +575,7 @@ class Picture:
             else:
                 self.segment(lane, begin, self.replay.clocks, "wait-ever", "", label="for ever")
                 segment = self.segments[-1]
-            who = self.lanes[lane]["n"].capitalize()
-            segment["t"] = f"{who} wait{'' if who.startswith('Warps') else 's'} for ever, {what}"
+            segment["t"] = f"Warp {each} waits for ever, {what}"
             segment["i"] = [line] if line else []
             if lane == self.lane_of.get(warp):
                 segment["stop"] = 1
@@ -585,19 +585,21 @@ class Picture:
             self.segments[-1].update({"i": self.lines_of_diagnosis(), "stop": 1})
 
     def stuck(self, text):
-        """{warp: (line, what for)} of a report of a deadlock; of a group of threads, the warps of the first ones."""
-        stuck = {}
-        if not text.startswith("deadlock"):
-            return stuck
-        for part in text.split("; "):
-            found = re.search(r"(?:(\d+) threads \(the first: )?\((\d+),(\d+),(\d+)\)\)? waits? (in .*?) at (\S+):(\d+)(.*)", part)
-            if not found:
-                continue
-            first = self.linear(*map(int, found.group(2, 3, 4))) // 32
+        """{warp: (line, what for)} of a report of a deadlock in the first block. It names the first thread of each group that waits, and how
+        many there are: others may have ended. So the groups' other warps are known only if all threads wait, in groups side by side."""
+        if not text.startswith("deadlock: block (0,0,0): "):
+            return {}
+        groups = []
+        for found in re.finditer(r"(?:(\d+) threads \(the first: |thread )\((\d+),(\d+),(\d+)\)\)? waits? (in .*?) at ([^ ;]+):(\d+)([^;]*)", text):
+            first = self.linear(*map(int, found.group(2, 3, 4)))
             line = int(found[7]) if found[6] == self.file else 0
-            for warp in range(first, first + max(1, int(found[1] or 1) // 32)):
-                if warp in self.lane_of:
-                    stuck.setdefault(warp, (line, self.in_our_words(found[5] + found[8] + ".")))
+            groups.append((first, int(found[1] or 1), (line, self.in_our_words(found[5] + found[8] + "."))))
+        ends = [first + count for first, count, _ in groups]
+        all_wait = [0, *ends] == [*(first for first, *_ in groups), math.prod(self.launch.block)]
+        stuck = {}
+        for first, count, what in groups:
+            for warp in range(first // 32, (first + (count if all_wait else 1) - 1) // 32 + 1):
+                stuck.setdefault(warp, what)
         return stuck
 
     def document(self):

@@ -210,6 +210,7 @@ class Words(unittest.TestCase):
     def test_who_is_in_a_deadlock_waits_to_the_end(self):
         what = "deadlock: block (0,0,0): 32 threads (the first: (0,0,0)) wait in bar.sync at kernel.cu:5; thread (35,0,0) waits in mbarrier.try_wait at kernel.cu:7 for phase 1 of dynamic shared memory (byte 72 of 96), which lacks 0 bytes and 1 of 4 arrivals"
         drawn = self.stopped(what, (0, "mbarrier init", 72, 4), (0, "copy", 64, 2, 0, 64))
+        self.assertEqual(drawn.stuck("deadlock between blocks: " + what), {})
         waits = {drawn.lanes[s["l"]]["n"]: s for s in drawn.segments if s["k"] == "wait-ever"}
         self.assertEqual(len(waits), 2)
         self.assertEqual(waits["warp 0"]["t"], "Warp 0 waits for ever, in bar.sync.")
@@ -217,9 +218,17 @@ class Words(unittest.TestCase):
         self.assertEqual([(s["i"], s["b"], s.get("stop")) for _, s in sorted(waits.items())], [([5], drawn.document()["clocks"], None), ([7], drawn.document()["clocks"], 1)])
 
         waiting = [(0, "mbarrier init", 72, 1), (0, "copy", 64, 2, 0, 64), (0, "mbarrier wait", 72, 0, 0), (1, "barrier")]
-        at_barrier = self.stopped("deadlock: 32 threads (the first: (32,0,0)) wait in bar.sync at kernel.cu:2", *waiting)
+        at_barrier = self.stopped("deadlock: block (0,0,0): 32 threads (the first: (32,0,0)) wait in bar.sync at kernel.cu:2", *waiting)
         (stop,) = [s for s in at_barrier.segments if s.get("stop")]
         self.assertEqual((stop["t"], stop["a"], stop["b"]), ("Warp 1 waits for ever, in bar.sync.", 0, at_barrier.document()["clocks"]))
+
+    def test_of_a_deadlock_what_is_not_known_is_not_drawn(self):
+        groups = "{} threads (the first: (0,0,0)) wait in a at kernel.cu:1; {} threads (the first: ({},0,0)) wait in b at kernel.cu:2"
+        for counts, stuck in (((32, 32, 32), "ab"), ((1, 63, 1), "ab"), ((64, 0, 64), "aa"), ((32, 16, 32), "ab"), ((48, 0, 0), "a")):
+            with self.subTest(counts):
+                report = groups.format(*counts) if counts[1] else groups.split(";")[0].format(counts[0])
+                found = self.stopped("deadlock: block (0,0,0): " + report, (0, "copy", 64, 2, 0, 64)).stuck("deadlock: block (0,0,0): " + report)
+                self.assertEqual({warp: what for warp, (_, what) in found.items()}, {warp: f"in {what}." for warp, what in enumerate(stuck)})
 
     def test_a_stage_that_is_read_before_it_is_full(self):
         events = [(0, "copy", 512, 16, 0, 512), (0, "copy commit"), (0, "shared load", 4, 1, 0, 1)] * 2
