@@ -251,7 +251,7 @@ class Picture:
                         text = f"{name} is read from {number(since)} on, before it is full: the last byte lands at {number(landed)}."
                         self.segment(lane, since, landed, "early", text, readers, stage)
                     if until > landed:
-                        self.segment(lane, max(since, landed), until, "read", f"{name} is read, {several(len(read), 'time')}.", readers, stage)
+                        self.segment(lane, max(since, landed), until, "read", f"{name} is read by {several(len(read), 'instruction')} of warps {listed({r[3] for r in read})}.", readers, stage)
 
     @staticmethod
     def rounds_of(fills, reads):
