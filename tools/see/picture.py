@@ -243,7 +243,8 @@ class Picture:
                 self.segment(lane, begin, landed, "fill", f"{name} is filled: {what}. The last byte lands at {number(landed)}.", events, stage)
                 if read:
                     since, until = min(r[0] for r in read), max(r[1] for r in read)
-                    readers = [r[2] for r in read]
+                    readers, warps = [r[2] for r in read], {r[3] for r in read}
+                    who_reads = f"warp{'s' if len(warps) > 1 else ''} {listed(warps)}"
                     if since > landed:
                         self.segment(lane, landed, since, "full", f"{name} is full, and nobody has read of it yet.", (), stage)
                     if since < landed:
@@ -251,7 +252,7 @@ class Picture:
                         text = f"{name} is read from {number(since)} on, before it is full: the last byte lands at {number(landed)}."
                         self.segment(lane, since, landed, "early", text, readers, stage)
                     if until > landed:
-                        self.segment(lane, max(since, landed), until, "read", f"{name} is read by {several(len(read), 'instruction')} of warps {listed({r[3] for r in read})}.", readers, stage)
+                        self.segment(lane, max(since, landed), until, "read", f"{name} is read by {several(len(read), 'instruction')} of {who_reads}.", readers, stage)
 
     @staticmethod
     def rounds_of(fills, reads):
