@@ -33,7 +33,7 @@ def variables(match):
 
 
 def tiles():
-    """A header with the library's tiles of 16 bits, from its CMakeLists.txt."""
+    """Code with the library's tiles of 16 bits, from its CMakeLists.txt."""
     text = re.sub(r"#.*", "", (ROOT / "common/library/CMakeLists.txt").read_text(encoding="utf-8"))
     steps = (ROOT / "steps/CMakeLists.txt").read_text(encoding="utf-8")
     includes, adds = [], []
@@ -49,15 +49,14 @@ def tiles():
 
 
 def program(folder):
-    flags = ["-DCOURSE_ON_INTERPRETER=1", f"-I{ROOT}", f"-I{folder}", "-isystem", "/usr/local/cuda/include", "-std=c++20", "-O2", "-w"]
-    (folder / "tiles.inl").write_text(tiles(), encoding="utf-8")
-    objects = []
+    flags = ["-DCOURSE_ON_INTERPRETER=1", f"-I{ROOT}", "-isystem", "/usr/local/cuda/include", "-std=c++20", "-O2", "-w"]
+    objects = [folder / "fit.cpp"]
+    objects[0].write_text((ROOT / "tools/fit/fit.cpp.in").read_text(encoding="utf-8").replace("@TILES@", tiles()), encoding="utf-8")
     for path in ("common/harness/tuning/tuning_model.cpp", "common/library/choose.cpp"):
         text = CONSTANTS.sub(variables, (ROOT / path).read_text(encoding="utf-8"))
         source = folder / pathlib.Path(path).name
         source.write_text(f'#include "tools/fit/registry.h"\n{text}', encoding="utf-8")
         objects.append(source)
-    objects.append(ROOT / "tools/fit/fit.cpp")
     # Static libraries, twice, for they need each other; what is fitted comes first, and so hides theirs.
     libraries = [str(path) for path in sorted(BUILD.glob("common/**/lib*.a")) if not re.search("coach|speed|conformance|step_", path.name)]
     wrapped = [f"-Wl,--wrap={name}" for name in ("memcpy", "memmove", "memset")]
