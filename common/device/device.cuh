@@ -29,6 +29,8 @@
 
 namespace device {
 
+using interpreter::SharedPart, interpreter::SharedBytes, interpreter::ring;
+
 /// An error of the CUDA runtime, or on the interpreter's side its equivalent.
 class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;

@@ -5,7 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace device {
+// Not in namespace device: a program that the interpreter runs may have something of that name, and sees this header.
+namespace interpreter {
 
 /// A part of shared memory; no name: nobody has said what lies there.
 struct SharedPart {
@@ -81,4 +82,4 @@ constexpr SharedBytes ring(std::size_t stages, std::size_t bytes_of_a, std::size
   return ring(stages, {"tile of A", bytes_of_a, bytes_of_panel}, {"tile of B", bytes_of_b, bytes_of_panel});
 }
 
-}  // namespace device
+}  // namespace interpreter

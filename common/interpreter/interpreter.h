@@ -232,7 +232,7 @@ struct Launch {
   dim3 cluster = {1, 1, 1};                ///< blocks of a cluster
   bool dependent = false;                  ///< may begin before the launch before it has ended
   const void* stream = nullptr;            ///< that it goes to
-  device::SharedBytes shared = {};         ///< what the parts of dynamic shared memory are called
+  SharedBytes shared = {};                 ///< what the parts of dynamic shared memory are called
 };
 /// Launch::pointers of a kernel's arguments.
 template <class... Parameters>

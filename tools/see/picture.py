@@ -5,6 +5,7 @@ tensor cores do in the background has lanes of its own.
 """
 
 import bisect
+import math
 import os
 import re
 from collections import Counter, defaultdict
@@ -119,7 +120,9 @@ class Picture:
         self.landed_last = self.last_to_come()
         self.draw_ring()
         self.draw_tensor_cores()
+        self.lane_of = {}  # warp: of its doings
         self.draw_warps()
+        self.draw_where_it_ended()
         self.draw_mbarriers()
         self.segments.sort(key=lambda s: (s["a"], s["l"]))
         self.end_where_the_next_begins()
@@ -240,12 +243,16 @@ class Picture:
                 self.segment(lane, begin, landed, "fill", f"{name} is filled: {what}. The last byte lands at {number(landed)}.", events, stage)
                 if read:
                     since, until = min(r[0] for r in read), max(r[1] for r in read)
+                    readers, warps = [r[2] for r in read], {r[3] for r in read}
+                    who_reads = f"warp{'s' if len(warps) > 1 else ''} {listed(warps)}"
                     if since > landed:
                         self.segment(lane, landed, since, "full", f"{name} is full, and nobody has read of it yet.", (), stage)
-                    early = ""
                     if since < landed:
-                        early = " Reading begins before the last byte has landed."
-                    self.segment(lane, max(since, landed), until, "read", f"{name} is read, {several(len(read), 'time')}.{early}", [r[2] for r in read], stage)
+                        self.segments[-1]["b"] = round(since, 1)
+                        text = f"{name} is read from {number(since)} on, before it is full: the last byte lands at {number(landed)}."
+                        self.segment(lane, since, landed, "early", text, readers, stage)
+                    if until > landed:
+                        self.segment(lane, max(since, landed), until, "read", f"{name} is read by {several(len(read), 'instruction')} of {who_reads}.", readers, stage)
 
     @staticmethod
     def rounds_of(fills, reads):
@@ -301,8 +308,9 @@ class Picture:
             has_background = any(self.event(e)[0] == "wgmma" for e, *_ in self.spans[warps[0]])
             name = f"warp{'s' if len(warps) > 1 else ''} {listed(warps)}"
             lane = self.lane("warps", name)
+            self.lane_of.update(dict.fromkeys(warps, lane))
             under_way = self.lane("warps", "  products", 8) if has_background else -1
-            self.draw_warp(warps[0], lane, under_way, "Warp " + str(warps[0]) if len(warps) == 1 else f"Warp {warps[0]}, as {listed(warps[1:])}")
+            self.draw_warp(warps[0], lane, under_way, "Warp " + str(warps[0]) if len(warps) == 1 else f"Warp {warps[0]} (as {listed(warps[1:])})")
 
     def draw_warp(self, warp, lane, under_way, who):
         registers = {}
@@ -433,9 +441,10 @@ class Picture:
         name = self.names.get(v[0], f"mbarrier {v[0]}")
         if kind == "mbarrier arrive":
             count = v[1] * bin(lanes).count("1")
-            text = f"{who} arrives at {name}, {several(count, 'arrival')}" + (f", and says that {v[2]:,} bytes are to come." if v[2] else ".")
+            lane_alone = f" by lane {lanes.bit_length() - 1} alone" if lanes & (lanes - 1) == 0 else ""
+            text = f"{who} arrives at {name}, {several(count, 'arrival')}{lane_alone}" + (f", and says that {v[2]:,} bytes are to come." if v[2] else ".")
         elif kind == "mbarrier init":
-            text = f"{who} makes {name}, for {several(v[1], 'arrival')} in each phase."
+            text = f"{who} initialises {name}, for {several(v[1], 'arrival')} in each phase."
         elif kind == "mbarrier expect":
             text = f"{who} says that {v[2]:,} bytes are to come at {name}."
         else:
@@ -460,23 +469,27 @@ class Picture:
         for address in sorted(barriers):
             barrier, name = barriers[address], self.names.get(address, f"mbarrier {address}")
             lane = self.lane("mbarriers", name, 16)
-            under_way = []
-            if barrier.arrived or barrier.landed:
-                under_way = [(barrier.phase, barrier.begun, self.replay.clocks, barrier.arrived, barrier.landed, barrier.expected)]
-            for phase, begin, end, arrived, landed, expected in [*barrier.phases, *under_way]:
-                came = sum(count for _, _, count, _ in arrived)
+            under_way = (barrier.phase, barrier.begun, self.replay.clocks, barrier.arrived, barrier.landed, barrier.expected)
+            for phase, begin, end, arrived, landed, expected in [*barrier.phases, under_way]:
+                which = f"phase {phase}, parity {phase & 1}"
                 events = [event for *_, event in arrived]
-                who = listed({w for _, w, _, _ in arrived})
-                text = f"{name}, phase {phase}, parity {phase & 1}: {came} of {several(barrier.arrivals, 'arrival')}, of warp{'s' if len(who) > 2 else ''} {who or '–'}"
-                if expected:
-                    text += f"; {sum(size for _, size in landed):,} of {expected:,} bytes"
-                over = (phase, begin, end, arrived, landed, expected) in barrier.phases
-                text += f". It is over at {number(end)}." if over else ". It is not over when the block ends."
+                warps = {w for _, w, _, _ in arrived}
+                text = f"{name}, {which}: {sum(count for _, _, count, _ in arrived)} of {several(barrier.arrivals, 'arrival')}"
+                if warps:
+                    text += f", of warp{'s' if len(warps) > 1 else ''} {listed(warps)}"
+                if expected or landed:
+                    text += f"; {sum(size for _, size in landed):,} " + (f"of {expected:,} bytes" if expected else "bytes that nobody has announced")
+                text += f". It is over at {number(end)}." if phase < barrier.phase else ". It is not over when the picture ends."
                 self.segment(lane, begin, end, f"phase{phase & 1}", text, events, label=f"{phase}")
-                for time, _, _, event in arrived:
-                    self.segment(lane, time, time, "arrival", f"{name}: an arrival in phase {phase} (parity {phase & 1}).", (event,))
+                come = 0
+                for time, warp, count, event in arrived:
+                    come += count
+                    self.segment(lane, time, time, "arrival", f"{name}, {which}: arrival {come} of {barrier.arrivals}, of warp {warp}.", (event,))
+                come = 0
                 for time, size in landed:
-                    self.segment(lane, time, time, "bytes", f"{name}: {size:,} bytes have landed, in phase {phase} (parity {phase & 1}).")
+                    come += size
+                    of_all = f"so far {come:,} of {expected:,}" if expected else "though nobody has announced any in this phase"
+                    self.segment(lane, time, time, "bytes", f"{name}, {which}: {size:,} bytes have landed, {of_all}.")
 
     # --- in numbers ---
 
@@ -495,13 +508,100 @@ class Picture:
     def tensor_share(self):
         return self.replay.tensor_busy / QUARTERS / (self.replay.clocks or 1)
 
+    def tensor_idle(self):
+        """(before the first product, between products, after the last one), as shares of the block's time."""
+        clocks = self.replay.clocks or 1
+        products = [(begin, end) for event, _, begin, end in self.replay.spans if self.event(event)[0] in ("mma", "wgmma")]
+        before, after = min(p[0] for p in products) / clocks, 1 - max(p[1] for p in products) / clocks
+        return before, max(0.0, 1 - before - after - self.tensor_share()), after
+
+    # --- what a check has ended ---
+
+    def in_our_words(self, text):
+        """Of a report: mbarriers by their names in the source, parts of shared memory by their stage, threads by their warps too."""
+
+        def name(found):
+            at = int(found[1])  # addresses of shared memory begin with what is dynamic
+            stage = self.stages.at(at)
+            return f"stage {stage} (byte {at:,})" if stage >= 0 and at < self.stages.ranges[stage][1] else found[0]
+
+        def warp_of(found):
+            linear = self.linear(*map(int, found.group(1, 2, 3)))
+            return f"{found[0]} (warp {linear // 32}, lane {linear % 32})"
+
+        text = re.sub(r"thread \((\d+),(\d+),(\d+)\)", warp_of, text)
+        for address, described in self.launch.names.items():
+            text = text.replace(described, self.names.get(address, described))
+        return re.sub(r"dynamic shared memory \(byte (\d+) of \d+\)", name, text.replace(ROOT + os.sep, ""))
+
+    def linear(self, x, y, z):
+        wide, high, _ = self.launch.block
+        return x + wide * (y + high * z)
+
+    def lines_of_diagnosis(self):
+        found = self.launch.diagnosis
+        called_in = found.get("called_in") or found["file"]
+        return [n for path, n in ((found["file"], found["line"]), (called_in, found.get("called_at", 0))) if path == self.file and n]
+
     def diagnosis(self):
-        """Of its file, the line that is shown."""
         found = self.launch.diagnosis
         if not found:
             return None
-        texts = {key: found[key].replace(ROOT + os.sep, "") for key in ("check", "what", "expected")}
-        return {**texts, "line": found["line"] if found["file"] == self.file else 0}
+        lines = self.lines_of_diagnosis()
+        who = f"warp {found['warp']}, lane {found['lane']}" if found.get("warp", -1) >= 0 else ""
+        if who and "this thread" in found["what"] + found["expected"]:
+            who += " (this thread)"
+        at = f"line {lines[0]}" + (f", called at line {lines[1]}" if len(lines) > 1 else "") if lines else ""
+        block = "" if found.get("first_block", True) else "in another block than the first one, which is shown here"
+        where = ", ".join(each for each in (who, at, block) if each)
+        return {"check": found["check"], "where": where, **{key: self.in_our_words(found[key]) for key in ("what", "expected")}}
+
+    def ends_at(self, warp):
+        """When the warp comes to what it has not done any more."""
+        return max([(end if self.event(event)[0] in WAITS else begin) + 1 for event, begin, end in self.spans[warp]], default=0)
+
+    def draw_where_it_ended(self):
+        """In the lane of the warp that a check has stopped; a deadlock's warps wait to the end of the picture."""
+        found = self.launch.diagnosis
+        if not found or not found.get("first_block", True):
+            return
+        warp = found.get("warp", -1)
+        stuck = self.stuck(found["what"])
+        lanes = {self.lane_of[each]: each for each in reversed(stuck)}
+        for lane, each in lanes.items():
+            line, what = stuck[each]
+            begin = self.ends_at(each)
+            if begin > self.replay.clocks:  # at a barrier, it waits to the end already
+                segment = [s for s in self.segments if s["l"] == lane][-1]
+            else:
+                self.segment(lane, begin, self.replay.clocks, "wait-ever", "", label="for ever")
+                segment = self.segments[-1]
+            segment["t"] = f"Warp {each} waits for ever, {what}"
+            segment["i"] = [line] if line else []
+            if lane == self.lane_of.get(warp):
+                segment["stop"] = 1
+        if warp in self.lane_of and warp not in stuck:
+            begin = self.ends_at(warp)
+            self.segment(self.lane_of[warp], begin, begin, "stop", f"Here {found['check']} has stopped lane {found['lane']} of warp {warp}. The report says why.")
+            self.segments[-1].update({"i": self.lines_of_diagnosis(), "stop": 1})
+
+    def stuck(self, text):
+        """{warp: (line, what for)} of a report of a deadlock in the first block. It names the first thread of each group that waits, and how
+        many there are: others may have ended. So the groups' other warps are known only if all threads wait, in groups side by side."""
+        if not text.startswith("deadlock: block (0,0,0): "):
+            return {}
+        groups = []
+        for found in re.finditer(r"(?:(\d+) threads \(the first: |thread )\((\d+),(\d+),(\d+)\)\)? waits? (in .*?) at ([^ ;]+):(\d+)([^;]*)", text):
+            first = self.linear(*map(int, found.group(2, 3, 4)))
+            line = int(found[7]) if found[6] == self.file else 0
+            groups.append((first, int(found[1] or 1), (line, self.in_our_words(found[5] + found[8] + "."))))
+        ends = [first + count for first, count, _ in groups]
+        all_wait = [0, *ends] == [*(first for first, *_ in groups), math.prod(self.launch.block)]
+        stuck = {}
+        for first, count, what in groups:
+            for warp in range(first // 32, (first + (count if all_wait else 1) - 1) // 32 + 1):
+                stuck.setdefault(warp, what)
+        return stuck
 
     def document(self):
         return {

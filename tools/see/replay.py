@@ -139,7 +139,7 @@ class Replay:
             what(time, *arguments)
         if any(block.live for block in self.blocks):
             if not self.launch.diagnosis and self.launch.is_whole:
-                raise Unable("warps wait for ever under the cost model, as they have not on the interpreter")
+                raise Unable("warps wait for ever under the cost model, as they have not on the interpreter. Who is faster may decide; with --order random:2 a check may say why")
 
     def draw_out_waits(self):
         """Who waits in vain does so to the end."""

@@ -187,6 +187,80 @@ class Words(unittest.TestCase):
         self.assertEqual([stages.at(address) for address in (0, 511, 512, 4096 + 100, 4096 + 600, 3000)], [0, 0, 1, 0, 1, -1])
         self.assertEqual(stages.named(1), "Stage 1 (from byte 512 on, in parts)")
 
+    def stopped(self, what, *events, **more):
+        """The picture of two warps that a check has ended at line 7 in lane 3 of warp 1."""
+        diagnosis = {"check": "racecheck", "what": what, "expected": "", "file": "kernel.cu", "line": 7, "called_at": 9, "called_in": "", "warp": 1, "lane": 3, "first_block": True, **more}
+        recorded = launch(*events, warps=2, shared_bytes=96, diagnosis=diagnosis, names={"72": "dynamic shared memory (byte 72 of 96)"})
+        return picture.Picture(recorded, replay.Replay(recorded, COSTS), "")
+
+    def test_a_diagnosis_names_stages_and_mbarriers_and_stands_where_its_warp_ends(self):
+        copies = [(0, "mbarrier init", 72, 1), (0, "copy", 64, 2, 0, 64), (0, "copy commit"), (1, "copy wait", 0), (1, "copy commit")]
+        what = "race on dynamic shared memory (byte 16 of 96), not dynamic shared memory (byte 72 of 96) or dynamic shared memory (byte 80 of 96)"
+        drawn = self.stopped(what, *copies)
+        self.assertEqual(drawn.diagnosis()["what"], "race on stage 0 (byte 16), not mbarrier at 72 or dynamic shared memory (byte 80 of 96)")
+        self.assertEqual(self.stopped("read by thread (37,0,0)", *copies).diagnosis()["what"], "read by thread (37,0,0) (warp 1, lane 5)")
+        self.assertIn("lane 3 (this thread), line 7", self.stopped("read by this thread", *copies).diagnosis()["where"])
+        self.assertEqual(drawn.diagnosis()["where"], "warp 1, lane 3, line 7, called at line 9")
+        (stop,) = [s for s in drawn.segments if s.get("stop")]
+        self.assertEqual((stop["k"], drawn.lanes[stop["l"]]["n"], stop["a"], stop["i"]), ("stop", "warp 1", 2, [7, 9]))
+        elsewhere = self.stopped(what, *copies, first_block=False)
+        self.assertEqual([s for s in elsewhere.segments if s.get("stop")], [])
+        self.assertIn("another block", elsewhere.diagnosis()["where"])
+
+    def test_who_is_in_a_deadlock_waits_to_the_end(self):
+        what = "deadlock: block (0,0,0): 32 threads (the first: (0,0,0)) wait in bar.sync at kernel.cu:5; thread (35,0,0) waits in mbarrier.try_wait at kernel.cu:7 for phase 1 of dynamic shared memory (byte 72 of 96), which lacks 0 bytes and 1 of 4 arrivals"
+        drawn = self.stopped(what, (0, "mbarrier init", 72, 4), (0, "copy", 64, 2, 0, 64))
+        self.assertEqual(drawn.stuck("deadlock between blocks: " + what), {})
+        waits = {drawn.lanes[s["l"]]["n"]: s for s in drawn.segments if s["k"] == "wait-ever"}
+        self.assertEqual(len(waits), 2)
+        self.assertEqual(waits["warp 0"]["t"], "Warp 0 waits for ever, in bar.sync.")
+        self.assertEqual(waits["warp 1"]["t"], "Warp 1 waits for ever, in mbarrier.try_wait for phase 1 of mbarrier at 72, which lacks 0 bytes and 1 of 4 arrivals.")
+        self.assertEqual([(s["i"], s["b"], s.get("stop")) for _, s in sorted(waits.items())], [([5], drawn.document()["clocks"], None), ([7], drawn.document()["clocks"], 1)])
+
+        waiting = [(0, "mbarrier init", 72, 1), (0, "copy", 64, 2, 0, 64), (0, "mbarrier wait", 72, 0, 0), (1, "barrier")]
+        at_barrier = self.stopped("deadlock: block (0,0,0): 32 threads (the first: (32,0,0)) wait in bar.sync at kernel.cu:2", *waiting)
+        (stop,) = [s for s in at_barrier.segments if s.get("stop")]
+        self.assertEqual((stop["t"], stop["a"], stop["b"]), ("Warp 1 waits for ever, in bar.sync.", 0, at_barrier.document()["clocks"]))
+
+    def test_of_a_deadlock_what_is_not_known_is_not_drawn(self):
+        groups = "{} threads (the first: (0,0,0)) wait in a at kernel.cu:1; {} threads (the first: ({},0,0)) wait in b at kernel.cu:2"
+        for counts, stuck in (((32, 32, 32), "ab"), ((1, 63, 1), "ab"), ((64, 0, 64), "aa"), ((32, 16, 32), "ab"), ((48, 0, 0), "a")):
+            with self.subTest(counts):
+                report = groups.format(*counts) if counts[1] else groups.split(";")[0].format(counts[0])
+                found = self.stopped("deadlock: block (0,0,0): " + report, (0, "copy", 64, 2, 0, 64)).stuck("deadlock: block (0,0,0): " + report)
+                self.assertEqual({warp: what for warp, (_, what) in found.items()}, {warp: f"in {what}." for warp, what in enumerate(stuck)})
+
+    def test_a_stage_that_is_read_before_it_is_full(self):
+        events = [(0, "copy", 512, 16, 0, 512), (0, "copy commit"), (0, "shared load", 4, 1, 0, 1)] * 2
+        recorded = launch(*events)
+        drawn = picture.Picture(recorded, replay.Replay(recorded, COSTS), "")
+        ring = [(s["k"], s["a"], s["b"]) for s in drawn.segments if drawn.lanes[s["l"]]["g"] == "ring"]
+        self.assertEqual(ring[:2], [("fill", 0, 2), ("early", 2, 698)])
+
+    def test_an_mbarrier_counts_what_has_come(self):
+        begin = [(0, "mbarrier init", 8, 2), (0, "mbarrier arrive", 8, 1, 192), (0, "bulk load", 128, 8, 0), (0, "bulk load", 64, 8, 128), (0, "mbarrier arrive", 8, 1, 0)]
+        recorded = launch(*begin)
+        for each in recorded.events:
+            each[3] = 1
+        drawn = picture.Picture(recorded, replay.Replay(recorded, COSTS), "")
+        texts = [s["t"] for s in drawn.segments]
+        for text in (
+            "Warp 0 arrives at mbarrier at 8, 1 arrival by lane 0 alone, and says that 192 bytes are to come.",
+            "mbarrier at 8, phase 0, parity 0: arrival 2 of 2, of warp 0.",
+            "mbarrier at 8, phase 0, parity 0: 128 bytes have landed, so far 128 of 192.",
+            "mbarrier at 8, phase 0, parity 0: 64 bytes have landed, so far 192 of 192.",
+            "mbarrier at 8, phase 0, parity 0: 2 of 2 arrivals, of warp 0; 192 of 192 bytes. It is over at 695.",
+            "mbarrier at 8, phase 1, parity 1: 0 of 2 arrivals. It is not over when the picture ends.",
+        ):
+            self.assertIn(text, texts)
+
+    def test_idle_time_of_the_tensor_cores(self):
+        recorded = launch((0, "copy", 512, 16, 0, 512), (0, "copy commit"), (0, "copy wait", 0), (0, "wgmma", 1024 * 100), (0, "bulk store", 64 * 50))
+        drawn = picture.Picture(recorded, replay.Replay(recorded, COSTS), "")
+        before, between, after = (share * drawn.replay.clocks for share in drawn.tensor_idle())
+        self.assertEqual((round(before), round(after)), (699, 700 + 50 + 281 - 799))
+        self.assertAlmostEqual(between, 75)  # three of four cores have nothing to do
+
     def test_the_page_holds_what_a_kernel_says(self):
         drawn = picture.Picture(launch((0, "mma", 4096)), timed_of((0, "mma", 4096)), "a < b </script>")
         text = page.page(drawn, COSTS, ["1 < 2"])

@@ -82,7 +82,10 @@ void EventLog::write(const std::string& file, const Launch& launch, std::size_t 
   if (diagnosis)
     out += ",\"diagnosis\":{\"check\":" + quoted(interpreter::name(diagnosis->check)) + ",\"what\":" + quoted(diagnosis->what) +
            ",\"expected\":" + quoted(diagnosis->expected) + ",\"file\":" + quoted(diagnosis->file) +
-           ",\"line\":" + std::to_string(diagnosis->line) + "}";
+           ",\"line\":" + std::to_string(diagnosis->line) + ",\"called_at\":" + std::to_string(diagnosis->called_at) +
+           ",\"called_in\":" + quoted(diagnosis->called_in) +
+           ",\"first_block\":" + (diagnosis->block.x || diagnosis->block.y || diagnosis->block.z ? "false" : "true") +
+           ",\"warp\":" + std::to_string(diagnosis->warp) + ",\"lane\":" + std::to_string(diagnosis->lane) + "}";
   out += ",\"kinds\":[";
   for (unsigned kind = 0; kind <= static_cast<unsigned>(EventKind::kNamedBarrier); ++kind)
     out += (kind ? "," : "") + quoted(interpreter::name(static_cast<EventKind>(kind)));

@@ -12,7 +12,7 @@ const Block* Reporter::peer_at(const void* p) const {
 
 Reporter::Part Reporter::dynamic_at(std::uintptr_t address) const {
   const std::size_t offset = address - shared_.arena.begin;
-  const device::SharedBytes::Place place = work_.launch->launch.shared.place(offset);
+  const SharedBytes::Place place = work_.launch->launch.shared.place(offset);
   if (!place.part.name) return {shared_.dynamic(), shared_.dynamic_bytes, "dynamic shared memory"};
   Part found{shared_.dynamic() + place.begin, place.part.bytes, place.part.name};
   const std::string number = std::to_string(place.number);
@@ -69,7 +69,7 @@ std::string Reporter::describe(const void* p) const {
   }
   if (!begin) return "address " + std::to_string(address);
   const std::ptrdiff_t offset = static_cast<const char*>(p) - begin;
-  const std::string row = is_panel ? ", row " + std::to_string(offset / device::SharedPart::kRowBytes) : "";
+  const std::string row = is_panel ? ", row " + std::to_string(offset / SharedPart::kRowBytes) : "";
   return name + " (byte " + std::to_string(offset) + " of " + std::to_string(bytes) + row + ")" + released;
 }
 

@@ -188,6 +188,9 @@ TEST_CASE("what a check ends is written so far, with the reason") {
   const json events = events_of([] { launch(deadlock, 1, 64, 0); }).at(0);
   CHECK(events["diagnosis"]["check"] == "synccheck");
   CHECK(events["diagnosis"]["line"] > 0);
+  CHECK(events["diagnosis"]["first_block"] == true);
+  CHECK(events["diagnosis"]["warp"] == 0);
+  CHECK(events["diagnosis"]["lane"] == 0);
   CHECK(sum(events, "barrier") == 1);
 }
 

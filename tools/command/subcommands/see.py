@@ -174,6 +174,20 @@ def facts_of(launch, number, count, resident):
     return f"{which}{block}, {beside}: {threads} threads, {picture.several(launch.warps, 'warp')}{shared}."
 
 
+def time_of(drawn):
+    clocks = f"{round(drawn.replay.clocks):,} clocks"
+    if drawn.launch.diagnosis:
+        return f"{clocks} until a check ended it."
+    clocks += " until all is written"
+    if not drawn.replay.tensor_busy:
+        return f"{clocks}."
+    share = f"{clocks}. The tensor cores work {100 * drawn.tensor_share():.0f} % of these for this block"
+    if drawn.replay.resident > 1:
+        return f"{share}."
+    before, between, after = (f"{100 * share:.0f} %" for share in drawn.tensor_idle())
+    return f"{share}; they idle {before} before the first product, {between} between products, {after} after the last one."
+
+
 def run(given):
     if not given.everything:
         raise Refused("see needs a step or a file, for example: tools/course see 4")
@@ -210,7 +224,7 @@ def run(given):
         raise Refused(f"{subject.title(tile)}: {reason}.") from None
     drawn = picture.Picture(launch, timed, subject.title(tile))
     facts = [*subject.facts(), facts_of(launch, number, len(launches), resident)]
-    facts.append(f"{round(timed.clocks):,} clocks; of these, the tensor cores work {100 * drawn.tensor_share():.0f} % for this block." if timed.tensor_busy else f"{round(timed.clocks):,} clocks.")
+    facts.append(time_of(drawn))
     path = os.path.join(out, f"{subject.name}.html")
     files.write(path, page.page(drawn, costs, facts))
     sys.stdout.write(f"{facts[-1]}\npage: {shown(path)}\n")
