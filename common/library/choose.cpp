@@ -112,7 +112,7 @@ std::vector<Chosen> choices(const std::vector<Kernel>& kernels, const Task& task
     const Task as_laid = laid_out(task, a, b);
     const double before = seconds_of_laying_out(task, a, b, gpu);
     std::vector<const Kernel*> able = candidates(kernels, as_laid, gpu);
-    // Who asks less of its operands is slower: of 368 problems it was the best way of none, and the model chose it for some.
+    // Who asks less of its operands is slower: of 368 random problems it was the best way of none, and the model chose it for some.
     Operands most = Operands::kAny;
     for (const Kernel* kernel : able) most = std::max(most, kernel->operands);
     std::erase_if(able, [most](const Kernel* kernel) { return kernel->operands < most; });
@@ -138,7 +138,8 @@ Chosen choose(const std::vector<Kernel>& kernels, const Task& task, const harnes
   std::optional<Chosen> best;
   for (const Chosen& each : choices(kernels, task, gpu)) {
     const harness::TuningEntry* const entry = each.is_fallback ? nullptr : known_of(each.kernel);
-    if ((!entry || entry->pruned.empty()) && (!best || each.seconds < best->seconds)) best = each;
+    // Of those that only the hardware's bound limits, the model expects the same: the later step is the better one more often.
+    if ((!entry || entry->pruned.empty()) && (!best || each.seconds <= best->seconds)) best = each;
   }
   if (!best) throw_nothing_runs(kernels, task, gpu);
   // Times are the kernels' own, as the operands were when they were taken.
