@@ -13,6 +13,7 @@ where COURSE_GEMM_LIBRARY says. docs/library.md has more.
 import contextlib
 import ctypes
 import functools
+import itertools
 import os
 import pathlib
 
@@ -54,16 +55,111 @@ def library():
 def matmul(a, b, out=None, activation=None, slope=0.01, out_dtype=None):
     """activation(a @ b), on PyTorch's current stream; it does not wait for the GPU, and CUDA graphs capture it.
 
-    a is m x k, b is k x n, both float32, float16 or bfloat16, of any strides. Sums are float32; the activation gets them before they are
-    rounded. OUT, or a new tensor, has the type of a and b, or float32. ACTIVATION is None or "leaky_relu", x where x >= 0, else
-    slope * x.
+    a and b are what torch.matmul takes: matrices, vectors, and batches of matrices, which are broadcast. Both are float32, float16 or
+    bfloat16, of any strides. Sums are float32; the activation gets them before they are rounded. OUT, or a new tensor, has the type of a
+    and b, or float32. ACTIVATION is None or "leaky_relu", x where x >= 0, else slope * x.
+
+    torch.compile takes it as one operator, course_gemm::matmul. A gradient is two more products; not with OUT, as in torch.matmul. A
+    batch of matrices beside one matrix is one launch where its rows lie evenly; else each matrix is one.
 
     Raises ValueError for what the contract does not allow (common/gemm/gemm.h), TypeError for other tensors, RuntimeError for what
-    CUDA refuses. There is no gradient.
+    CUDA refuses.
     """
     if activation not in (None, "leaky_relu"):
         raise ValueError(f"activation {activation!r}: there is None and 'leaky_relu'")
-    return _call(library().course_gemm_run, a, b, out, out_dtype, slope if activation else 1.0)
+    factor = slope if activation else 1.0
+    if a.dim() == 2 and b.dim() == 2:
+        return _matrix_product(a, b, out, factor, out_dtype)
+    return _batched(a, b, out, factor, out_dtype)
+
+
+def _matrix_product(a, b, out, slope, out_dtype):
+    if torch.compiler.is_compiling():
+        if out is None:
+            return torch.ops.course_gemm.matmul(a, b, slope, out_dtype)
+        torch.ops.course_gemm.matmul_out(a, b, out, slope)
+        return out
+    if out is None and torch.is_grad_enabled() and (a.requires_grad or b.requires_grad):
+        return torch.ops.course_gemm.matmul(a, b, slope, out_dtype)
+    return _call(library().course_gemm_run, a, b, out, out_dtype, slope)  # without the microseconds that an operator costs
+
+
+def _batched(a, b, out, slope, out_dtype):
+    if a.dim() == 0 or b.dim() == 0:
+        raise TypeError("a and b have to have one dimension at least")
+    of_rows, of_cols = a.dim() == 1, b.dim() == 1  # vectors: a row and a column
+    a, b = a.unsqueeze(0) if of_rows else a, b.unsqueeze(1) if of_cols else b
+    try:
+        batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    except RuntimeError as error:
+        raise ValueError(f"the batches of a, {tuple(a.shape)}, and of b, {tuple(b.shape)}, do not fit: {error}") from error
+    m, n = a.shape[-2], b.shape[-1]
+    shape = (*batch, *(() if of_rows else (m,)), *(() if of_cols else (n,)))
+    if out is not None and out.shape != shape:
+        raise ValueError(f"out is {tuple(out.shape)}, the product {tuple(shape)}")
+    flat = b.dim() == 2 and a.numel() > 0 and _rows_of(a) is not None
+    if out is None and flat:
+        return _matrix_product(_rows_of(a), b, None, slope, out_dtype).reshape(shape)
+    if out is None and batch and torch.is_grad_enabled() and (a.requires_grad or b.requires_grad):
+        pairs = zip(a.expand(*batch, *a.shape[-2:]).flatten(0, -3), b.expand(*batch, *b.shape[-2:]).flatten(0, -3), strict=True)
+        products = [_matrix_product(x, y, None, slope, out_dtype) for x, y in pairs]
+        return torch.stack(products).reshape(shape) if products else a.new_empty(shape, dtype=out_dtype)
+    result = torch.empty(shape, dtype=out_dtype or a.dtype, device=a.device) if out is None else out
+    whole = result.unsqueeze(-1) if of_cols else result
+    whole = whole.unsqueeze(-2) if of_rows else whole
+    for at in itertools.product(*(range(size) for size in batch)):
+        _matrix_product(a.expand(*batch, *a.shape[-2:])[at], b.expand(*batch, *b.shape[-2:])[at], whole[at], slope, out_dtype)
+    return result
+
+
+def _rows_of(a):
+    """All rows of a batch as one matrix, without a copy; or None."""
+    try:
+        return a.view(-1, a.shape[-1])
+    except RuntimeError:
+        return None
+
+
+@torch.library.custom_op("course_gemm::matmul", mutates_args=(), device_types="cuda")
+def _operator(a: torch.Tensor, b: torch.Tensor, slope: float, out_dtype: torch.dtype | None) -> torch.Tensor:
+    with torch.no_grad():
+        return _call(library().course_gemm_run, a, b, None, out_dtype, slope)
+
+
+@_operator.register_fake
+def _(a, b, slope, out_dtype):
+    return a.new_empty(a.shape[0], b.shape[1], dtype=out_dtype or a.dtype)
+
+
+@torch.library.custom_op("course_gemm::matmul_out", mutates_args=("out",), device_types="cuda")
+def _operator_out(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, slope: float) -> None:
+    with torch.no_grad():
+        _call(library().course_gemm_run, a, b, out, None, slope)
+
+
+@_operator_out.register_fake
+def _(a, b, out, slope):
+    return None
+
+
+def _keep(ctx, inputs, output):
+    a, b, ctx.slope, _ = inputs
+    ctx.save_for_backward(a, b, output if ctx.slope != 1 else None)
+
+
+def _gradient(ctx, gradient):
+    a, b, output = ctx.saved_tensors
+    if output is not None:  # whose sign is that of the sum, if the slope is not negative
+        if ctx.slope < 0:
+            raise ValueError(f"slope {ctx.slope}: there is no gradient for one below 0, for the result's sign does not tell the sum's")
+        gradient = torch.ops.aten.leaky_relu_backward(gradient, output, ctx.slope, True)
+    gradient = gradient.to(a.dtype)
+    of_a = _matrix_product(gradient, b.T, None, 1.0, None) if ctx.needs_input_grad[0] else None
+    of_b = _matrix_product(a.T, gradient, None, 1.0, None) if ctx.needs_input_grad[1] else None
+    return of_a, of_b, None, None
+
+
+_operator.register_autograd(_gradient, setup_context=_keep)
 
 
 def tune(a, b, out=None, out_dtype=None):
@@ -86,7 +182,7 @@ def _call(function, a, b, out, out_dtype, slope):
     with _on_device(a):
         stream = torch.cuda.current_stream().cuda_stream
         _raise_for(function(*_matrices(a, b, result), TYPES[a.dtype], TYPES[result.dtype], slope, stream))
-    if out is not None:
+    if out is not None and not out.is_inference():
         torch.autograd.graph.increment_version(out)  # PyTorch has not seen that it changed
     return result
 
@@ -108,11 +204,13 @@ def _checked(a, b, out, out_dtype):
         if tensor.device != a.device:
             raise TypeError(f"{name} is on {tensor.device}, a on {a.device}")
         if torch.is_grad_enabled() and tensor.requires_grad:
-            raise TypeError(f"{name} requires a gradient, and there is none: call it under torch.no_grad(), or detach {name}")
+            raise TypeError(f"{name} requires a gradient, and there is none with out, nor of tune: use torch.no_grad(), or detach {name}")
         if tensor.is_neg():
             raise TypeError(f"{name} is a negative view: resolve_neg() makes its elements what they seem to be")
     if a.dtype != b.dtype:
         raise TypeError(f"a is {a.dtype}, b is {b.dtype}; they have to have the same type")
+    if out is not None and out.is_inference() and not torch.is_inference_mode_enabled():
+        raise TypeError("out was made in inference mode, and can be written in it alone")
     if out is None:
         return torch.empty(a.shape[0], b.shape[1], dtype=out_dtype or a.dtype, device=a.device)
     if out_dtype not in (None, out.dtype):

@@ -140,14 +140,83 @@ class Matmul(unittest.TestCase):
             (ValueError, lambda: course_gemm.matmul(a, b, out_dtype=torch.bfloat16)),
             (TypeError, lambda: course_gemm.matmul(a, b.float())),
             (TypeError, lambda: course_gemm.matmul(a.cpu(), b)),
-            (TypeError, lambda: course_gemm.matmul(a, b[None])),
+            (TypeError, lambda: course_gemm.tune(a, b[None])),
+            (TypeError, lambda: course_gemm.matmul(a, a[0, 0])),
+            (ValueError, lambda: course_gemm.matmul(a.expand(2, 16, 24), b.expand(3, 24, 32))),
+            (ValueError, lambda: course_gemm.matmul(a[None], b, out=random(16, 32))),
             (TypeError, lambda: course_gemm.matmul(a.int(), b.int())),
-            (TypeError, lambda: course_gemm.matmul(a, b.clone().requires_grad_())),
+            (TypeError, lambda: course_gemm.matmul(a, b.clone().requires_grad_(), out=random(16, 32))),
+            (TypeError, lambda: course_gemm.tune(a, b.clone().requires_grad_())),
         ):
             self.assertRaises(error, call)
         self.assertRaisesRegex(ValueError, "shapes do not fit", course_gemm.matmul, a, a)
         with torch.no_grad():
             self.check(a, b.clone().requires_grad_())
+
+    def test_batches_and_vectors(self):
+        a, b = random(3, 2, 40, 64), random(3, 2, 64, 48)
+        pairs = [(a, b), (a[0, 0], b), (a, b[0, 0]), (a[:, :1], b[:1]), (a[0], b[0, 0]), (a.transpose(0, 1), b[0, 0]), (a[:, :, ::2], b)]
+        pairs += [(a[0, 0, 0], b[0, 0]), (a[0, 0], b[0, 0, :, 0]), (a[0, 0, 0], b[0, 0, :, 0]), (a[0, 0, 0], b), (a, b[0, 0, :, 3])]
+        pairs += [(a[:0], b[:0]), (a[:, :, :0], b)]
+        for number, (x, y) in enumerate(pairs):
+            with self.subTest(pair=number, a=tuple(x.shape), b=tuple(y.shape)):
+                want = torch.matmul(x, y)
+                got = course_gemm.matmul(x, y)
+                self.assertEqual(got.shape, want.shape)
+                torch.testing.assert_close(got, want, rtol=4e-3, atol=2e-2)
+                out = torch.full_like(want, 7)
+                self.assertIs(course_gemm.matmul(x, y, out=out), out)
+                torch.testing.assert_close(out, want, rtol=4e-3, atol=2e-2)
+
+    def test_gradient(self):
+        for activation, out_dtype in ((None, None), (LEAKY, None), (LEAKY, torch.float32)):
+            for x_shape, y_shape in (((40, 64), (64, 48)), ((2, 40, 64), (64, 48)), ((2, 40, 64), (2, 64, 48)), ((64,), (64, 48))):
+                with self.subTest(activation=activation, out=out_dtype, a=x_shape, b=y_shape):
+                    a, b = random(*x_shape).requires_grad_(), random(*y_shape).requires_grad_()
+                    c = course_gemm.matmul(a, b, activation=activation, out_dtype=out_dtype)
+                    weight = torch.randn_like(c)
+                    got = torch.autograd.grad((c * weight).sum(), (a, b))
+                    x, y = a.detach().double().requires_grad_(), b.detach().double().requires_grad_()
+                    exact = torch.matmul(x, y)
+                    exact = torch.nn.functional.leaky_relu(exact) if activation else exact
+                    want = torch.autograd.grad((exact * weight.double()).sum(), (x, y))
+                    for mine, right_one in zip(got, want, strict=True):
+                        self.assertEqual(mine.shape, right_one.shape)
+                        torch.testing.assert_close(mine.double(), right_one, rtol=1e-2, atol=6e-2)
+        a, b = random(8, 16).requires_grad_(), random(16, 8)
+        with self.assertRaisesRegex(ValueError, "no gradient for one below 0"):
+            course_gemm.matmul(a, b, activation=LEAKY, slope=-0.5).sum().backward()
+
+    def test_operator(self):
+        a, b = random(40, 64).requires_grad_(), random(64, 48).requires_grad_()
+        torch.library.opcheck(torch.ops.course_gemm.matmul, (a, b, 0.1, None))
+        torch.library.opcheck(torch.ops.course_gemm.matmul_out, (a.detach(), b.detach(), random(40, 48), 0.1))
+
+    def test_compile(self):
+        @torch.compile(fullgraph=True)
+        def block(x, w, v, out):
+            course_gemm.matmul(x, w, out=out)
+            return course_gemm.matmul(course_gemm.matmul(x, w, activation=LEAKY) * 2, v)
+
+        for m in (40, 72):  # the second one, with an unknown size
+            x, w, v, out = random(m, 64), random(64, 48), random(48, 32), random(m, 48)
+            got = block(x, w, v, out)
+            torch.testing.assert_close(out, x @ w, rtol=4e-3, atol=2e-2)
+            torch.testing.assert_close(got, torch.nn.functional.leaky_relu(x @ w) * 2 @ v, rtol=1e-2, atol=0.3)
+        trained = torch.compile(lambda x, w: course_gemm.matmul(x, w).sum(), fullgraph=True)
+        x, w = random(40, 64).requires_grad_(), random(64, 48).requires_grad_()
+        trained(x, w).backward()
+        torch.testing.assert_close(x.grad, w.detach().sum(1).expand(40, 64), rtol=1e-2, atol=2e-2)
+
+    def test_inference_mode(self):
+        a, b = random(16, 24), random(24, 32)
+        with torch.inference_mode():
+            out = random(16, 32)
+            self.assertIs(course_gemm.matmul(a, b, out=out), out)
+            out.fill_(7)
+        with self.assertRaisesRegex(TypeError, "inference mode"):
+            course_gemm.matmul(a, b, out=out)
+        self.assertTrue(bool((out == 7).all()))
 
     def test_tune(self):
         a, b = random(520, 264), random(264, 776)
