@@ -15,8 +15,8 @@ namespace {
 // To lay operands out anew: a launch, and so many bytes per clock that an SM reads and writes, when all do. The fallback: clocks
 // for 32 steps along k of a block that has an SM alone, of a small block, and of as many small blocks as share an SM, for each of
 // them. Fitted with the model's constants (tuning_model.cpp).
-constexpr double kLaunchSeconds = 2.8e-6, kLateSeconds = 2e-6, kBytesPerClock = 3.9;
-constexpr double kLargeBlock = 4290, kSmallBlock = 1660, kSharingBlock = 1750, kFallbackPrologue = 2400;
+constexpr double kLaunchSeconds = 2.7e-6, kLateSeconds = 2e-6, kBytesPerClock = 4.25;
+constexpr double kLargeBlock = 4890, kSmallBlock = 1890, kSharingBlock = 1380, kFallbackPrologue = 1960;
 constexpr std::int64_t kFallbackK = 32, kSmallBlocks = 5;
 
 double real(std::int64_t x) { return static_cast<double>(x); }

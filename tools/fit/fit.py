@@ -1,10 +1,11 @@
 """Fits the constants of the model by which one call chooses (tuning_model.cpp, choose.cpp) to what GPUs took.
 
-Usage: python3 -B tools/fit/fit.py [--fit ITERATIONS] [--hold-out NAME]... [--all-but CONSTANT]... [CONSTANT=VALUE]...
+Usage: python3 -B tools/fit/fit.py [--fit ITERATIONS] [--worst COUNT] [--hold-out NAME]... [--all-but CONSTANT]... [CONSTANT=VALUE]...
 
 Without --fit it says how good the model is as it stands, or with other values of constants. Data: docs/results/h200/choices, where each way
 of the call is timed, and the files of tiles that library_test.cpp holds the model to. --hold-out: a file of choices that is reported and
-not fitted to; eights-7 always is. --all-but: a constant that stays. Nothing is written: the values are printed, for you to round, to copy
+not fitted to; some always are. --worst: so many problems whose choice is
+the worst, with what the model expects. --all-but: a constant that stays. Nothing is written: the values are printed, for you to round, to copy
 and to try on library_test.
 
 Needs the interpreter's build (tools/course build interpreter), and its g++. Exit code: 0 done, 1 it does not compile or run, 2 refused input.
@@ -20,7 +21,9 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build/interpreter"
 # They are facts of the hardware, or of kernels without wgmma, to which these files say little.
-FACTS = ("kSharedBytesPerClock", "kL2BytesPerClock", "kHeadroom", "kFmaSharedBytes", "kPrologueAndEpilogue", "kL2Latency", "kLateSeconds")
+FACTS = ("kSharedBytesPerClock", "kL2BytesPerClock", "kHeadroom", "kFmaSharedBytes", "kPrologueAndEpilogue", "kL2Latency", "kLateSeconds", "kRowOfZeros", "kCachedSharply", "kOverlap")
+# To show the model on what it has not seen.
+HELD_OUT = ("eights-7", "eights-12", "eights-13", "llama-2", "wide-2", "any-1", "straddling-2", "straddling-3")
 CONSTANTS = re.compile(r"^constexpr double ((?:k\w+ = [^;,]+(?:,\s*)?)+);", re.M)
 
 
@@ -68,7 +71,8 @@ def program(folder):
 def main():
     parser = argparse.ArgumentParser(description="Fits the model of one call.")
     parser.add_argument("--fit", type=int, default=0, metavar="ITERATIONS")
-    parser.add_argument("--hold-out", action="append", default=["eights-7"], metavar="NAME")
+    parser.add_argument("--worst", type=int, default=0, metavar="COUNT")
+    parser.add_argument("--hold-out", action="append", default=list(HELD_OUT), metavar="NAME")
     parser.add_argument("--all-but", action="append", default=list(FACTS), metavar="CONSTANT")
     parser.add_argument("values", nargs="*", metavar="CONSTANT=VALUE")
     typed = parser.parse_args()
@@ -85,7 +89,7 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         try:
             made = program(pathlib.Path(scratch))
-            arguments = [str(typed.fit), ",".join(typed.all_but), ",".join(files), ",".join(held_out), *typed.values]
+            arguments = [str(typed.fit), str(typed.worst), ",".join(typed.all_but), ",".join(files), ",".join(held_out), *typed.values]
             return subprocess.run([made, *arguments], cwd=ROOT, check=False).returncode
         except subprocess.CalledProcessError:
             return 1

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
+#include <initializer_list>
 #include <iterator>
 
 #include "common/gemm/matrix.h"
@@ -28,41 +30,40 @@ constexpr double kL2Latency = 800, kPrologueAndEpilogue = 2500;
 // The same of a block with wgmma; its wait for each tile along k; and how much of shared memory's traffic takes time of its own.
 // Fitted to the times of 10's tiles on an H200 (docs/results/h200/wgmma-f16.json).
 constexpr double kWgmmaPrologueAndEpilogue = 4800, kWgmmaWait = 490, kWgmmaShared = 0.8;
-// The same two where warps that only copy run ahead, and blocks stay; and how much longer the wait is where a panel's rows are
-// narrow, for such a row takes the copy engine about as long as a whole one. (17 copies whole panels instead, which costs as much.)
-// Panels of an operand that is contiguous along k have no narrow rows: B's in nt, A's in nn. The prologue is short, for 14's
-// launches begin early. These and the constants below were fitted to the times of all ways at 56 random shapes
-// in four layouts, the shapes of two models, squares and odd sizes on an H200, and of tiles at squares on an H100; clusters of four
-// came later. At 24 shapes that the fit had not seen, what the model chooses takes 1.082 times as long as the best way on average
-// (library_test.cpp).
-constexpr double kStayingPrologueAndEpilogue = 180, kStayingWait = 210, kNarrowPanelWait = 280;
+// Of kernels that copy by boxes, in clocks, as all that follows up to kFmaSharedBytes. What an SM does for a step along k, of 64 or
+// more: products, and a wait for each; of one warpgroup alone, products take longer and the wait is shorter. Blocks that share a
+// tile in pairs wait longer, those of a cluster that splits k less.
+constexpr double kOneWarpgroup = 1.15, kWait = 132, kOneWait = 61, kPairWait = 140, kSplitWait = 90;
+// Shared memory as the warpgroups read it, in bytes: of blocks that stay, and of others.
+constexpr double kStayingShared = 88, kSplitShared = 55;
+// What the SM asks the L2 cache for, each row of 128 bytes by its requests: of one warpgroup, of several, and of blocks that do not
+// stay.
+constexpr double kOneRequest = 0.7, kRequest = 1.6, kSplitRequest = 1.39, kAsking = 195;
+// Rows that begin with a line take a little less than their one request.
+constexpr double kWholeLine = 0.86;
+// What all SMs together ask it for at the same time, requests for each clock; an operand's tile that several of them ask for counts
+// once, and for each more of them so much of that.
+constexpr double kRequestsPerClock = 30, kAskedAgain = 0.45;
+// A trip to the L2 cache; and more of it to DRAM. So many bytes come from DRAM. Operands are there, and not in the cache, where all
+// three matrices take more than that part of it: it has two parts, and both hold what all SMs read.
+constexpr double kTrip = 530, kTripToDram = 1040, kDramBytes = 2250, kCached = 0.58, kCachedSharply = 6;
+// A row of a box that lies beyond the matrix is written as zeros. It takes time where most blocks have such rows.
+constexpr double kRowOfZeros = 11;
+// A launch; the exchange between blocks that share a tile. What a tile's end takes: of two warpgroups that take turns, of
+// warpgroups that have 64 columns of all rows, and of others. So many bytes of C go out of an SM.
+constexpr double kLaunch = 1400, kSharedLaunch = 155, kTurnsEnd = 1400, kColumnsEnd = 1900, kTileEnd = 2760, kStoredBytes = 12.7;
+// The next launch begins early on SMs that are idle. Where more than half of them are not, its beginning is seen.
+constexpr double kSeenBeginning = 1170, kSeenSharedBeginning = 645;
+// Where blocks of a cluster split k: a launch; each block of it, for they begin one after the other; each round, and its exchange
+// of sums; and bytes of C.
+constexpr double kSplitLaunch = 460, kLaunchOfBlock = 15, kRound = 200, kExchange = 506, kAnotherRound = 140,
+                 kSplitStoredBytes = 6.3;
 constexpr int kPanelColumns = 64;
-// Two warpgroups that take turns: while one waits, the other multiplies. In nt an H100 shows none of it.
-constexpr double kTurns = 0.76;
-// Tiles of two widths, and more for narrow ones in nn and tn. Those begin where no row of 128 bytes does, so each row of a panel
-// lies in two lines of L2: once that, if they begin at multiples of 64 bytes, and twice that elsewhere.
-constexpr double kTwoWidthsWait = 8, kMisaligned = 53;
-constexpr int kLineBytes = 128;
-// Where the blocks of a cluster share a tile, each round has its beginning and its end, and the exchange of sums if there are
-// several blocks, for more than two a little more.
-constexpr double kClusterPrologueAndEpilogue = 660, kExchange = 1370, kAnotherBlock = 0.016, kClusterWait = 26;
-// An SM asks the L2 cache once in two clocks (a kernel that only copies had 0.5 requests a clock on an H200, whatever they are
-// for); with products beside it, a little less often. Where rows straddle lines, that is what limits most tiles. Blocks that share
-// a tile wait for each other, and their launch takes longer.
-constexpr double kClocksPerRequest = 2.6, kSharedWait = 30, kSharedPrologue = 580;
-// What a tile's end takes at least, so many bytes of C go out per clock and SM; blocks that stay store while they multiply, but for
-// the last tile. Each block takes so many clocks to begin, one after the other.
-constexpr double kTileEnd = 15, kStoredPerClock = 19, kLaunchOfBlock = 13;
-constexpr int kRowBytes = 128;  // of a tile, along k or not
-// A trip to DRAM, in clocks, where operands do not fit into the L2 cache: of blocks that stay, and of a cluster of one block that
-// has an SM alone. What such a block has under way may be too little for DRAM's speed. Nor do all SMs together get 64 bytes per
-// clock each. Operands fit that take three quarters of the cache, for it has two parts, and both hold what all SMs read; with a
-// cluster of one block, times were those of DRAM only where they take more than all of it
-// (docs/results/h200/long-rows-{,nt-}f16-cold.json, wide-rows-f16-cold.json).
-constexpr double kDramLatency = 3600, kL2BytesTogether = 34, kL2ForOperands = 0.77;
+constexpr int kGroup = 8;  // rows of tiles that are computed together
 // A cluster lies within one part of the GPU, a GPC, and the SMs of some are no multiple of four: of an H200's 132 SMs, 120 hold
 // clusters of four or eight (cudaOccupancyMaxActiveClusters). Pairs lose nothing.
 constexpr int kPair = 2, kSmsOfLargeClusters = 10, kOfSms = 11;
+constexpr double kOverlap = 8;  // of units that work at the same time: the norm of their times
 // Multiply-adds read floats from shared memory, and lanes of a warp share a quarter of them.
 constexpr double kFmaSharedBytes = 4 * 0.75;
 
@@ -80,6 +81,109 @@ int fragment_registers(const TileNumbers& t) {
 int registers_of_block(const TileNumbers& t, const std::optional<KernelResources>& kernel) {
   const int of_thread = kernel ? kernel->registers : std::min(fragment_registers(t) + kOtherRegisters, kMaxRegisters);
   return t.threads / kWarp * ((of_thread * kWarp + kRegisterUnit - 1) / kRegisterUnit * kRegisterUnit);
+}
+
+double real(std::integral auto x) { return static_cast<double>(x); }
+
+// Units that work at the same time: as long as the slowest of them, and a little longer where several are about as slow.
+double norm(std::initializer_list<double> times) {
+  double sum = 0;
+  for (const double each : times) sum += std::pow(each, kOverlap);
+  return std::pow(sum, 1 / kOverlap);
+}
+
+// How many SMs hold clusters of so many blocks.
+int sms_for_clusters(const GpuLimits& gpu, int blocks) {
+  return blocks > kPair ? gpu.multiprocessors * kSmsOfLargeClusters / kOfSms : gpu.multiprocessors;
+}
+
+// An operand as one block's tile needs it.
+struct Slice {
+  double rows;      // of 128 bytes, for 64 of k
+  double requests;  // for them
+  double tiles;     // that the operand has, of clusters
+  double zeros;     // rows beyond the matrix, of the last tile; along k alone
+};
+
+// @param extent of the matrix  @param block of the tile  @param sharing blocks of a cluster that share it  @param apart ... that do
+// not
+Slice slice(std::int64_t extent, int block, int sharing, int apart, bool along_k, double requests) {
+  const std::int64_t whole = std::int64_t{block} * apart, tiles = gemm::ceil_div<std::int64_t>(extent, whole);
+  const int panels = along_k ? block : gemm::ceil_div(block, kPanelColumns) * kPanelColumns;
+  const double inside = real(extent) / real(std::max<std::int64_t>(1, tiles) * whole);
+  // Tiles next to each other begin where the matrix's lines do, or elsewhere.
+  if (!along_k && block % kPanelColumns != 0) requests = std::max(requests, requests_for_rows(0, block * std::int64_t{2}));
+  const double rows = panels * inside / sharing;
+  return {rows, rows * (requests > 1 ? requests : kWholeLine), real(tiles),
+          along_k ? real(std::min<std::int64_t>(block, tiles * whole - extent)) : 0};
+}
+
+// Of a kernel that copies by boxes and multiplies by wgmma, with operands of 16 bits.
+double clocks_with_boxes(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu, const Requests& requests) {
+  const int sharing = t.sharing_a * t.sharing_b, cluster = t.stays ? sharing : t.splits, sms = sms_for_clusters(gpu, cluster);
+  Slice a = slice(spec.m, t.block_m, t.sharing_a, t.sharing_b, !spec.transpose_a, requests.a);
+  Slice b = slice(spec.n, t.block_n, t.sharing_b, t.sharing_a, spec.transpose_b, requests.b);
+  const std::int64_t slots = std::max(1, sms / cluster);
+  const gemm::TwoWidths cut = gemm::in_two_widths(static_cast<std::int64_t>(a.tiles), spec.n, t.block_n * t.sharing_a, t.narrow_n,
+                                                  t.narrow_n > 0 ? sms : slots);
+  const std::int64_t on_busiest = gemm::ceil_div(cut.tiles, slots), wide = gemm::ceil_div(cut.wide_tiles, slots);
+  const double narrow = t.narrow_n > 0 ? real(on_busiest - wide) / real(std::max<std::int64_t>(1, on_busiest)) : 0;
+  if (narrow > 0 && !spec.transpose_b) {
+    const double begin_elsewhere = b.rows * requests_for_rows(0, t.narrow_n * std::int64_t{2});
+    b.requests += narrow * std::max(0.0, begin_elsewhere - b.requests);
+  }
+  const double columns = t.block_n - narrow * (t.block_n - t.narrow_n);
+  const bool columns_each = !t.stays || (t.warp_m == t.block_m && t.block_m != kPanelColumns);
+  const bool turns = t.stays && t.block_m == kPanelColumns && t.threads == 3 * kWarpgroup;
+  const bool single = cut.tiles <= slots;
+  const bool one = columns_each ? t.block_n == kPanelColumns : t.block_m == kPanelColumns;  // a warpgroup for a tile
+
+  const double steps =
+      real(std::max<std::int64_t>(1, gemm::ceil_div<std::int64_t>(gemm::ceil_div<std::int64_t>(spec.k, t.block_k), t.splits)));
+  const double deep = t.block_k / 64.0, element = real(bytes(spec.in));
+  // What one block's step takes of its SM.
+  const double products = 2.0 * t.block_m * columns * t.block_k / (gpu.flops(t.unit) / gpu.multiprocessors / gpu.clock_hz) /
+                          kHeadroom * (one && (!turns || single) ? kOneWarpgroup : 1);
+  const double wait = !t.stays ? kSplitWait : (one ? kOneWait : kWait) + (sharing == kPair ? kPairWait : 0);
+  const double panels = columns_each ? t.block_n / kPanelColumns : t.block_m / kPanelColumns;
+  const double read = panels * (kPanelColumns + (columns_each ? t.block_m : columns)) * t.block_k * element;
+  const double asked = (a.requests + b.requests) * deep;
+  // Rows of zeros: 15's boxes have as many rows as A has, where these are fewer than the tile's.
+  const bool fitted = !t.stays && spec.m <= t.block_m;
+  const double zeros = (t.stays ? (a.tiles <= 2 && single ? a.zeros : 0) : std::max(fitted ? 0 : a.zeros, b.zeros)) * deep;
+  const double of_sm = norm({products + wait, read / (t.stays ? kStayingShared : kSplitShared), zeros * kRowOfZeros,
+                             asked * (!t.stays ? kSplitRequest
+                                      : one    ? kOneRequest
+                                               : kRequest) +
+                                 (t.stays ? kAsking : 0)});
+  // ... and what it waits for: a trip for each ring of stages, and DRAM.
+  const double all_bytes = matrix_bytes(spec);
+  const double missed = gpu.l2_bytes > 0 ? 1 / (1 + std::pow(kCached * real(gpu.l2_bytes) / all_bytes, kCachedSharply)) : 0;
+  const double trip = (kTrip + missed * kTripToDram) / std::max(1, t.stages - 1) + (t.stays ? kAsking : 0);
+  const double from_dram = all_bytes * missed / kDramBytes / (std::max(1.0, real(cut.tiles) / real(slots)) * steps);
+  // A step of so many clusters at the same time, of which an SM has several blocks.
+  const auto step = [&](double active, double in_an_sm) {
+    const double across = single ? std::min(a.tiles, active) : std::min<double>(a.tiles, kGroup);
+    const double along = single ? std::min(b.tiles, active) : std::min(b.tiles, std::ceil(active / across));
+    const auto asking = [&](const Slice& x, double tiles) { return x.requests * (tiles + kAskedAgain * (active - tiles)); };
+    const double together = cluster * deep * (asking(a, across) + asking(b, along)) / kRequestsPerClock;
+    return norm({of_sm * in_an_sm, together, trip, from_dram});
+  };
+  const double stored = t.block_m * columns * real(bytes(spec.out));
+  if (t.stays) {
+    const double last = real(cut.tiles - (on_busiest - 1) * slots);
+    const double end = turns ? kTurnsEnd : columns_each ? kColumnsEnd : kTileEnd;
+    const double before = on_busiest > 1 ? std::max(steps * step(real(slots), 1) + end, stored / kStoredBytes) : 0;
+    const double beginning = 2 * last > real(slots) ? (sharing > 1 ? kSeenSharedBeginning : kSeenBeginning) : 0;
+    return kLaunch + (sharing > 1 ? kSharedLaunch : 0) + beginning + real(on_busiest - 1) * before + steps * step(last, 1) +
+           stored / kStoredBytes;
+  }
+  const std::int64_t held = std::max(1, occupancy(t, {}, gpu).blocks), at_a_time = slots * held;
+  const std::int64_t rounds = gemm::ceil_div(cut.tiles, at_a_time), last = cut.tiles - (rounds - 1) * at_a_time;
+  const double around = kRound + (t.splits > 1 ? kExchange : 0);
+  const double before = rounds > 1 ? steps * step(real(at_a_time), real(held)) + around + kAnotherRound : 0;
+  return kSplitLaunch + kLaunchOfBlock * real(cut.tiles * t.splits) + real(rounds - 1) * before +
+         steps * step(real(last), real(gemm::ceil_div(last, slots))) + around + stored / kSplitStoredBytes;
 }
 
 std::string kilobytes(std::size_t bytes) { return digits(static_cast<double>(bytes) / 1024) + " KiB"; }
@@ -147,11 +251,8 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
 
 Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu, const Requests& requests) {
   if (t.threads == 0) return {};
-  const auto real = [](auto x) { return static_cast<double>(x); };
-  // Blocks that share a tile are taken to have equal parts of k, and to hand over their sums for nothing.
   const int sharing = t.sharing_a * t.sharing_b;  // blocks of a cluster, each with a tile of its own
-  const int cluster = t.clusters ? t.splits : sharing;
-  const int sms = cluster > kPair ? gpu.multiprocessors * kSmsOfLargeClusters / kOfSms : gpu.multiprocessors;
+  const int sms = sms_for_clusters(gpu, t.clusters ? t.splits : sharing);
   const std::int64_t tiles_m = gemm::ceil_div<std::int64_t>(spec.m, t.block_m * t.sharing_b);  // of a cluster that shares
   const gemm::TwoWidths cut = gemm::in_two_widths(tiles_m, spec.n, t.block_n * t.sharing_a, t.narrow_n, sms);
   const std::int64_t blocks = cut.tiles * t.splits * sharing,
@@ -180,52 +281,23 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu,
   Prediction p;
   p.waves = real(blocks) / (real(held) * sms);
   p.bound = std::max({schedulers * mma / kHeadroom, busiest * reading, busiest * l2}) / gpu.clock_hz;
+  if (t.stays || t.clusters) {
+    p.seconds = std::max(clocks_with_boxes(t, spec, gpu, requests) / gpu.clock_hz, p.bound);
+    return p;
+  }
   const double together = real(std::min<std::int64_t>(held, on_busiest));
   const double in_flight = together * std::max(1, t.stages - 1) * real(t.block_m + t.block_n) * t.block_k * element;
-  const double operands = gpu.l2_bytes > 0 ? matrix_bytes(spec) / real(gpu.l2_bytes) : 0;  // where nobody asks, they fit
-  const bool large = operands > kL2ForOperands;
-  const bool from_dram = t.stays ? large : t.clusters && t.splits == 1 && on_busiest == 1 && operands > 1;
-  const double together_l2 = large && (t.stays || t.clusters) ? real(blocks) * copied / sms / kL2BytesTogether : 0;
-  const double trips = busiest * copied / in_flight * (from_dram ? kDramLatency : kL2Latency);
-  const double copying = std::max({busiest * l2, trips, together_l2});
-  const double rounds = std::ceil(busiest / held);
-  const double stored = real(t.block_m) * columns * real(bytes(spec.out)) / kStoredPerClock;  // of a tile
+  const double copying = busiest * std::max(l2, copied / in_flight * kL2Latency);
   const auto multiplying = [&] {
     switch (t.unit) {
       case Unit::kFma: return schedulers * mma + busiest * reading;
       case Unit::kMma: return schedulers * mma + busiest * (reading + arriving) / 2;
       case Unit::kWgmma: break;
     }
-    if (t.clusters) return busiest * (mma + kClusterWait * real(k_tiles));
-    if (t.stays) {  // warps that only copy run ahead
-      const bool narrow_columns = t.block_n % kPanelColumns != 0 && !spec.transpose_b,
-                 narrow_rows = t.block_m % kPanelColumns != 0 && spec.transpose_a;
-      const auto misaligned = [&] {  // of its narrow tiles
-        const int begin = t.narrow_n * static_cast<int>(bytes(spec.in)) % kLineBytes;
-        const double each = spec.transpose_b || begin == 0 ? 0 : begin == kLineBytes / 2 ? kMisaligned : 2 * kMisaligned;
-        return each * real(on_busiest - wide) / busiest;
-      };
-      const double narrow = t.narrow_n > 0 ? kTwoWidthsWait + misaligned() : narrow_columns || narrow_rows ? kNarrowPanelWait : 0;
-      const bool turns =
-          t.block_m == kPanelColumns && t.threads == 3 * kWarpgroup && sharing == 1 && on_busiest > 1 && !spec.transpose_b;
-      const double wait = kStayingWait * (turns ? kTurns : 1) + narrow + (sharing > 1 ? kSharedWait : 0);
-      return busiest * std::max(mma + wait * real(k_tiles), kTileEnd + stored);
-    }
     return busiest * std::max(mma, kWgmmaShared * (reading + arriving) + kWgmmaWait * real(k_tiles));
   };
-  const double exchange = t.splits > 1 ? kExchange * (1 + kAnotherBlock * (t.splits - kPair)) : 0;
-  const double around = t.stays                  ? kStayingPrologueAndEpilogue + (sharing > 1 ? kSharedPrologue : 0)
-                        : t.clusters             ? rounds * (kClusterPrologueAndEpilogue + exchange)
-                        : t.unit == Unit::kWgmma ? rounds * kWgmmaPrologueAndEpilogue
-                                                 : rounds * kPrologueAndEpilogue;
-  const double of_each = real(t.block_m) / t.sharing_a * requests.a + real(t.block_n) / t.sharing_b * requests.b;
-  const double rows = of_each * real(k_tiles * t.block_k) * element / kRowBytes;
-  const double asking = t.unit == Unit::kFma ? 0 : busiest * rows * kClocksPerRequest;
-  // Of kernels whose launches follow each other closely: in others that is a part of the prologue.
-  const double once = t.stays      ? kLaunchOfBlock * real(std::min<std::int64_t>(blocks, sms)) + stored
-                      : t.clusters ? kLaunchOfBlock * real(blocks) + busiest * stored
-                                   : 0;
-  p.seconds = std::max((std::max({multiplying(), copying, asking}) + busiest * zeros + around + once) / gpu.clock_hz, p.bound);
+  const double around = std::ceil(busiest / held) * (t.unit == Unit::kWgmma ? kWgmmaPrologueAndEpilogue : kPrologueAndEpilogue);
+  p.seconds = std::max((std::max(multiplying(), copying) + busiest * zeros + around) / gpu.clock_hz, p.bound);
   return p;
 }
 

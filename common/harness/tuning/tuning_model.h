@@ -84,10 +84,14 @@ struct Prediction {
 /// epilogue are waited for, and that a ring longer than k is filled with zeros.
 ///
 /// With wgmma, products and the reads of shared memory that belong to them overlap: the slower of the two counts, and for each step
-/// along k a wait. Where blocks stay, the wait is short, a tile takes at least as long as storing one, and only the first tile's
-/// beginning and the last one's end are waited for. Blocks begin one after the other.
-/// Where rows straddle lines, an SM may have more to ask the L2 cache for than it can in that time. Blocks that share a tile of A
-/// or B ask for it once. With multiply-adds nothing overlaps: products, and the reads that they wait for, are added.
+/// along k a wait. With multiply-adds nothing overlaps: products, and the reads that they wait for, are added.
+///
+/// A kernel that copies by boxes (its tile `stays`, or has `clusters`) works in rounds of as many tiles as are computed at the same
+/// time. A step along k takes as long as the slowest of these: its products and a wait; what its warpgroups read of shared memory;
+/// what its SM asks the L2 cache for; what all SMs of the round ask it for, where a tile that several of them ask for counts little
+/// more than once; a trip to L2, or to DRAM, for each ring of stages; and DRAM's speed, where the matrices do not fit into L2. The
+/// last round has fewer SMs, so its steps may be shorter. Rows of an operand that straddle lines are asked for more than once, and
+/// so are those of tiles that begin where no line does.
 Prediction predict(const TileNumbers& tile, const Spec& spec, const GpuLimits& gpu, const Requests& requests);
 /// The same for requests_of(spec).
 Prediction predict(const TileNumbers& tile, const Spec& spec, const GpuLimits& gpu);
