@@ -6,6 +6,7 @@ Usage: tools/see/browser_test.py [FOLDER]   needs Debian's chromium-driver and p
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -44,6 +45,11 @@ for (const text of document.querySelectorAll("#scroll svg text")) {
 }
 return found.slice(0, 5);
 """
+
+
+def without_times(text):
+    """Nor where random numbers come from."""
+    return re.sub(r"[0-9.]+ s\b|\S+T\S+Z|--seed \d+|Problem: .*", "", text)
 
 
 class See(unittest.TestCase):
@@ -157,6 +163,23 @@ class See(unittest.TestCase):
         self.assertTrue(0 < x < 390, x)
         self.assertTrue(self.run_script("return document.querySelectorAll('.source .on').length"))
         self.no_errors()
+
+    def test_what_other_commands_see_changes_nothing_else(self):
+        page = self.folder / "seen.html"
+        for words, begins in (
+            (["run", "2", "--shape", "128", "--out", str(self.folder / "results")], "Warp"),
+            (["check", "14", "--of", "exercises"], "Here racecheck has stopped lane"),
+            (["interpret", "steps/09_tma/first.cu"], "Warp"),
+        ):
+            with self.subTest(words[0]):
+                plain, seen = (
+                    subprocess.run([ROOT / "tools/course", words[0], *more, *words[1:]], cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
+                    for more in ([], ["--see", page])
+                )
+                self.assertEqual((seen.returncode, without_times(seen.stdout)), (plain.returncode, without_times(plain.stdout)))
+                self.assertEqual(sorted(seen.stderr.splitlines()), sorted([*plain.stderr.splitlines(), f"course: page: {page}"]))
+                self.show(page.name, 390)
+                self.assertRegex(self.now(), f"^Clocks? [^:]*: {begins}")
 
     def test_fingers_choose_bars_and_zoom(self):
         self.show(PAGES["13"], 390)

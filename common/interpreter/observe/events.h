@@ -64,7 +64,7 @@ class EventLog {
  public:
   /// A block with more of them is recorded up to here.
   static constexpr std::size_t kMost = 400'000;
-  /// A file that has more bytes gets no more launches.
+  /// A file that has more bytes gets no more launches, but for one that a check has ended.
   static constexpr long kMostBytes = 32 << 20;
 
   void add(const Event& event);

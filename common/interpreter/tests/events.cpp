@@ -194,6 +194,20 @@ TEST_CASE("what a check ends is written so far, with the reason") {
   CHECK(sum(events, "barrier") == 1);
 }
 
+TEST_CASE("a file that is full still gets what a check has ended") {
+  const std::filesystem::path file = std::filesystem::temp_directory_path() / ("full-" + std::to_string(::getpid()));
+  std::ofstream(file).put('{');
+  const auto full = interpreter::EventLog::kMostBytes + 1;
+  std::filesystem::resize_file(file, full);  // it takes no room on the disk
+  interpreter::events_file() = file.string();
+  run_everything();
+  CHECK(std::filesystem::file_size(file) == full);
+  CHECK_THROWS_AS(launch(deadlock, 1, 64, 0), interpreter::KernelError);
+  CHECK(std::filesystem::file_size(file) > full);
+  interpreter::events_file().clear();
+  std::filesystem::remove(file);
+}
+
 TEST_CASE("nothing is recorded, and nothing written, if nobody asks") {
   CHECK(interpreter::events_file().empty());
   run_everything();
