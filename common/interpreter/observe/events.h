@@ -41,7 +41,9 @@ enum class EventKind : std::uint8_t {
   kMbarrierWait,    ///< a mbarrier, b parity; recorded when the phase is over, c its number
   kCopyArrive,      ///< cp.async.mbarrier.arrive: a mbarrier: its phase waits for the copies so far
   kMma,             ///< a operations of the warp, b where A's registers lie on a lane's stack, c the sums'
-  kWgmma,           ///< a operations of the warp, b address of A's matrix, c of B's, d columns, e 1: A is in registers
+  kWgmma,           ///< a operations of the warp, b address of A's matrix, c of B's, d columns, e from bit 0 on: 1, A is in
+                    ///< registers; 1, A is MN-major; 1, B is; from 4 on, of A's descriptor 14 bits of leading_bytes / 16, 14 of
+                    ///< stride_bytes / 16, 2 of swizzle (1: 128 bytes, 2: 64, 3: 32); from 34 on, B's
   kWgmmaFence,      ///< wgmma.fence
   kWgmmaCommit,     ///< wgmma.commit_group
   kWgmmaWait,       ///< wgmma.wait_group: a groups that may still be under way
