@@ -9,7 +9,7 @@ import tempfile
 from report import figures
 from report.figures import BLUE, GREEN, ORANGE, PINK, TINT
 
-from . import accesses, descriptors, picture, replay
+from . import accesses, descriptors, fragments, picture, replay
 from .svg import WIDTH, Svg, sample
 
 
@@ -200,6 +200,66 @@ def draw_banks(build):
     return svg.render(y + 10)
 
 
+# --- 03: who holds what ---
+
+TENSOR = "03_tensor_core"
+SHOWN_LANE = 5
+OF_MATRIX = 8  # rows and columns, of ldmatrix
+
+
+def first_product(launch):
+    """(lanes of each ldmatrix that has filled A's registers of the first mma, [(words along k, lanes)] of that mma)"""
+    registers = {}
+    for event in launch.events:
+        kind = launch.kinds[event[1]]
+        if event[0] == 0 and kind == "ldmatrix":
+            registers[event[8] & ~1] = event
+        if event[0] == 0 and kind == "mma":
+            return registers[event[5]], event
+    raise ValueError("there is no product")
+
+
+def draw_grid(svg, x, y, grid, width, height):
+    for row, line in enumerate(grid.cells):
+        for column, (lane, register) in enumerate(line):
+            is_shown = lane == SHOWN_LANE
+            words = f"d{register},{register + 1}" if grid.name == "C" else f"{grid.name.lower()}{register}"
+            if is_shown:
+                svg.add("rect", x=x + column * width, y=y + row * height, width=width, height=height, fill=BLUE)
+            svg.text(x + (column + 0.5) * width, y + (row + 0.5) * height, words if is_shown else str(lane), anchor="middle", colour=figures.ON_COLOUR if is_shown else None)
+    columns, rows, across, below = len(grid.cells[0]), len(grid.cells), OF_MATRIX // grid.wide, OF_MATRIX // grid.deep
+    for i in range(columns + 1):
+        svg.line(x + i * width, y, x + i * width, y + rows * height, colour=BLUE, width=0.6 if i % across else 1.8)
+    for i in range(rows + 1):
+        svg.line(x, y + i * height, x + columns * width, y + i * height, colour=BLUE, width=0.6 if i % below else 1.8)
+
+
+def draw_fragments(build):
+    load, product = first_product(launch_of(build, TENSOR, "128x128x64"))
+    a, b, c = fragments.of_mma(product[7])
+    lanes = len(accesses.lanes_in(load[3]))
+    row, gap = 15, 8
+    wide_a, wide_b = 208, WIDTH - 208 - gap - 8
+    high_b = 17 * len(b.cells)
+    svg = Svg(
+        "Which lane holds which element of A, B and C in mma.sync m16n8k16",
+        f"Below A of 16 × 16 and right of it C of 16 × 8, above C B of 16 × 8. Lane {SHOWN_LANE} holds "
+        + "; ".join(f"of {grid.name} " + " ".join(f"({i}, {j})" for i, j in fragments.held(grid, SHOWN_LANE)) for grid in (a, b, c))
+        + f". The first mma of warp 0 has its A from an ldmatrix with addresses of {lanes} lanes, each a row of 16 bytes.",
+    )
+    draw_grid(svg, 4 + wide_a + gap, 22, b, wide_b / len(b.cells[0]), 17)
+    top = 22 + high_b + 26
+    draw_grid(svg, 4, top, a, wide_a / len(a.cells[0]), row)
+    draw_grid(svg, 4 + wide_a + gap, top, c, wide_b / len(c.cells[0]), row)
+    svg.text(4 + wide_a + gap, 10, "B: 16 of k × 8", bold=True)
+    svg.text(4, top - 10, "A: 16 rows × 16 of k", bold=True)
+    svg.text(4 + wide_a + gap, top - 10, "C: 16 rows × 8", bold=True)
+    words = ("Numbers are lanes.", f"Filled: what lane {SHOWN_LANE} holds;", "a0 is its register a[0].", "A cell is two elements.", "", "Thick lines: the matrices", "of ldmatrix, 8 × 8 each.")
+    for i, line in enumerate(words):
+        svg.text(4, 30 + 17 * i, line)
+    return svg.render(top + row * len(a.cells) + 6)
+
+
 # --- 10: what a descriptor names ---
 
 WGMMA = "10_wgmma"
@@ -263,5 +323,6 @@ FIGURES = {
     "steps/01_naive/sectors.svg": ("01_naive", draw_sectors),
     "steps/02_tiled/thread.svg": (TILED, draw_thread),
     "steps/02_tiled/banks.svg": (TILED, draw_banks),
+    "steps/03_tensor_core/fragments.svg": (TENSOR, draw_fragments),
     "steps/10_wgmma/descriptors.svg": (WGMMA, draw_descriptors),
 }

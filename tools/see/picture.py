@@ -10,7 +10,7 @@ import os
 import re
 from collections import Counter, defaultdict
 
-from . import accesses
+from . import accesses, operands
 from .cost import QUARTERS, ROOT
 
 COPIES = {"copy", "bulk load"}
@@ -110,6 +110,7 @@ class Picture:
         self.launch, self.replay, self.title = launch, replay, title
         self.stages = Stages(launch)
         self.lanes, self.segments = [], []
+        self.operands = operands.Operands(launch)
         self.file, self.source = self.choose_source()
         self.names = self.name_mbarriers()
         self.spans = defaultdict(list)  # by warp, in the order of its program
@@ -191,6 +192,8 @@ class Picture:
             segment["i"] = lines
         if label:
             segment["c"] = label
+        if shown := self.operands.of(events):
+            segment["h"] = shown
         self.segments.append(segment)
 
     def event(self, index):
@@ -203,7 +206,7 @@ class Picture:
         if kind in COPIES or kind == "ldmatrix" or kind == "shared load":
             stage = self.stages.at(v[2])
             if kind == "ldmatrix":
-                registers[v[4]] = stage
+                registers[v[4] & ~1] = stage
             return stage
         if kind == "mma":
             return registers.get(v[1], -1)
@@ -614,6 +617,7 @@ class Picture:
             "file": shortened(self.file) if self.file else "",
             "source": self.source,
             "accesses": [{**each.document(), "i": self.lines_of(each.index)} for each in accesses.distinct(self.launch)],
+            "operands": self.operands.documents,
             "diagnosis": self.diagnosis(),
             "whole": self.launch.is_whole,
         }

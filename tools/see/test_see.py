@@ -10,7 +10,7 @@ import unittest
 from collections import defaultdict
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from see import accesses, cost, data_figures, descriptors, figures, page, perfetto, picture, replay
+from see import accesses, cost, data_figures, descriptors, figures, fragments, operands, page, perfetto, picture, replay
 
 KINDS = list(replay.Replay.KINDS)
 ALL = 0xFFFFFFFF
@@ -164,6 +164,26 @@ class Accesses(unittest.TestCase):
 
     def test_lanes_in_short(self):
         self.assertEqual([accesses.named(each) for each in ([3], [0, 1, 2], [0, 2])], ["3", "0–2", "0, …"])
+
+
+class Works(unittest.TestCase):
+    def test_what_instructions_work_on(self):
+        layouts = 1 << 2 | (64 | 1 << 28) << 4 | (512 | 64 << 14 | 1 << 28) << 34  # as 10's, but for A's stride
+        products = [(0, "wgmma", 131072, 32 * i, 16384 + 2048 * i, 256, layouts) for i in range(4)]
+        recorded = launch((0, "ldmatrix", 16, 4, 0, 4, 101), (0, "ldmatrix", 16, 4, 0, 4, 200), (0, "mma", 4096, 100, 0, 8), (0, "mma", 512, 100), *products, *products)
+        found = operands.Operands(recorded)
+        self.assertEqual(found.of([0, 1, 2]), [0, 1, 2])
+        self.assertEqual(found.of([1]), [1])
+        self.assertEqual(found.of([3]), [])  # of doubles: not drawn
+        self.assertEqual(found.of([4, 5, 6, 7]), found.of([8, 9, 10, 11]))  # drawn once
+        texts = [each["t"] for each in found.documents]
+        self.assertTrue(texts[0].startswith("ldmatrix.x4.trans: ") and texts[1].startswith("ldmatrix.x4: ") and texts[2].startswith("mma.sync m16n8k16: "), texts)
+        self.assertIn("B, MN-major", found.documents[3]["p"][1]["t"])
+        self.assertTrue(found.documents[3]["p"][1]["t"].endswith("They begin 0, 2,048, 4,096, 6,144 bytes from the first one."))
+        in_registers = launch((0, "wgmma", 131072, 0, 0, 64, layouts | 1))
+        found = operands.Operands(in_registers)
+        found.of([0])
+        self.assertEqual((len(found.documents[0]["p"]), found.documents[0]["t"].endswith("A is in registers.")), (1, True))
 
 
 class Words(unittest.TestCase):
@@ -387,6 +407,31 @@ class Steps(unittest.TestCase):
                 self.assertEqual(set(read), copied)
                 self.assertEqual(len(read), len(copied) + sum(len(b.pieces()) for _, b in issued) // 2)  # B is both warpgroups'
                 self.assertEqual("".join(descriptors.raster([a for a, _ in issued[:4]])[1]).count(descriptors.NO_SLICE), 0)
+
+    def test_who_holds_what(self):
+        """Each lane's registers are what instructions of a kernel put there."""
+        said = defaultdict(dict)  # by matrix and lane, {(row, column): register}
+        with tempfile.TemporaryDirectory() as scratch:
+            program = [os.path.join(cost.ROOT, "tools/interpret/interpret.py"), "--build", os.environ["COURSE_BUILD"], "--cache", scratch]
+            output = subprocess.run([sys.executable, "-B", *program, os.path.join(cost.ROOT, "tools/see/fragments.cu")], stdout=subprocess.PIPE, encoding="ascii", check=True).stdout
+        for line in output.splitlines():
+            name, *numbers = line.split()
+            lane, register, row, column = map(int, numbers)
+            said[name, lane][row, column] = register
+        a, b, c = fragments.of_mma(8)
+        for lane in range(fragments.LANES):
+            for grid in (a, b, c):
+                self.assertEqual(fragments.held(grid, lane), said[grid.name, lane])
+            self.assertEqual(said["P", lane], said["C", lane])  # of A · 1 each lane has the elements of A: so its A was A
+            # ldmatrix has loaded A as four matrices, and B as two that are transposed.
+            whole = {}
+            for i, matrix in enumerate(fragments.of_ldmatrix(4, False)):
+                whole |= {(row + i % 2 * 8, column + i // 2 * 8): register for (row, column), register in fragments.held(matrix, lane).items()}
+            self.assertEqual(whole, said["A", lane])
+            whole = {}
+            for i, matrix in enumerate(fragments.of_ldmatrix(2, True)):
+                whole |= {(row + i * 8, column): register for (row, column), register in fragments.held(matrix, lane).items()}
+            self.assertEqual(whole, said["B", lane])
 
     def test_everything_lies_within_the_pictures(self):
         for name in figures.FIGURES:

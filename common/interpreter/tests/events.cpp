@@ -156,7 +156,9 @@ TEST_CASE("a warp's events are in the order of its program, and name their lines
 TEST_CASE("a product names the registers that ldmatrix has loaded") {
   const json events = events_of([] { run_everything(); }).at(0);
   CHECK(sum(events, "ldmatrix", 8) != 0);
+  CHECK(sum(events, "ldmatrix", 8) % 2 == 0);  // none is transposed
   CHECK(sum(events, "mma", 5) != 0);
+  CHECK(sum(events, "mma", 7) == 2 * 8);  // words along k
   CHECK(sum(events, "mma", 4) == 2 * 2 * 16 * 8 * 16);
 }
 
