@@ -21,6 +21,7 @@ SCREENSHOTS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 and not sys.arg
 PAGES = {
     "04": "04_pipelined_num_stages-256x256x256-f16.html",
     "13": "13_ping_pong-512x512x512-f16.html",
+    "16": "16_multicast-512x512x512-f16.html",
     "steps/09_tma/first.cu": "09_tma-first.html",
     "solutions/9": "solution_09_num_stages.html",
     "exercises/14": "exercise_14_spot_the_race.html",
@@ -156,6 +157,24 @@ class See(unittest.TestCase):
         x = self.run_script("return document.querySelector('#scroll .chosen').getBoundingClientRect().x")
         self.assertTrue(0 < x < 390, x)
         self.assertTrue(self.run_script("return document.querySelectorAll('.source .on').length"))
+        self.no_errors()
+
+    def test_what_goes_to_another_block_has_an_arrow(self):
+        self.show(PAGES["16"], 1280)
+        heads = self.run_script("return [...document.querySelectorAll('.names .block')].map(e => e.textContent)")
+        self.assertEqual(heads, ["block 0", "block 1"])
+        copy = self.run_script("const s = JSON.parse(document.getElementById('data').textContent).segments, i = s.findIndex(s => s.k === 'copy'); choose(i); return i")
+        self.assertEqual(self.chosen(), copy)
+        self.assertIn("multicast to blocks 0–1", self.now())
+        arrows = "return document.querySelectorAll('#scroll svg path[stroke-width=\"2\"][fill=none]').length"
+        self.assertEqual(self.run_script(arrows), 1)
+        self.press(Keys.HOME)  # an mbarrier of its own
+        self.assertEqual(self.run_script(arrows), 0)
+        faint = "return document.querySelectorAll('#scroll svg path[stroke-opacity=\"0.45\"]').length"
+        self.assertEqual(self.run_script(faint), 0)
+        for _ in range(3):
+            self.press("+")
+        self.assertGreater(self.run_script(faint), 100)
         self.no_errors()
 
     def test_fingers_choose_bars_and_zoom(self):

@@ -22,12 +22,17 @@ from .run import end_if_over, lock_results, require_writable, shown
 from see import cost, page, perfetto, picture, replay
 
 SMALL, LARGER = "256x256x256", "512x512x512"
-PERSISTENT = 12  # from this step on, blocks stay for several tiles
+SHAPES = {15: "8x512x4096"}  # of steps for other problems
+PERSISTENT = 12  # from this step on, blocks stay for several tiles, but for 15's
 FEW = 2  # SMs, then: a block has some tiles of a small problem
 
 
 def step_number(step):
     return int(step.split("_")[0])
+
+
+def is_persistent(step):
+    return step_number(step) >= PERSISTENT and step_number(step) != 15
 
 
 class Step:
@@ -37,7 +42,7 @@ class Step:
         self.dtype, _ = steps.choose_dtype([self.step], given.dtype, True)
         if given.shape and (len(given.shape.shapes) > 1 or 0 in given.shape.shapes[0]):
             raise Refused("see shows one launch that multiplies something: name one --shape, with extents from 1 on.")
-        usual = LARGER if step_number(self.step) >= 10 else SMALL
+        usual = SHAPES.get(step_number(self.step), LARGER if step_number(self.step) >= 10 else SMALL)
         self.shape = "x".join(map(str, given.shape.shapes[0])) if given.shape else usual
         extents = tuple(map(int, self.shape.split("x")))
         memory.check([extents], ELEMENT_BYTES[self.dtype], "interpreter")
@@ -56,7 +61,7 @@ class Step:
         folder.prepare("interpreter", ["python3"], [target])
         words = ["--shape", self.shape, "--dtype", self.dtype, "--force", *self.order]
         words += ["--tile", self.tile] if self.tile else ["--first"]
-        if step_number(self.step) >= PERSISTENT:
+        if is_persistent(self.step):
             words += ["--multiprocessors", str(FEW)]
         log, results = os.path.join(LOGS, f"see-{self.step}.log"), events + ".results"
         say(f"{self.step}: running {self.shape} on the interpreter ...")
@@ -78,7 +83,7 @@ class Step:
 
     def facts(self):
         facts = [f"M×N×K = {self.shape.replace('x', '×')}, {self.dtype}."]
-        if step_number(self.step) >= PERSISTENT:
+        if is_persistent(self.step):
             facts.append(f"Kernels are told of {FEW} SMs, so that a block has several tiles of a small problem.")
         return facts
 
@@ -168,8 +173,13 @@ def most_resident(launch):
 def facts_of(launch, number, count, resident):
     threads = launch.block[0] * launch.block[1] * launch.block[2]
     which = f"Launch {number + 1} of {count}. " if count > 1 else ""
-    block = "The one block" if launch.blocks == 1 else f"The first of {launch.blocks:,} blocks"
-    beside = "alone on its SM" if resident == 1 else f"on an SM with {resident - 1} more that {'does' if resident == 2 else 'do'} the same"
+    clusters, more = launch.blocks // launch.cluster_size, f"with {resident - 1} more that {'does' if resident == 2 else 'do'} the same"
+    if launch.cluster_size > 1:
+        block = "The one cluster" if clusters == 1 else f"The first of {clusters:,} clusters"
+        beside = f"{launch.cluster_size} blocks, each {'alone on its SM' if resident == 1 else f'on an SM {more}'}; of a block"
+    else:
+        block = "The one block" if clusters == 1 else f"The first of {clusters:,} blocks"
+        beside = "alone on its SM" if resident == 1 else f"on an SM {more}"
     shared = f", {launch.shared_bytes:,} bytes of shared memory" if launch.shared_bytes else ""
     return f"{which}{block}, {beside}: {threads} threads, {picture.several(launch.warps, 'warp')}{shared}."
 
@@ -181,7 +191,8 @@ def time_of(drawn):
     clocks += " until all is written"
     if not drawn.replay.tensor_busy:
         return f"{clocks}."
-    share = f"{clocks}. The tensor cores work {100 * drawn.tensor_share():.0f} % of these for this block"
+    whom = "these blocks" if drawn.launch.cluster_size > 1 else "this block"
+    share = f"{clocks}. The tensor cores work {100 * drawn.tensor_share():.0f} % of these for {whom}"
     if drawn.replay.resident > 1:
         return f"{share}."
     before, between, after = (f"{100 * share:.0f} %" for share in drawn.tensor_idle())
@@ -241,16 +252,16 @@ COMMAND = Command(
     name="see",
     usage="STEP|exercises/NAME|solutions/NAME|FILE.cu [OPTION...]",
     intro="""
-    Runs a kernel on the interpreter and writes a page that shows what the first block did: copies that are issued, land and are
-    waited for, products, barriers, mbarriers with their phases, arrivals and bytes, the stages of the ring, each beside its line of
-    the kernel. Open it in a browser and step through it with the arrow keys. Times are those of a cost model, which the page states.
+    Runs a kernel on the interpreter and writes a page that shows what the first block did, or all blocks of the first cluster:
+    copies that are issued, land and are waited for, products, barriers, mbarriers with their phases, arrivals and bytes, the stages
+    of the ring, each beside its line of the kernel. Open it in a browser and step through it with the arrow keys. Times are those of a cost model, which the page states.
 
     STEP is a number or a word of a folder's name below steps/; exercises/5 is your own file, solutions/5 the course's: the launch of
     its test in which most happens. FILE.cu is a program as 'tools/course interpret' takes it, whose own
     arguments stand behind --. docs/see.md says what is seen, and what to look for.
     """,
     options=(
-        options.SHAPE.but(help="MxNxK: A is MxK, B is KxN, C is MxN", metavar="MxNxK", default=f"{SMALL}, from 10 on {LARGER}"),
+        options.SHAPE.but(help="MxNxK: A is MxK, B is KxN, C is MxN", metavar="MxNxK", default=f"{SMALL}, from 10 on {LARGER}, for 15 {SHAPES[15]}"),
         options.DTYPE,
         options.TILE,
         options.ORDER,
