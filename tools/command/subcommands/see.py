@@ -19,10 +19,11 @@ from ..messages import Failed, Refused, say, show
 from ..places import BUILD, LOGS, script
 from .run import end_if_over, lock_results, require_writable, shown
 
-from see import cost, page, perfetto, picture, replay
+from see import cost, grid, grid_page, page, perfetto, picture, replay
 
 SMALL, LARGER = "256x256x256", "512x512x512"
 SHAPES = {15: "8x512x4096"}  # of steps for other problems
+GRID_SHAPES = {8: (64, 1024, 4096), 15: (8, 4096, 4096)}  # of steps for other problems
 PERSISTENT = 12  # from this step on, blocks stay for several tiles, but for 15's
 FEW = 2  # SMs, then: a block has some tiles of a small problem
 
@@ -86,6 +87,110 @@ class Step:
         if is_persistent(self.step):
             facts.append(f"Kernels are told of {FEW} SMs, so that a block has several tiles of a small problem.")
         return facts
+
+
+class WholeGrid:
+    """A step's launch on all SMs, from some tiles that run."""
+
+    def __init__(self, given, word):
+        self.step, self.wanted, self.gpu = steps.named(word), given.tile, given.to_pass(options.AS)
+        self.number = step_number(self.step)
+        steps.check_tile(self.step, given.tile)
+        self.dtype, _ = steps.choose_dtype([self.step], given.dtype, True)
+        shapes = given.shape.shapes if given.shape else [GRID_SHAPES.get(self.number, (4096, 4096, 4096))]
+        if len(shapes) > 1 or 0 in shapes[0]:
+            raise Refused("see shows one launch that multiplies something: name one --shape, with extents from 1 on.")
+        self.shape = tuple(shapes[0])
+        for option in (options.LAUNCH, options.PERFETTO, options.ORDER):
+            if getattr(given, option.key):
+                raise Refused(f"{option.name} is for the timeline of a block. Leave it out, or --grid.")
+        self.blocks = given.blocks
+
+    def run(self, scratch, *words):
+        """@return (document of the results, or what it has printed; launches)"""
+        events, results = os.path.join(scratch, "events"), os.path.join(scratch, "results")
+        for file in (events, results):
+            if os.path.exists(file):
+                os.remove(file)
+        program = os.path.join(BUILD, "interpreter", "bin", self.step)
+        log = os.path.join(LOGS, f"see-{self.step}.log")
+        with open(log, "wb") as output:
+            more = [] if "--tune" in words else ["--json", results, "--force"]
+            command = [program, "--dtype", self.dtype, *self.gpu, *words, *more]
+            code = processes.wait(processes.start(command, stdout=output, env={**os.environ, "COURSE_EVENTS": events}))
+        end_if_over(code)
+        if code == 2:
+            raise SystemExit(code)  # it has said why
+        if code:
+            show(tail(log))
+            raise SystemExit(code)
+        launches = replay.read(events) if os.path.exists(events) else []
+        if "--tune" in words:
+            return files.text(log), launches
+        with open(results, encoding="utf-8") as file:
+            return json.load(file), launches
+
+    def choose_tile(self, scratch):
+        """Its name: the one that was asked for, or what tuning expects, or the step's first."""
+        words = ["--tile", self.wanted] if self.wanted else ["--first"]
+        if not self.wanted and self.step in steps.tuned_steps():
+            text, _ = self.run(scratch, "--tune", "--shape", "x".join(map(str, self.shape)))
+            return re.search(r"^(.*): the model expects", text, re.MULTILINE)[1]
+        document, _ = self.run(scratch, *words, "--shape", "16x16x16")
+        return document["results"][0]["tile"]
+
+    def record(self, scratch, tile, shape, sms):
+        """(the launch, its GPU as the results name it)"""
+        words = ["--tile", tile, "--shape", "x".join(map(str, shape))]
+        document, launches = self.run(scratch, *words, *(["--multiprocessors", str(sms)] if sms else []))
+        launch = max(launches, key=lambda each: len(each.events))
+        if not launch.is_whole:
+            raise Refused(f"{self.step}: a block does more than is recorded at k = {self.shape[2]}. Choose a smaller k in --shape.")
+        return launch, document["gpu"]
+
+    def show(self, out):
+        folder.prepare("interpreter", ["python3"], [self.step])
+        costs = cost.h200()
+        with tempfile.TemporaryDirectory() as scratch:
+            tile = self.choose_tile(scratch)
+            say(f"{self.step}: running some tiles of {tile} on the interpreter ...")
+            plan = grid.Plan(self.number, tile, self.shape, costs.multiprocessors)
+            small, narrow = plan.small_shape(self.shape[2]), None
+            launch, gpu = self.record(scratch, tile, small, plan.cluster if plan.stays else 0)
+            plan = grid.Plan(self.number, tile, self.shape, gpu["multiprocessors"])
+            ran = grid.Plan(self.number, tile, small, plan.cluster if plan.stays else plan.sms)
+            if ran.blocks != launch.blocks or ran.split != plan.split:
+                raise Refused(f"{self.step}: one tile alone is not cut as {'x'.join(map(str, self.shape))} is. Choose another --shape.")
+            if plan.narrow and plan.wide_tiles < plan.tiles:
+                narrow, _ = self.record(scratch, tile, plan.small_shape(self.shape[2], narrow=True), 1)
+        found = self.timed(plan, tile, launch, narrow, costs)
+        path = os.path.join(out, f"{self.step}-{'x'.join(map(str, self.shape))}-{self.dtype}-{re.sub(r'[^a-z0-9]+', '-', tile.lower())}-grid.html")
+        title = f"{self.step.replace('_', ' ')}: {tile}"
+        facts = [f"M×N×K = {'×'.join(map(str, self.shape))}, {self.dtype}, on {gpu['multiprocessors']} SMs of an {gpu['name']}.", *grid_page.facts(found, launch, self.same(tile), costs)]
+        files.write(path, grid_page.page_of(found, title, facts, costs))
+        sys.stdout.write(f"{facts[-1]}\npage: {shown(path)}\n")
+        return 0
+
+    def same(self, tile):
+        """What an H200 took for it."""
+        return grid.measured(self.step, tile, self.dtype, self.shape)
+
+    def timed(self, plan, tile, launch, narrow, costs):
+        if plan.stays:
+            stay = [grid.Stay.of(each, replay.Replay(each, costs), plan.tiles_to_run(), plan.takes_turns) if each else None for each in (launch, narrow)]
+            return grid.Grid(plan, grid.that_stay(plan, *stay), 1)
+        known = grid.measured(self.step, tile, self.dtype)
+        resident = self.blocks or (known[1]["launch"]["blocks_per_sm"] if known else most_resident(launch))
+        if resident > most_resident(launch):
+            raise Refused(f"--blocks {resident}: an SM of an H200 has room for {most_resident(launch)} of these.")
+        clocks = {}
+
+        def duration(count):
+            if count not in clocks:
+                clocks[count] = replay.Replay(launch, costs, count).all_clocks
+            return clocks[count]
+
+        return grid.Grid(plan, grid.in_waves(plan, resident, duration), resident)
 
 
 class Program:
@@ -199,10 +304,23 @@ def time_of(drawn):
     return f"{share}; they idle {before} before the first product, {between} between products, {after} after the last one."
 
 
+def show_grid(given, word, rest):
+    if rest or word.endswith((".cu", ".cpp")) or re.match(r"(?:.*/)?(exercises|solutions)/", word):
+        raise Refused("--grid is for a step, such as tools/course see 6 --grid: of other programs see does not know which blocks there are.")
+    subject, out = WholeGrid(given, word), given.out or os.path.join(BUILD, "see")
+    require_writable(out)
+    lock_results(out)
+    return subject.show(out)
+
+
 def run(given):
     if not given.everything:
         raise Refused("see needs a step or a file, for example: tools/course see 4")
     word, *rest = given.everything
+    if given.grid:
+        return show_grid(given, word, rest)
+    if given.to_pass(options.AS):
+        raise Refused("--as chooses the GPU for --grid; a block's clock is an H200's. Leave it out, or add --grid.")
     if word.endswith((".cu", ".cpp")):
         subject = Program(given, word, rest)
     elif rest:
@@ -268,6 +386,8 @@ COMMAND = Command(
         options.INCLUDE,
         options.DEFINE,
         options.BLOCKS,
+        options.GRID,
+        options.AS.but(help="with --grid, the number of SMs: h200, a100, h100 or 4090", default="h200"),
         options.LAUNCH,
         options.FORCE,
         options.PERFETTO,
