@@ -6,12 +6,14 @@ an H200 has seen.
 """
 
 import dataclasses
+import functools
 import glob
 import json
 import os
 import re
 
 from .cost import RESULTS
+from .replay import Replay
 
 FIRST_PERSISTENT, FEW_ROWS, SPLIT_K, MULTICAST, SWAP_AB, TWO_WIDTHS, FEWER_REQUESTS = 12, 15, 8, 16, 18, 19, 20
 MOST_SPLIT, LEAD = 1024, 2  # of step 08: with more blocks it does not split k; tiles along k that the last share has more
@@ -182,6 +184,7 @@ def that_stay(plan, wide, narrow=None):
 
 class Grid:
     def __init__(self, plan, pieces, resident):
+        """@param resident blocks for which an SM has room"""
         self.plan, self.pieces, self.resident = plan, pieces, resident
         self.clocks = max(piece.end for piece in pieces)
         ends = [0.0] * plan.sms
@@ -215,6 +218,29 @@ class Grid:
             else:
                 groups.append([sm, 1, does, mine])
         return [(sm, count, mine) for sm, count, _, mine in groups]
+
+
+class Unlike(Exception):
+    """What has run says nothing of the launch that was asked for."""
+
+
+def timed(plan, k, record, costs, resident=1):
+    """@param record of (shape, the number of SMs that the kernel is told of): the launch, which has run @param resident of blocks that do not
+    stay, as many on an SM; or a function of the launch"""
+    small = plan.small_shape(k)
+    sms = plan.cluster if plan.stays else plan.sms
+    launch = record(small, sms)
+    ran = Plan(plan.step, plan.tile, small, sms)
+    if ran.blocks != launch.blocks or ran.split != plan.split:
+        raise Unlike("one tile alone is not cut as the whole of C is")
+    if plan.stays:
+        launches = {False: launch}
+        if plan.wide_tiles < plan.tiles:
+            launches[True] = record(plan.small_shape(k, narrow=True), sms)
+        stay = {narrow: Stay.of(each, Replay(each, costs), plan.tiles_to_run(), plan.takes_turns) for narrow, each in launches.items()}
+        return Grid(plan, that_stay(plan, stay[False], stay.get(True)), 1)
+    count = resident(launch) if callable(resident) else resident
+    return Grid(plan, in_waves(plan, count, functools.cache(lambda here: Replay(launch, costs, here).all_clocks)), count)
 
 
 def measured_launches():

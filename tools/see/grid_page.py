@@ -15,7 +15,7 @@ def percent(share):
     return f"{100 * share:.1f} %" if 0 < share < 0.0995 else f"{100 * share:.0f} %"
 
 
-def facts(grid, launch, measured, costs):
+def facts(grid, launch, measured):
     """Sentences for the heading."""
     plan, threads = grid.plan, launch.block[0] * launch.block[1] * launch.block[2]
     units = "clusters" if plan.cluster > 1 else "blocks"
@@ -25,7 +25,7 @@ def facts(grid, launch, measured, costs):
         tiles = f"{plan.tiles:,} tiles" + (f" of clusters, {plan.cluster} blocks wide" if plan.wide > 1 else f" of clusters, {plan.cluster} blocks high" if plan.high > 1 else "")
         if plan.narrow:
             tiles += f", {plan.tiles - plan.wide_tiles:,} of them narrow"
-        first = f"{plan.blocks:,} blocks{of} of {threads} threads stay, for {tiles}: {grid.waves():.2f} rounds. In the last one {count} of {room} {units} have a tile."
+        first = f"{plan.blocks:,} blocks{of} of {threads} threads stay, for {tiles}: {grid.waves():.2f} waves. In the last one {count} of {room} {units} have a tile."
     else:
         beside = "one of them at a time" if grid.resident == 1 else f"{grid.resident} of them at a time"
         first = f"{plan.blocks:,} blocks{of} of {threads} threads; an SM has room for {beside}: {grid.waves():.2f} waves. The last one has {count} {units}, where there is room for {room}."

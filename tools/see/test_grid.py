@@ -66,7 +66,7 @@ class Times(unittest.TestCase):
     def test_a_page_of_many_blocks_is_small(self):
         plan = grid.Plan(1, "coalesced", CUBE, 132)
         found = grid.Grid(plan, grid.in_waves(plan, 4, lambda count: 100.0 * count), 4)
-        text = grid_page.page_of(found, "a < b", grid_page.facts(found, launch((0, "mma", 4096)), None, COSTS), COSTS)
+        text = grid_page.page_of(found, "a < b", grid_page.facts(found, launch((0, "mma", 4096)), None), COSTS)
         self.assertLess(len(text), 1_000_000)
         self.assertIn("<h1>a &lt; b</h1>", text)
         self.assertNotRegex(text, r"@[A-Z_]+@")
@@ -92,12 +92,10 @@ class Steps(unittest.TestCase):
                 whole, tile = self.record(step, None, shape, sms)
                 plan = grid.Plan(int(step[:2]), tile, shape, sms)
                 self.assertEqual((plan.blocks, plan.wide_tiles), (whole.blocks, plan.tiles))
-                few, _ = self.record(step, tile, plan.small_shape(shape[2]), sms)
-                stay = grid.Stay.of(few, replay.Replay(few, COSTS), plan.tiles_to_run(), plan.takes_turns)
-                found = grid.tile_times(plan.tiles_of(0), stay)
-                self.assertGreater(len(found), plan.tiles_to_run())
+                found = grid.timed(plan, shape[2], lambda small, few, step=step, tile=tile: self.record(step, tile, small, few)[0], COSTS)
+                self.assertGreater(len(found.pieces), plan.tiles_to_run() * plan.cluster)
                 clocks = replay.Replay(whole, COSTS).all_clocks
-                self.assertLess(abs(found[-1][1] / clocks - 1), 0.02, (found, clocks, stay))
+                self.assertLess(abs(found.clocks / clocks - 1), 0.02, (found.pieces, clocks))
 
     def test_narrow_tiles_come_after_the_wide_ones(self):
         shape = (1024, 496, 64)

@@ -107,7 +107,7 @@ class WholeGrid:
         self.blocks = given.blocks
 
     def run(self, scratch, *words):
-        """@return (document of the results, or what it has printed; launches)"""
+        """@return (the results, of --tune what it has printed; launches)"""
         events, results = os.path.join(scratch, "events"), os.path.join(scratch, "results")
         for file in (events, results):
             if os.path.exists(file):
@@ -131,66 +131,46 @@ class WholeGrid:
             return json.load(file), launches
 
     def choose_tile(self, scratch):
-        """Its name: the one that was asked for, or what tuning expects, or the step's first."""
+        """(Its name: the one that was asked for, or what tuning expects, or the step's first; the GPU as results name it)."""
         words = ["--tile", self.wanted] if self.wanted else ["--first"]
         if not self.wanted and self.step in steps.tuned_steps():
             text, _ = self.run(scratch, "--tune", "--shape", "x".join(map(str, self.shape)))
-            return re.search(r"^(.*): the model expects", text, re.MULTILINE)[1]
+            words = ["--tile", re.search(r"^(.*): the model expects", text, re.MULTILINE)[1]]
         document, _ = self.run(scratch, *words, "--shape", "16x16x16")
-        return document["results"][0]["tile"]
-
-    def record(self, scratch, tile, shape, sms):
-        """(the launch, its GPU as the results name it)"""
-        words = ["--tile", tile, "--shape", "x".join(map(str, shape))]
-        document, launches = self.run(scratch, *words, *(["--multiprocessors", str(sms)] if sms else []))
-        launch = max(launches, key=lambda each: len(each.events))
-        if not launch.is_whole:
-            raise Refused(f"{self.step}: a block does more than is recorded at k = {self.shape[2]}. Choose a smaller k in --shape.")
-        return launch, document["gpu"]
+        return document["results"][0]["tile"], document["gpu"]
 
     def show(self, out):
         folder.prepare("interpreter", ["python3"], [self.step])
-        costs = cost.h200()
+        costs, launches = cost.h200(), []
         with tempfile.TemporaryDirectory() as scratch:
-            tile = self.choose_tile(scratch)
-            say(f"{self.step}: running some tiles of {tile} on the interpreter ...")
-            plan = grid.Plan(self.number, tile, self.shape, costs.multiprocessors)
-            small, narrow = plan.small_shape(self.shape[2]), None
-            launch, gpu = self.record(scratch, tile, small, plan.cluster if plan.stays else 0)
+            tile, gpu = self.choose_tile(scratch)
+            say(f"{self.step}: running {'some tiles' if grid.Plan(self.number, tile, self.shape, 1).stays else 'a block'} of {tile} on the interpreter ...")
+
+            def record(shape, sms):
+                _, found = self.run(scratch, "--tile", tile, "--shape", "x".join(map(str, shape)), "--multiprocessors", str(sms))
+                launches.append(max(found, key=lambda each: len(each.events)))
+                if not launches[-1].is_whole:
+                    raise Refused(f"{self.step}: a block does more than is recorded at k = {self.shape[2]}. Choose a smaller k in --shape.")
+                return launches[-1]
+
+            def resident(launch):
+                known, room = grid.measured(self.step, tile, self.dtype), most_resident(launch)
+                if self.blocks and self.blocks > room:
+                    raise Refused(f"--blocks {self.blocks}: an SM of an H200 has room for {room} of these.")
+                return self.blocks or (known[1]["launch"]["blocks_per_sm"] if known else room)
+
             plan = grid.Plan(self.number, tile, self.shape, gpu["multiprocessors"])
-            ran = grid.Plan(self.number, tile, small, plan.cluster if plan.stays else plan.sms)
-            if ran.blocks != launch.blocks or ran.split != plan.split:
-                raise Refused(f"{self.step}: one tile alone is not cut as {'x'.join(map(str, self.shape))} is. Choose another --shape.")
-            if plan.narrow and plan.wide_tiles < plan.tiles:
-                narrow, _ = self.record(scratch, tile, plan.small_shape(self.shape[2], narrow=True), 1)
-        found = self.timed(plan, tile, launch, narrow, costs)
-        path = os.path.join(out, f"{self.step}-{'x'.join(map(str, self.shape))}-{self.dtype}-{re.sub(r'[^a-z0-9]+', '-', tile.lower())}-grid.html")
-        title = f"{self.step.replace('_', ' ')}: {tile}"
-        facts = [f"M×N×K = {'×'.join(map(str, self.shape))}, {self.dtype}, on {gpu['multiprocessors']} SMs of an {gpu['name']}.", *grid_page.facts(found, launch, self.same(tile), costs)]
-        files.write(path, grid_page.page_of(found, title, facts, costs))
+            try:
+                drawn = grid.timed(plan, self.shape[2], record, costs, resident)
+            except grid.Unlike as reason:
+                raise Refused(f"{self.step}: {reason}. Choose another --shape.") from None
+        shape = "x".join(map(str, self.shape))
+        facts = [f"M×N×K = {shape.replace('x', '×')}, {self.dtype}, on {gpu['multiprocessors']} SMs of an {gpu['name']}."]
+        facts += grid_page.facts(drawn, launches[0], grid.measured(self.step, tile, self.dtype, self.shape))
+        path = os.path.join(out, f"{self.step}-{shape}-{self.dtype}-{re.sub(r'[^a-z0-9]+', '-', tile.lower())}-grid.html")
+        files.write(path, grid_page.page_of(drawn, f"{self.step.replace('_', ' ')}: {tile}", facts, costs))
         sys.stdout.write(f"{facts[-1]}\npage: {shown(path)}\n")
         return 0
-
-    def same(self, tile):
-        """What an H200 took for it."""
-        return grid.measured(self.step, tile, self.dtype, self.shape)
-
-    def timed(self, plan, tile, launch, narrow, costs):
-        if plan.stays:
-            stay = [grid.Stay.of(each, replay.Replay(each, costs), plan.tiles_to_run(), plan.takes_turns) if each else None for each in (launch, narrow)]
-            return grid.Grid(plan, grid.that_stay(plan, *stay), 1)
-        known = grid.measured(self.step, tile, self.dtype)
-        resident = self.blocks or (known[1]["launch"]["blocks_per_sm"] if known else most_resident(launch))
-        if resident > most_resident(launch):
-            raise Refused(f"--blocks {resident}: an SM of an H200 has room for {most_resident(launch)} of these.")
-        clocks = {}
-
-        def duration(count):
-            if count not in clocks:
-                clocks[count] = replay.Replay(launch, costs, count).all_clocks
-            return clocks[count]
-
-        return grid.Grid(plan, grid.in_waves(plan, resident, duration), resident)
 
 
 class Program:
