@@ -22,10 +22,12 @@ SCREENSHOTS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 and not sys.arg
 PAGES = {
     "04": "04_pipelined_num_stages-256x256x256-f16.html",
     "13": "13_ping_pong-512x512x512-f16.html",
+    "16": "16_multicast-512x512x512-f16.html",
     "steps/09_tma/first.cu": "09_tma-first.html",
     "solutions/9": "solution_09_num_stages.html",
     "exercises/14": "exercise_14_spot_the_race.html",
 }
+GRID = "12_persistent-2048x4096x256-f16-128x256x64-s4-g8-grid.html"
 # Text on the ground, and labels on bars, with less contrast than 4.5: [[ratio, text], ...].
 TOO_FAINT = """
 const light = c => { const [r, g, b] = c.match(/[\\d.]+/g).slice(0, 3).map(v => v / 255).map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
@@ -65,6 +67,7 @@ class See(unittest.TestCase):
         cls.folder = pathlib.Path(folder.name)
         for what in PAGES:
             subprocess.run([ROOT / "tools/course", "see", what, "--out", cls.folder], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([ROOT / "tools/course", "see", "12", "--grid", "--shape", "2048x4096x256", "--out", cls.folder], check=True, stdout=subprocess.DEVNULL)
         options = webdriver.ChromeOptions()
         for word in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND"):
             options.add_argument(word)
@@ -98,7 +101,7 @@ class See(unittest.TestCase):
         return self.run_script("return Number(document.querySelector('#scroll .chosen').dataset.i)")
 
     def test_pages_fit_and_are_legible(self):
-        for page in PAGES.values():
+        for page in (*PAGES.values(), GRID):
             for width in (390, 1280):
                 for dark in (False, True):
                     with self.subTest(page, width=width, dark=dark):
@@ -205,6 +208,37 @@ class See(unittest.TestCase):
                 self.show(page.name, 390)
                 self.assertRegex(self.now(), f"^Clocks? [^:]*: {begins}")
 
+    def test_what_goes_to_another_block_has_an_arrow(self):
+        self.show(PAGES["16"], 1280)
+        heads = self.run_script("return [...document.querySelectorAll('.names .block')].map(e => e.textContent)")
+        self.assertEqual(heads, ["block 0", "block 1"])
+        copy = self.run_script("const s = JSON.parse(document.getElementById('data').textContent).segments, i = s.findIndex(s => s.k === 'copy'); choose(i); return i")
+        self.assertEqual(self.chosen(), copy)
+        self.assertIn("multicast to blocks 0–1", self.now())
+        arrows = "return document.querySelectorAll('#scroll svg path[stroke-width=\"2\"][fill=none]').length"
+        self.assertEqual(self.run_script(arrows), 1)
+        self.press(Keys.HOME)  # an mbarrier of its own
+        self.assertEqual(self.run_script(arrows), 0)
+        faint = "return document.querySelectorAll('#scroll svg path[stroke-opacity=\"0.45\"]').length"
+        self.assertEqual(self.run_script(faint), 0)
+        for _ in range(3):
+            self.press("+")
+        self.assertGreater(self.run_script(faint), 100)
+        self.no_errors()
+
+    def test_a_grid_steps_from_block_to_block(self):
+        self.show(GRID, 390)
+        self.assertIn("Block 0 multiplies tile 0, its tile number 1, on SM 0.", self.now())
+        self.press(Keys.ARROW_RIGHT, Keys.ARROW_DOWN)
+        self.assertIn("Block 2 multiplies tile 2", self.now())
+        self.press(Keys.END)
+        self.assertIn("Block 123 multiplies tile 255, its tile number 2, on SM 123.", self.now())
+        self.run_script("choose(0)")
+        self.press(Keys.ARROW_UP, *[Keys.ARROW_DOWN] * 131)
+        self.assertRegex(self.now(), r"on SM 131\. This SM has nothing more to do from clock [\d,]+ on")
+        self.assertEqual(self.run_script("return document.querySelectorAll('#scroll .idle').length"), 132 - 124)
+        self.no_errors()
+
     def test_fingers_choose_bars_and_zoom(self):
         self.show(PAGES["13"], 390)
         self.run_script("const e = document.querySelector('#scroll .seg[data-i=\"40\"]'); e.dispatchEvent(new MouseEvent('click', {bubbles: true}))")
@@ -218,7 +252,7 @@ class See(unittest.TestCase):
         self.no_errors()
 
     def test_it_is_one_file(self):
-        for page in PAGES.values():
+        for page in (*PAGES.values(), GRID):
             self.show(page, 1280)
             entries = json.loads(self.run_script("return JSON.stringify(performance.getEntriesByType('resource').map(e => e.name))"))
             self.assertEqual(entries, [])

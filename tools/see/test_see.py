@@ -94,7 +94,7 @@ class Clock(unittest.TestCase):
 
     def test_a_phase_needs_arrivals_and_bytes(self):
         begin = [(1, "mbarrier init", 8, 1), (0, "barrier"), (1, "barrier")]
-        events = launch(*begin, (1, "mbarrier arrive", 8, 1, 128), (1, "bulk load", 128, 8, 0), (0, "mbarrier wait", 8, 0), warps=2)
+        events = launch(*begin, (1, "mbarrier arrive", 8, 1, 128), (1, "bulk load", 128, 8, 0, 1), (0, "mbarrier wait", 8, 0), warps=2)
         for one_lane in (0, 3, 4):
             events.events[one_lane][3] = 1
         clock = replay.Replay(events, COSTS)
@@ -130,9 +130,74 @@ class Clock(unittest.TestCase):
         clock = replay.Replay(launch(*stuck, warps=2, diagnosis={"check": "synccheck"}), COSTS)
         self.assertEqual(clock.waits, [(1, 0, 1, 1000)])
 
-    def test_clusters_are_refused(self):
-        with self.assertRaisesRegex(replay.Unable, "clusters"):
-            replay.Replay(launch(cluster=[2, 1, 1]), COSTS)
+    def test_who_comes_first_does_the_rest_after_the_last(self):
+        events = launch((0, "mbarrier wait", 8, 1), (0, "shared load", 4, 1, 0, 1), (0, "bulk load", 64, 8, 0, 1), (0, "mbarrier wait", 8, 1))
+        for event, lanes in zip(events.events, (0xFFFFFFFE, 0xFFFFFFFE, 1, 1)):
+            event[3] = lanes
+        self.assertEqual([op[1:3] for op in events.programs()[0]], [["bulk load", 1], ["mbarrier wait", ALL], ["shared load", 0xFFFFFFFE]])
+
+    def in_cluster(self, *events, one_lane=(), **more):
+        """Of a cluster of two blocks with a warp each."""
+        recorded = launch(*events, grid=[2, 1, 1], cluster=[2, 1, 1], **more)
+        for each in one_lane:
+            recorded.events[each][3] = 1
+        return replay.Replay(recorded, COSTS)
+
+    def test_a_multicast_lands_in_both_blocks(self):
+        mbarriers = [(block, "mbarrier init", 8, 1) for block in (0, 1)] + [(block, "mbarrier arrive", 8, 1, 640, block) for block in (0, 1)]
+        waits = [(block, "mbarrier wait", 8, 0) for block in (0, 1)]
+        clock = self.in_cluster(*mbarriers, (0, "bulk load", 640, 8, 0, 0b11), *waits, one_lane=(2, 3, 4))
+        self.assertEqual(clock.landed, {(2, 0): 1, (3, 1): 1, (4, 0): 2 + 700, (4, 1): 2 + 700})
+        self.assertEqual([block.mbarriers[8].phases[0][4] for block in clock.blocks], [[(702, 640)], [(702, 640)]])
+        self.assertEqual({event: end for event, _, _, end in clock.spans if event in (5, 6)}, {5: 702, 6: 702})
+        busy = self.in_cluster((1, "copy", 6400, 1, 0, 6400), *mbarriers, (0, "bulk load", 640, 8, 0, 0b11), one_lane=(3, 4, 5))
+        self.assertEqual((busy.landed[5, 0], busy.landed[5, 1]), (702, 800))  # each SM has a way of its own
+
+    def test_an_arrival_at_another_block_takes_its_time(self):
+        clock = self.in_cluster((1, "mbarrier init", 8, 1), (0, "mbarrier arrive", 8, 1, 0, 1), (1, "mbarrier wait", 8, 0), one_lane=(1,))
+        self.assertEqual(clock.blocks[1].mbarriers[8].phases[0][2:4], (180, [(180, 0, 1, 1)]))
+        self.assertEqual(clock.spans[-1], (2, 1, 1, 180))
+        self.assertEqual(clock.blocks[0].mbarriers[8].phases, [])
+
+    def test_st_async_brings_bytes_to_another_block(self):
+        clock = self.in_cluster((1, "mbarrier init", 8, 1), (1, "mbarrier arrive", 8, 1, 128, 1), (0, "st.async", 4, 8, 64, 1), one_lane=(1,))
+        self.assertEqual(clock.landed[2, 1], 128 / 64 + 180)
+        self.assertEqual(clock.blocks[1].mbarriers[8].phases[0][4], [(182, 128)])
+
+    def test_memory_of_another_block(self):
+        clock = self.in_cluster((0, "cluster load", 4, 0, 0, 1), (0, "cluster store", 4, 0, 0, 1))
+        self.assertEqual(clock.spans, [(0, 0, 0, 182), (1, 0, 182, 364)])
+
+    def test_the_barrier_of_a_cluster_waits_for_all_its_warps(self):
+        meet = [(block, kind) for kind in ("cluster arrive", "cluster wait") for block in (0, 1)]
+        clock = self.in_cluster((1, "copy", 64, 2, 0, 64), (1, "copy commit"), (1, "copy wait", 0), *meet)
+        self.assertEqual({event: end for event, _, _, end in clock.spans if event > 4}, {5: 692 + 180, 6: 692 + 180})
+        alone = replay.Replay(launch((0, "cluster arrive"), (0, "cluster wait"), (0, "cluster arrive"), (0, "cluster wait")), COSTS)
+        self.assertEqual(alone.clocks, 4)
+        ended = self.in_cluster((0, "cluster arrive"), (0, "cluster wait"))  # the other block's warp has nothing to do
+        self.assertEqual(ended.clocks, 181)
+
+    def test_clusters_may_share_their_multiprocessors(self):
+        recorded = launch(*[(block, "mma", 4096) for block in (0, 1)] * 100, grid=[4, 1, 1], cluster=[2, 1, 1])
+        alone, beside = [replay.Replay(recorded, COSTS, clusters).clocks for clusters in (1, 2)]
+        self.assertAlmostEqual(alone, 100 * COSTS.mma, delta=2)  # each block has a tensor core of its own
+        self.assertGreater(beside, 1.9 * alone)
+
+    def test_a_cluster_is_drawn_block_by_block(self):
+        events = [(block, "mbarrier init", 8, 1) for block in (0, 1)] + [(block, "mbarrier arrive", 8, 1, 640, block) for block in (0, 1)]
+        events += [(0, "bulk load", 640, 8, 0, 0b11), (1, "mbarrier arrive", 8, 1, 0, 0)]
+        clock = self.in_cluster(*events, one_lane=(2, 3, 4, 5))
+        drawn = picture.Picture(clock.launch, clock, "")
+        self.assertEqual([(lane["b"], lane["g"], lane["n"]) for lane in drawn.lanes], [(block, *lane) for block in (0, 1) for lane in (("ring", "stage 0"), ("warps", "warp 0"), ("mbarriers", "mbarrier at 8"))])
+        (copy,) = [s for s in drawn.segments if s["k"] == "copy"]
+        self.assertEqual(copy["to"], [[3, 702]])
+        self.assertIn("Warp 0 of block 0 issues 1 box, 1 of them multicast to blocks 0–1 to stage 0: 640 bytes.", copy["t"])
+        self.assertEqual([(s["l"], s["a"], s["b"]) for s in drawn.segments if s["k"] == "fill"], [(0, 2, 702), (3, 2, 702)])
+        (arrival,) = [s for s in drawn.segments if s.get("to") and s["k"] == "mark"]
+        self.assertEqual((arrival["l"], arrival["to"]), (4, [[2, 182]]))
+        self.assertIn("arrives at mbarrier at 8 of block 0, 1 arrival", arrival["t"])
+        arrows = [(e["ph"], e["pid"], e["tid"], e["ts"]) for e in perfetto.trace(drawn)["traceEvents"] if e["ph"] in "sf"]
+        self.assertEqual(arrows, [("s", 1, 2, 2), ("s", 2, 5, 2), ("f", 1, 3, 182), ("f", 2, 4, 702)])
 
     def test_every_kind_that_is_recorded_has_a_cost(self):
         with open(os.path.join(cost.ROOT, "common/interpreter/observe/events.cpp"), encoding="utf-8") as file:
@@ -200,6 +265,14 @@ class Words(unittest.TestCase):
         drawn = picture.Picture(recorded, replay.Replay(recorded, COSTS), "")
         self.assertEqual(list(drawn.names.values()), ["bars[1]", "bar", "mbarrier at 72"])
 
+    def test_several_mbarriers_of_a_line_take_turns(self):
+        recorded = launch(*[(0, "mbarrier init", 8 * i, 1) for i in range(4)])
+        for event in recorded.events:
+            event[2] = 0
+        drawn = picture.Picture(recorded, replay.Replay(recorded, COSTS), "")
+        drawn.file, drawn.source = "kernel.cu", ["for (...) mbarrier_init(&full[i], 1), mbarrier_init(&empty[i], 4);"]
+        self.assertEqual(list(drawn.name_mbarriers().values()), ["full[0]", "empty[0]", "full[1]", "empty[1]"])
+
     def test_a_stage_may_have_parts_between_those_of_others(self):
         groups = [[(0, "copy", 512, 16, 512 * i, 512), (0, "copy", 512, 16, 4096 + 512 * i, 512), (0, "copy commit")] for i in (0, 1)]
         stages = picture.Stages(launch(*[event for group in groups * 2 for event in group]))
@@ -209,7 +282,7 @@ class Words(unittest.TestCase):
 
     def stopped(self, what, *events, **more):
         """The picture of two warps that a check has ended at line 7 in lane 3 of warp 1."""
-        diagnosis = {"check": "racecheck", "what": what, "expected": "", "file": "kernel.cu", "line": 7, "called_at": 9, "called_in": "", "warp": 1, "lane": 3, "first_block": True, **more}
+        diagnosis = {"check": "racecheck", "what": what, "expected": "", "file": "kernel.cu", "line": 7, "called_at": 9, "called_in": "", "warp": 1, "lane": 3, "rank": 0, **more}
         recorded = launch(*events, warps=2, shared_bytes=96, diagnosis=diagnosis, names={"72": "dynamic shared memory (byte 72 of 96)"})
         return picture.Picture(recorded, replay.Replay(recorded, COSTS), "")
 
@@ -223,7 +296,7 @@ class Words(unittest.TestCase):
         self.assertEqual(drawn.diagnosis()["where"], "warp 1, lane 3, line 7, called at line 9")
         (stop,) = [s for s in drawn.segments if s.get("stop")]
         self.assertEqual((stop["k"], drawn.lanes[stop["l"]]["n"], stop["a"], stop["i"]), ("stop", "warp 1", 2, [7, 9]))
-        elsewhere = self.stopped(what, *copies, first_block=False)
+        elsewhere = self.stopped(what, *copies, rank=-1)
         self.assertEqual([s for s in elsewhere.segments if s.get("stop")], [])
         self.assertIn("another block", elsewhere.diagnosis()["where"])
 
@@ -231,6 +304,11 @@ class Words(unittest.TestCase):
         what = "deadlock: block (0,0,0): 32 threads (the first: (0,0,0)) wait in bar.sync at kernel.cu:5; thread (35,0,0) waits in mbarrier.try_wait at kernel.cu:7 for phase 1 of dynamic shared memory (byte 72 of 96), which lacks 0 bytes and 1 of 4 arrivals"
         drawn = self.stopped(what, (0, "mbarrier init", 72, 4), (0, "copy", 64, 2, 0, 64))
         self.assertEqual(drawn.stuck("deadlock between blocks: " + what), {})
+        drawn.launch.cluster, drawn.launch.cluster_size = [2, 1, 1], 2
+        both = what + "; block (1,0,0): thread (0,0,0) waits in bar.sync at kernel.cu:5; block (2,0,0): thread (0,0,0) waits in bar.sync at kernel.cu:5"
+        self.assertEqual({warp: line for warp, (line, _) in drawn.stuck(both).items()}, {0: 5, 1: 7, 2: 5})
+        self.assertEqual(set(drawn.stuck("deadlock: block (1,0,0): thread (0,0,0) waits in bar.sync at kernel.cu:5")), {2})
+        drawn.launch.cluster, drawn.launch.cluster_size = [1, 1, 1], 1
         waits = {drawn.lanes[s["l"]]["n"]: s for s in drawn.segments if s["k"] == "wait-ever"}
         self.assertEqual(len(waits), 2)
         self.assertEqual(waits["warp 0"]["t"], "Warp 0 waits for ever, in bar.sync.")
@@ -258,7 +336,7 @@ class Words(unittest.TestCase):
         self.assertEqual(ring[:2], [("fill", 0, 2), ("early", 2, 698)])
 
     def test_an_mbarrier_counts_what_has_come(self):
-        begin = [(0, "mbarrier init", 8, 2), (0, "mbarrier arrive", 8, 1, 192), (0, "bulk load", 128, 8, 0), (0, "bulk load", 64, 8, 128), (0, "mbarrier arrive", 8, 1, 0)]
+        begin = [(0, "mbarrier init", 8, 2), (0, "mbarrier arrive", 8, 1, 192), (0, "bulk load", 128, 8, 0, 1), (0, "bulk load", 64, 8, 128, 1), (0, "mbarrier arrive", 8, 1, 0)]
         recorded = launch(*begin)
         for each in recorded.events:
             each[3] = 1
@@ -353,6 +431,8 @@ class Steps(unittest.TestCase):
         for step, shape, *words in (
             (STAGES, "256x256x256"), ("09_tma", "256x256x256"), ("10_wgmma", "512x512x256"), ("11_warp_specialized", "512x512x256"),
             ("12_persistent", "512x512x256", "--first", "--multiprocessors", "2"), ("13_ping_pong", "512x512x256", "--first", "--multiprocessors", "2"),
+            ("16_multicast", "512x256x256", "--first", "--multiprocessors", "2"), ("20_fewer_requests", "512x512x128", "--first", "--multiprocessors", "2"),
+            ("15_few_rows", "8x128x2048"),
         ):  # fmt: skip
             with self.subTest(step):
                 recorded, _ = self.record(step, shape, *words)
@@ -361,7 +441,7 @@ class Steps(unittest.TestCase):
                 if "--multiprocessors" in words:
                     self.assertEqual(recorded.blocks, 2)
                 drawn = picture.Picture(recorded, clock, step)
-                self.assertLessEqual(sum(span[3] - span[2] for span in clock.spans if recorded.kinds[recorded.events[span[0]][1]] in ("mma", "wgmma")), 4 * clock.clocks)
+                self.assertLessEqual(sum(span[3] - span[2] for span in clock.spans if recorded.kinds[recorded.events[span[0]][1]] in ("mma", "wgmma")), 4 * recorded.cluster_size * clock.clocks)
                 self.assertGreaterEqual(len(drawn.stages.ranges), 3)
                 self.assertTrue(drawn.file.endswith("gemm.cuh"))
                 for segment in drawn.segments:
@@ -370,7 +450,9 @@ class Steps(unittest.TestCase):
                     for line in segment.get("i", ()):
                         self.assertTrue(drawn.source[line - 1].strip(), segment)
                 # The phase that the interpreter saw end is the one that ends here, too.
-                phases = {address: len(barrier.phases) for address, barrier in clock.blocks[0].mbarriers.items()}
+                phases = {address: len(barrier.phases) for address, barrier in clock.blocks[0].mbarriers.items()}  # in all blocks alike
+                self.assertEqual([s["t"] for s in drawn.segments if s["k"] == "early"], [])
+                self.assertEqual(bool([s for s in drawn.segments if "to" in s]), recorded.cluster_size > 1)
                 for event in recorded.events:
                     if recorded.kinds[event[1]] == "mbarrier wait" and event[6] < 1 << 63:
                         self.assertLess(event[6], phases[event[4]])

@@ -82,6 +82,8 @@ class Block final : private RequestSink {
     if (events) [[unlikely]]
       note_event(fiber, {.kind = kind, .pc = pc, .a = a, .b = b, .c = c, .d = d});
   }
+  /// An event of one of its warps. There is a log.
+  void add_event(Event event);
   /// How far from the top of the fiber's stack `p` lies: the same for all lanes' places of one variable.
   std::uint64_t depth_of(const Fiber& fiber, const void* p) const {
     return static_cast<std::uint64_t>(static_cast<const char*>(stacks.top(fiber.linear)) - static_cast<const char*>(p));
@@ -172,6 +174,7 @@ class Block final : private RequestSink {
   void on_request(unsigned warp, const Request& request) override;
   void note_event(Fiber& fiber, const Event& event);
   void record_request(unsigned warp, const Request& request);
+  bool record_visits(unsigned warp, const Request& request);
 
   GlobalMemory& global_ = GlobalMemory::instance();
   const std::uintptr_t global_begin_ = reinterpret_cast<std::uintptr_t>(global_.base());

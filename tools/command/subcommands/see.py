@@ -21,15 +21,21 @@ from ..places import BUILD, LOGS
 from .interpret import program_of
 from .run import end_if_over, lock_results, require_writable, shown
 
-from see import cost, page, perfetto, picture, replay
+from see import cost, grid, grid_page, page, perfetto, picture, replay
 
 SMALL, LARGER = "256x256x256", "512x512x512"
-PERSISTENT = 12  # from this step on, blocks stay for several tiles
+SHAPES = {15: "8x512x4096"}  # of steps for other problems
+GRID_SHAPES = {8: (64, 1024, 4096), 15: (8, 4096, 4096)}  # of steps for other problems
+PERSISTENT = 12  # from this step on, blocks stay for several tiles, but for 15's
 FEW = 2  # SMs, then: a block has some tiles of a small problem
 
 
 def step_number(step):
     return int(step.split("_")[0])
+
+
+def is_persistent(step):
+    return step_number(step) >= PERSISTENT and step_number(step) != 15
 
 
 class Step:
@@ -39,7 +45,7 @@ class Step:
         self.dtype, _ = steps.choose_dtype([self.step], given.dtype, True)
         if given.shape and (len(given.shape.shapes) > 1 or 0 in given.shape.shapes[0]):
             raise Refused("see shows one launch that multiplies something: name one --shape, with extents from 1 on.")
-        usual = LARGER if step_number(self.step) >= 10 else SMALL
+        usual = SHAPES.get(step_number(self.step), LARGER if step_number(self.step) >= 10 else SMALL)
         self.shape = "x".join(map(str, given.shape.shapes[0])) if given.shape else usual
         extents = tuple(map(int, self.shape.split("x")))
         memory.check([extents], ELEMENT_BYTES[self.dtype], "interpreter")
@@ -58,7 +64,7 @@ class Step:
         folder.prepare("interpreter", ["python3"], [target])
         words = ["--shape", self.shape, "--dtype", self.dtype, "--force", *self.order]
         words += ["--tile", self.tile] if self.tile else ["--first"]
-        if step_number(self.step) >= PERSISTENT:
+        if is_persistent(self.step):
             words += ["--multiprocessors", str(FEW)]
         log, results = os.path.join(LOGS, f"see-{self.step}.log"), events + ".results"
         say(f"{self.step}: running {self.shape} on the interpreter ...")
@@ -80,7 +86,7 @@ class Step:
 
     def facts(self):
         facts = [f"M×N×K = {self.shape.replace('x', '×')}, {self.dtype}."]
-        if step_number(self.step) >= PERSISTENT:
+        if is_persistent(self.step):
             facts.append(f"Kernels are told of {FEW} SMs, so that a block has several tiles of a small problem.")
         return facts
 
@@ -92,6 +98,90 @@ def name_of_program(file):
 
 def title_of_program(file):
     return os.sep.join(os.path.abspath(file).split(os.sep)[-2:])
+
+
+class WholeGrid:
+    """A step's launch on all SMs, from some tiles that run."""
+
+    def __init__(self, given, word):
+        self.step, self.wanted, self.gpu = steps.named(word), given.tile, given.to_pass(options.AS)
+        self.number = step_number(self.step)
+        steps.check_tile(self.step, given.tile)
+        self.dtype, _ = steps.choose_dtype([self.step], given.dtype, True)
+        shapes = given.shape.shapes if given.shape else [GRID_SHAPES.get(self.number, (4096, 4096, 4096))]
+        if len(shapes) > 1 or 0 in shapes[0]:
+            raise Refused("see shows one launch that multiplies something: name one --shape, with extents from 1 on.")
+        self.shape = tuple(shapes[0])
+        for option in (options.LAUNCH, options.PERFETTO, options.ORDER):
+            if getattr(given, option.key):
+                raise Refused(f"{option.name} is for the timeline of a block. Leave it out, or --grid.")
+        self.blocks = given.blocks
+
+    def run(self, scratch, *words):
+        """@return (the results, of --tune what it has printed; launches)"""
+        events, results = os.path.join(scratch, "events"), os.path.join(scratch, "results")
+        for file in (events, results):
+            if os.path.exists(file):
+                os.remove(file)
+        program = os.path.join(BUILD, "interpreter", "bin", self.step)
+        log = os.path.join(LOGS, f"see-{self.step}.log")
+        with open(log, "wb") as output:
+            more = [] if "--tune" in words else ["--json", results, "--force"]
+            command = [program, "--dtype", self.dtype, *self.gpu, *words, *more]
+            code = processes.wait(processes.start(command, stdout=output, env={**os.environ, "COURSE_EVENTS": events}))
+        end_if_over(code)
+        if code == 2:
+            raise SystemExit(code)  # it has said why
+        if code:
+            show(tail(log))
+            raise SystemExit(code)
+        launches = replay.read(events) if os.path.exists(events) else []
+        if "--tune" in words:
+            return files.text(log), launches
+        with open(results, encoding="utf-8") as file:
+            return json.load(file), launches
+
+    def choose_tile(self, scratch):
+        """(Its name: the one that was asked for, or what tuning expects, or the step's first; the GPU as results name it)."""
+        words = ["--tile", self.wanted] if self.wanted else ["--first"]
+        if not self.wanted and self.step in steps.tuned_steps():
+            text, _ = self.run(scratch, "--tune", "--shape", "x".join(map(str, self.shape)))
+            words = ["--tile", re.search(r"^(.*): the model expects", text, re.MULTILINE)[1]]
+        document, _ = self.run(scratch, *words, "--shape", "16x16x16")
+        return document["results"][0]["tile"], document["gpu"]
+
+    def show(self, out):
+        folder.prepare("interpreter", ["python3"], [self.step])
+        costs, launches = cost.h200(), []
+        with tempfile.TemporaryDirectory() as scratch:
+            tile, gpu = self.choose_tile(scratch)
+            say(f"{self.step}: running {'some tiles' if grid.Plan(self.number, tile, self.shape, 1).stays else 'a block'} of {tile} on the interpreter ...")
+
+            def record(shape, sms):
+                _, found = self.run(scratch, "--tile", tile, "--shape", "x".join(map(str, shape)), "--multiprocessors", str(sms))
+                launches.append(max(found, key=lambda each: len(each.events)))
+                if not launches[-1].is_whole:
+                    raise Refused(f"{self.step}: a block does more than is recorded at k = {self.shape[2]}. Choose a smaller k in --shape.")
+                return launches[-1]
+
+            def resident(launch):
+                known, room = grid.measured(self.step, tile, self.dtype), most_resident(launch)
+                if self.blocks and self.blocks > room:
+                    raise Refused(f"--blocks {self.blocks}: an SM of an H200 has room for {room} of these.")
+                return self.blocks or (known[1]["launch"]["blocks_per_sm"] if known else room)
+
+            plan = grid.Plan(self.number, tile, self.shape, gpu["multiprocessors"])
+            try:
+                drawn = grid.timed(plan, self.shape[2], record, costs, resident)
+            except grid.Unlike as reason:
+                raise Refused(f"{self.step}: {reason}. Choose another --shape.") from None
+        shape = "x".join(map(str, self.shape))
+        facts = [f"M×N×K = {shape.replace('x', '×')}, {self.dtype}, on {gpu['multiprocessors']} SMs of an {gpu['name']}."]
+        facts += grid_page.facts(drawn, launches[0], grid.measured(self.step, tile, self.dtype, self.shape))
+        path = os.path.join(out, f"{self.step}-{shape}-{self.dtype}-{re.sub(r'[^a-z0-9]+', '-', tile.lower())}-grid.html")
+        files.write(path, grid_page.page_of(drawn, f"{self.step.replace('_', ' ')}: {tile}", facts, costs))
+        sys.stdout.write(f"{facts[-1]}\npage: {shown(path)}\n")
+        return 0
 
 
 class Program:
@@ -177,8 +267,13 @@ def most_resident(launch):
 def facts_of(launch, number, count, resident):
     threads = launch.block[0] * launch.block[1] * launch.block[2]
     which = f"Launch {number + 1} of {count}. " if count > 1 else ""
-    block = "The one block" if launch.blocks == 1 else f"The first of {launch.blocks:,} blocks"
-    beside = "alone on its SM" if resident == 1 else f"on an SM with {resident - 1} more that {'does' if resident == 2 else 'do'} the same"
+    clusters, more = launch.blocks // launch.cluster_size, f"with {resident - 1} more that {'does' if resident == 2 else 'do'} the same"
+    if launch.cluster_size > 1:
+        block = "The one cluster" if clusters == 1 else f"The first of {clusters:,} clusters"
+        beside = f"{launch.cluster_size} blocks, each {'alone on its SM' if resident == 1 else f'on an SM {more}'}; of a block"
+    else:
+        block = "The one block" if clusters == 1 else f"The first of {clusters:,} blocks"
+        beside = "alone on its SM" if resident == 1 else f"on an SM {more}"
     shared = f", {launch.shared_bytes:,} bytes of shared memory" if launch.shared_bytes else ""
     return f"{which}{block}, {beside}: {threads} threads, {picture.several(launch.warps, 'warp')}{shared}."
 
@@ -237,17 +332,31 @@ def time_of(drawn):
     clocks += " until all is written"
     if not drawn.replay.tensor_busy:
         return f"{clocks}."
-    share = f"{clocks}. The tensor cores work {100 * drawn.tensor_share():.0f} % of these for this block"
+    whom = "these blocks" if drawn.launch.cluster_size > 1 else "this block"
+    share = f"{clocks}. The tensor cores work {100 * drawn.tensor_share():.0f} % of these for {whom}"
     if drawn.replay.resident > 1:
         return f"{share}."
     before, between, after = (f"{100 * share:.0f} %" for share in drawn.tensor_idle())
     return f"{share}; they idle {before} before the first product, {between} between products, {after} after the last one."
 
 
+def show_grid(given, word, rest):
+    if rest or word.endswith((".cu", ".cpp")) or re.match(r"(?:.*/)?(exercises|solutions)/", word):
+        raise Refused("--grid is for a step, such as tools/course see 6 --grid: of other programs see does not know which blocks there are.")
+    subject, out = WholeGrid(given, word), given.out or os.path.join(BUILD, "see")
+    require_writable(out)
+    lock_results(out)
+    return subject.show(out)
+
+
 def run(given):
     if not given.everything:
         raise Refused("see needs a step or a file, for example: tools/course see 4")
     word, *rest = given.everything
+    if given.grid:
+        return show_grid(given, word, rest)
+    if given.to_pass(options.AS):
+        raise Refused("--as chooses the GPU for --grid; a block's clock is an H200's. Leave it out, or add --grid.")
     if word.endswith((".cu", ".cpp")):
         subject = Program(given, word, rest)
     elif rest:
@@ -282,22 +391,24 @@ COMMAND = Command(
     name="see",
     usage="STEP|exercises/NAME|solutions/NAME|FILE.cu [OPTION...]",
     intro="""
-    Runs a kernel on the interpreter and writes a page that shows what the first block did: copies that are issued, land and are
-    waited for, products, barriers, mbarriers with their phases, arrivals and bytes, the stages of the ring, each beside its line of
-    the kernel. Open it in a browser and step through it with the arrow keys. Times are those of a cost model, which the page states.
+    Runs a kernel on the interpreter and writes a page that shows what the first block did, or all blocks of the first cluster:
+    copies that are issued, land and are waited for, products, barriers, mbarriers with their phases, arrivals and bytes, the stages
+    of the ring, each beside its line of the kernel. Open it in a browser and step through it with the arrow keys. Times are those of a cost model, which the page states.
 
     STEP is a number or a word of a folder's name below steps/; exercises/5 is your own file, solutions/5 the course's: the launch of
     its test in which most happens. FILE.cu is a program as 'tools/course interpret' takes it, whose own
     arguments stand behind --. docs/see.md says what is seen, and what to look for.
     """,
     options=(
-        options.SHAPE.but(help="MxNxK: A is MxK, B is KxN, C is MxN", metavar="MxNxK", default=f"{SMALL}, from 10 on {LARGER}"),
+        options.SHAPE.but(help="MxNxK: A is MxK, B is KxN, C is MxN", metavar="MxNxK", default=f"{SMALL}, from 10 on {LARGER}, for 15 {SHAPES[15]}"),
         options.DTYPE,
         options.TILE,
         options.ORDER,
         options.INCLUDE,
         options.DEFINE,
         options.BLOCKS,
+        options.GRID,
+        options.AS.but(help="with --grid, the number of SMs: h200, a100, h100 or 4090", default="h200"),
         options.LAUNCH,
         options.FORCE,
         options.PERFETTO,
