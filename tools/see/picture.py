@@ -145,6 +145,8 @@ class Picture:
         for event in self.launch.events:
             counts[self.launch.places[event[2]][0]] += 1
         files = [file for file, _ in counts.most_common() if file]
+        if not files and self.launch.diagnosis:  # it has done nothing before
+            files = [self.launch.diagnosis["file"]]
         file = files[0] if files else ""
         return file, source_of(file) if file else []
 

@@ -320,6 +320,12 @@ class Words(unittest.TestCase):
         (stop,) = [s for s in at_barrier.segments if s.get("stop")]
         self.assertEqual((stop["t"], stop["a"], stop["b"]), ("Warp 1 waits for ever, in bar.sync.", 0, at_barrier.document()["clocks"]))
 
+    def test_a_check_may_have_ended_it_at_its_first_instruction(self):
+        drawn = self.stopped("masks that differ")
+        self.assertEqual([(drawn.lanes[s["l"]]["n"], s["k"], s["a"], s["i"]) for s in drawn.segments], [("warp 1", "stop", 0, [7, 9])])
+        self.assertEqual(drawn.file, "kernel.cu")
+        self.assertIn("Here racecheck has stopped", page.page(drawn, COSTS, []))
+
     def test_a_check_may_have_ended_another_block_than_the_first(self):
         what = "deadlock: block (2,0,0): 32 threads (the first: (0,0,0)) wait in bar.sync at kernel.cu:5"
         diagnosis = {"check": "synccheck", "what": what, "expected": "", "file": "kernel.cu", "line": 5, "called_at": 0, "called_in": "", "warp": 0, "lane": 0, "rank": 0}

@@ -287,7 +287,7 @@ def facts_of(launch, number, count, resident):
 
 def draw(launches, title, facts, wanted=None, resident=1):
     """@return (the picture of one of the launches, FACTS and what is said of it in numbers)"""
-    if not any(launch.events for launch in launches):
+    if not any(launch.events or launch.diagnosis for launch in launches):
         raise Failed(f"{title}: no kernel has done anything that could be shown.")
     number = choose(launches, wanted)
     launch = launches[number]
@@ -379,7 +379,7 @@ def run(given):
         events = os.path.join(scratch, "events")
         code, tile = subject.run(events)
         launches = read(events)
-    if code and not any(launch.events for launch in launches):
+    if code and not any(launch.events or launch.diagnosis for launch in launches):
         return code
     drawn, facts = draw(launches, subject.title(tile), subject.facts(), given.launch, given.blocks or 1)
     path = os.path.join(out, f"{subject.name}.html")
