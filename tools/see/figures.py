@@ -8,52 +8,20 @@ import argparse
 import os
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from report import figures
 from report.figures import BLUE, GREEN, ORANGE, PINK, TEXT, TINT
-from see import cost, grid, picture, replay
+from see import cost, data_figures, grid, picture
+from see.data_figures import launch_of
+from see.replay import Replay
+from see.svg import IDLE, LEFT, RIGHT, ROW, SIZE, WIDTH, Svg, sample
 
-WIDTH, ON_DESKTOPS = 360, 480  # units; pixels where there is room
-LEFT, RIGHT = 84, 352  # of the time axis
-SIZE = 12  # of text
-IDLE, QUEUED = 0.3, 0.4  # opacity
-ROW = 18
+QUEUED = 0.4  # opacity
 STEP_K = 64  # of all kernels here: a tile's extent along k
 OF_TILES = (BLUE, ORANGE, GREEN, PINK)
 STORES = ("shared store", "stmatrix", "shared load", "global store", "bulk store")
 WAITS_FOR = {"mbarrier wait": "copy", "named barrier": "turn"}  # of who multiplies
-
-
-class Svg(figures.Svg):
-    def text(self, x, y, words, anchor="start", bold=False, colour=None):
-        super().text(x, y, words, anchor=anchor, size=SIZE, bold=bold, colour=colour)
-
-    def render(self, height):
-        """As wide as the page allows, up to ON_DESKTOPS."""
-        text = super().render(WIDTH, height).decode()
-        sizes = 'width="{}" height="{}"'
-        larger = sizes.format(ON_DESKTOPS, figures.number(height * ON_DESKTOPS / WIDTH))
-        return text.replace(sizes.format(WIDTH, figures.number(height)), larger, 1).encode()
-
-    def lane(self, y, name):
-        self.text(LEFT - 6, y + ROW / 2, name, anchor="end")
-
-    def mark(self, x, y, colour):
-        """A triangle that stands on Y + ROW."""
-        self.add("path", d=f"M{figures.number(x)} {figures.number(y + 5)}l5 11h-10z", fill=colour)
-
-    def legend(self, y, *entries):
-        """ENTRIES: (how wide, draw(x), words), in rows that fit."""
-        x = 4
-        for width, draw, words in entries:
-            if x + width > WIDTH:
-                x, y = 4, y + ROW
-            draw(x, y)
-            self.text(x + 26, y + 7, words)
-            x += width
-        return y + ROW
 
 
 class Axis:
@@ -76,21 +44,13 @@ class Axis:
         return y + 24
 
 
-def recorded_launch(build, step, shape, *words):
-    with tempfile.TemporaryDirectory() as scratch:
-        events = os.path.join(scratch, "events")
-        command = [os.path.join(build, "bin", step), "--dtype", "f16", "--shape", shape, "--force", *(words or ["--first"])]
-        subprocess.run(command, env={**os.environ, "COURSE_EVENTS": events}, stdout=subprocess.DEVNULL, check=True)
-        return max(replay.read(events), key=lambda each: len(each.events))
-
-
 class Recorded:
     """What a program did, and when."""
 
     def __init__(self, build, step, shape, *words):
         self.command = " ".join(words)
-        self.launch = recorded_launch(build, step, shape, *words)
-        self.clock = replay.Replay(self.launch, cost.h200())
+        self.launch = launch_of(build, step, shape, *words)
+        self.clock = Replay(self.launch, cost.h200())
         self.drawn = picture.Picture(self.launch, self.clock, step)
         self.clocks, self.tiles_k = self.clock.clocks, int(shape.split("x")[2]) // STEP_K
         self.spans = {}  # by warp: [(kind, values, begin, end)] in the order of its program
@@ -155,15 +115,6 @@ def idle(svg, axis, y, begin, end, words="idle"):
     svg.add("rect", x=x, y=y + 1, width=right - x, height=ROW - 3, fill=TEXT, fill_opacity=IDLE / 2 if has_words else IDLE)
     if has_words:
         svg.text((x + right) / 2, y + ROW / 2, words, anchor="middle")
-
-
-def sample(svg, kind, colour):
-    """For a legend."""
-    if kind == "idle":
-        return lambda x, y: svg.add("rect", x=x, y=y, width=20, height=14, fill=TEXT, fill_opacity=IDLE)
-    if kind == "mark":
-        return lambda x, y: svg.mark(x + 10, y - 2, colour)
-    return lambda x, y: svg.box(x, y, 20, 14, colour, filled=kind, line=0.8 if kind == TINT else 0)
 
 
 # --- 04: one stage, two, three ---
@@ -267,6 +218,63 @@ def draw_phases(build):
         svg.line(axis(end), top, axis(end), y + 2, dashes="3 2")
         y = axis.draw(svg, y + 2, 500) + 8
     return svg.render(y - 6)
+
+
+# --- 10: products under way ---
+
+
+class Group:
+    """Of a warp's wgmma: what one commit closes."""
+
+    def __init__(self, fence, products, committed):
+        self.since, self.begin, self.end, self.committed = fence, products[0][2], products[-1][3], committed
+        self.count = len(products)
+
+
+def groups_of(run, warp):
+    groups, fence, products = [], 0, []
+    for kind, values, begin, end in run.of(warp, "wgmma fence", "wgmma", "wgmma commit"):
+        if kind == "wgmma fence":
+            fence = begin
+        elif kind == "wgmma":
+            products.append((kind, values, begin, end))
+        else:
+            groups.append(Group(fence, products, begin))
+            products = []
+    return groups
+
+
+def draw_in_flight(build):
+    tiles = 4
+    run = Recorded(build, "10_wgmma", f"128x256x{tiles * STEP_K}")
+    groups, waits = groups_of(run, 0), [(values[0], begin, end) for _, values, begin, end in run.of(0, "wgmma wait")]
+    axis = Axis(groups[0].since - 100, waits[-1][2] + 100)
+    locked = (groups[0].since, waits[-1][2])
+    svg = Svg(
+        "Products of a warp that are under way, in step 10",
+        " ".join(f"Group {i}, {each.count} wgmma: issued from {picture.number(each.since)} on, multiplied from {picture.number(each.begin)} to {picture.number(each.end)}." for i, each in enumerate(groups))
+        + f" The sums are the instruction's from {picture.number(locked[0])} to {picture.number(locked[1])}.",
+    )
+    y = svg.legend(4, (100, sample(svg, QUEUED, BLUE), "is queued"), (130, sample(svg, 1.0, BLUE), "is multiplied"), (110, sample(svg, "idle", TEXT), "warp 0 waits"), (100, sample(svg, "mark", TEXT), "commits"))
+    y += 6
+    for i, each in enumerate(groups):
+        colour = OF_TILES[i % len(OF_TILES)]
+        svg.lane(y, f"tile {i}")
+        if each.begin > each.since:
+            svg.add("rect", x=axis(each.since), y=y + 1, width=axis(each.begin) - axis(each.since), height=ROW - 3, fill=colour, fill_opacity=QUEUED)
+        bar(svg, axis, y, each.begin, each.end, colour)
+        y += ROW
+    y += 4
+    svg.lane(y, "warp 0")
+    for each in groups:
+        svg.mark(axis(each.committed), y, TEXT)
+    for may_be, begin, end in waits:
+        if end - begin >= picture.SHORTEST_STALL:
+            idle(svg, axis, y, begin, end, f"<{may_be}>")
+    y += ROW
+    svg.lane(y, "the sums")
+    bar(svg, axis, y, *locked, TEXT, "locked: nobody may touch them", TINT)
+    return svg.render(axis.draw(svg, y + ROW + 4, 1000))
 
 
 # --- 11, 12, 13, 17: warpgroups ---
@@ -505,7 +513,7 @@ def draw_waves(build, title, tiles):
         known = grid.measured(step, tile, "f16")
 
         def record(small, sms, step=step, tile=tile):
-            return recorded_launch(build, step, "x".join(map(str, small)), "--tile", tile, "--multiprocessors", str(sms))
+            return launch_of(build, step, "x".join(map(str, small)), "--tile", tile, "--multiprocessors", str(sms))
 
         grids.append(grid.timed(plan, shape[2], record, cost.h200(), known[1]["launch"]["blocks_per_sm"] if known else 1))
     axis = Axis(0, max(each.clocks for each in grids))
@@ -551,9 +559,11 @@ def draw_19(build):
 
 
 FIGURES = {
+    **data_figures.FIGURES,
     "steps/04_pipelined_num_stages/stages.svg": ("04_pipelined_num_stages", draw_stages),
     "steps/06_autotune/waves.svg": ("06_autotune", draw_06),
     "steps/09_tma/phases.svg": ("09_tma", draw_phases),
+    "steps/10_wgmma/in_flight.svg": ("10_wgmma", draw_in_flight),
     "steps/11_warp_specialized/lanes.svg": ("11_warp_specialized", draw_11),
     "steps/12_persistent/lanes.svg": ("12_persistent", draw_12),
     "steps/13_ping_pong/lanes.svg": ("13_ping_pong", draw_13),

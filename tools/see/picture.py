@@ -10,7 +10,7 @@ import os
 import re
 from collections import Counter, defaultdict
 
-from . import accesses
+from . import accesses, operands
 from .cost import QUARTERS, ROOT
 
 COPIES = {"copy", "bulk load", "st.async"}  # what may fill a stage
@@ -117,6 +117,7 @@ class Picture:
         self.stages = Stages(launch)
         self.lanes, self.segments, self.links = [], [], []  # links: (segment, what of which block it goes to, when it is there)
         self.lane_there = {}  # (rank, "stage" or "mbarrier", its number): its lane
+        self.operands = operands.Operands(launch)
         self.file, self.source = self.choose_source()
         self.names = self.name_mbarriers()
         self.spans = defaultdict(list)  # by warp, in the order of its program
@@ -249,6 +250,8 @@ class Picture:
             segment["i"] = lines
         if label:
             segment["c"] = label
+        if shown := self.operands.of(events):
+            segment["h"] = shown
         self.segments.append(segment)
 
     def event(self, index):
@@ -261,7 +264,7 @@ class Picture:
         if kind in COPIES or kind == "ldmatrix" or kind == "shared load":
             stage = self.stages.at(v[2])
             if kind == "ldmatrix":
-                registers[v[4]] = stage
+                registers[v[4] & ~1] = stage
             return stage
         if kind == "mma":
             return registers.get(v[1], -1)
@@ -712,6 +715,7 @@ class Picture:
             "file": shortened(self.file) if self.file else "",
             "source": self.source,
             "accesses": [{**each.document(), "i": self.lines_of(each.index)} for each in accesses.distinct(self.launch)],
+            "operands": self.operands.documents,
             "diagnosis": self.diagnosis(),
             "whole": self.launch.is_whole,
         }

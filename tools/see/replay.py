@@ -292,7 +292,7 @@ class Replay:
 
     def matrix_load(self, time, warp, op):
         ready = self.through_shared(time, op[4], warp.block.sm)
-        warp.registers[op[7]] = ready
+        warp.registers[op[7] & ~1] = ready
         self.span(warp, op, time, ready)
         self.go_on(time + 1, warp)
 

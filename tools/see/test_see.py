@@ -10,7 +10,7 @@ import unittest
 from collections import defaultdict
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from see import accesses, cost, figures, page, perfetto, picture, replay
+from see import accesses, cost, data_figures, descriptors, figures, fragments, operands, page, perfetto, picture, replay
 
 KINDS = list(replay.Replay.KINDS)
 ALL = 0xFFFFFFFF
@@ -229,6 +229,26 @@ class Accesses(unittest.TestCase):
 
     def test_lanes_in_short(self):
         self.assertEqual([accesses.named(each) for each in ([3], [0, 1, 2], [0, 2])], ["3", "0–2", "0, …"])
+
+
+class Works(unittest.TestCase):
+    def test_what_instructions_work_on(self):
+        layouts = 1 << 2 | (64 | 1 << 28) << 4 | (512 | 64 << 14 | 1 << 28) << 34  # as 10's, but for A's stride
+        products = [(0, "wgmma", 131072, 32 * i, 16384 + 2048 * i, 256, layouts) for i in range(4)]
+        recorded = launch((0, "ldmatrix", 16, 4, 0, 4, 101), (0, "ldmatrix", 16, 4, 0, 4, 200), (0, "mma", 4096, 100, 0, 8), (0, "mma", 512, 100), *products, *products)
+        found = operands.Operands(recorded)
+        self.assertEqual(found.of([0, 1, 2]), [0, 1, 2])
+        self.assertEqual(found.of([1]), [1])
+        self.assertEqual(found.of([3]), [])  # of doubles: not drawn
+        self.assertEqual(found.of([4, 5, 6, 7]), found.of([8, 9, 10, 11]))  # drawn once
+        texts = [each["t"] for each in found.documents]
+        self.assertTrue(texts[0].startswith("ldmatrix.x4.trans: ") and texts[1].startswith("ldmatrix.x4: ") and texts[2].startswith("mma.sync m16n8k16: "), texts)
+        self.assertIn("B, MN-major", found.documents[3]["p"][1]["t"])
+        self.assertTrue(found.documents[3]["p"][1]["t"].endswith("They begin 0, 2,048, 4,096, 6,144 bytes from the first one."))
+        in_registers = launch((0, "wgmma", 131072, 0, 0, 64, layouts | 1))
+        found = operands.Operands(in_registers)
+        found.of([0])
+        self.assertEqual((len(found.documents[0]["p"]), found.documents[0]["t"].endswith("A is in registers.")), (1, True))
 
 
 class Words(unittest.TestCase):
@@ -455,6 +475,79 @@ class Steps(unittest.TestCase):
                 if not os.path.exists(os.path.join(PROGRAMS, step)):
                     self.skipTest(f"{step} is not built")
                 self.assertTrue(text == draw(os.environ["COURSE_BUILD"]).decode(), f"{name}: run 'python3 -B tools/see/figures.py' and look at it")
+
+    def test_descriptors_name_what_the_copies_have_written(self):
+        """Of each stage all bytes, once, in every layout: the slices of A of both warpgroups, and those of B."""
+        for layout in ("nn", "nt", "tn", "tt"):
+            with self.subTest(layout):
+                recorded, _ = self.record("10_wgmma", "128x256x128", "--first", "--layout", layout)
+                events = [(recorded.kinds[event[1]], event[0], event[4:]) for event in recorded.events]
+                copied = {piece for kind, _, v in events if kind == "bulk load" for piece in range(v[2], v[2] + v[0], descriptors.PIECE)}
+                issued = [descriptors.matrices_of(v) for kind, warp, v in events if kind == "wgmma" and warp in (0, 4)]
+                self.assertEqual({(each.name, each.is_mn_major) for pair in issued for each in pair}, {("A", layout[0] == "t"), ("B", layout[1] == "n")})
+                read = [piece for a, b in issued for each in (a, b) for piece, *_ in each.pieces()]
+                self.assertEqual(set(read), copied)
+                self.assertEqual(len(read), len(copied) + sum(len(b.pieces()) for _, b in issued) // 2)  # B is both warpgroups'
+                self.assertEqual("".join(descriptors.raster([a for a, _ in issued[:4]])[1]).count(descriptors.NO_SLICE), 0)
+
+    def test_who_holds_what(self):
+        """Each lane's registers are what instructions of a kernel put there."""
+        said = defaultdict(dict)  # by matrix and lane, {(row, column): register}
+        with tempfile.TemporaryDirectory() as scratch:
+            program = [os.path.join(cost.ROOT, "tools/interpret/interpret.py"), "--build", os.environ["COURSE_BUILD"], "--cache", scratch]
+            output = subprocess.run([sys.executable, "-B", *program, os.path.join(cost.ROOT, "tools/see/fragments.cu")], stdout=subprocess.PIPE, encoding="ascii", check=True).stdout
+        for line in output.splitlines():
+            name, *numbers = line.split()
+            lane, register, row, column = map(int, numbers)
+            said[name, lane][row, column] = register
+        a, b, c = fragments.of_mma(8)
+        for lane in range(fragments.LANES):
+            for grid in (a, b, c):
+                self.assertEqual(fragments.held(grid, lane), said[grid.name, lane])
+            self.assertEqual(said["P", lane], said["C", lane])  # of A · 1 each lane has the elements of A: so its A was A
+            # ldmatrix has loaded A as four matrices, and B as two that are transposed.
+            whole = {}
+            for i, matrix in enumerate(fragments.of_ldmatrix(4, False)):
+                whole |= {(row + i % 2 * 8, column + i // 2 * 8): register for (row, column), register in fragments.held(matrix, lane).items()}
+            self.assertEqual(whole, said["A", lane])
+            whole = {}
+            for i, matrix in enumerate(fragments.of_ldmatrix(2, True)):
+                whole |= {(row + i * 8, column): register for (row, column), register in fragments.held(matrix, lane).items()}
+            self.assertEqual(whole, said["B", lane])
+
+    def test_everything_lies_within_the_pictures(self):
+        for name in figures.FIGURES:
+            with open(os.path.join(cost.ROOT, name), encoding="utf-8") as file:
+                text = file.read()
+            width, height = map(float, re.search(r'viewBox="0 0 (\S+) (\S+)"', text).groups())
+            for found in re.finditer(r'<text x="([\d.]+)" y="([\d.]+)"(?: text-anchor="(\w+)")?[^>]*>([^<]*)<', text):
+                x, y, anchor, words = found.groups()
+                length = 0.56 * figures.SIZE * len(words)
+                left = float(x) - {"middle": 0.5, "end": 1, None: 0}[anchor] * length
+                self.assertGreaterEqual(left, -3, f"{name}: {words}")
+                self.assertLessEqual(left + length, width + 4, f"{name}: {words}")
+                self.assertLessEqual(float(y), height, f"{name}: {words}")
+            for found in re.finditer(r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)"', text):
+                x, y, wide, high = map(float, found.groups())
+                self.assertLessEqual((x + wide, y + high), (width + 0.01, height + 0.01), name)
+
+    def test_what_the_lessons_say_of_where_data_lie(self):
+        build = os.environ["COURSE_BUILD"]
+        for mapping, sectors, lines in (("coalesced", (1, 4), (1, 1)), ("swapped", (32, 1), (32, 1))):
+            naive = data_figures.launch_of(build, "01_naive", "64x64x64", "--tile", mapping, dtype="f32")
+            loads = data_figures.accesses_of(naive, 0, "global load")[:2]
+            self.assertEqual(tuple(sum(map(len, each.lines.values())) for each in loads), sectors)
+            self.assertEqual(tuple(len(each.lines) for each in loads), lines)
+        tiled = data_figures.Tiled(build)
+        self.assertEqual(tiled.pitch, (128 + 4) * data_figures.FLOAT)
+        self.assertEqual(accesses.wavefronts(tiled.stores[0].passes), 1)
+        self.assertEqual(accesses.wavefronts(accesses.passes_of("shared store", 4, tiled.without_padding(tiled.stores[0]))), 2)
+        every = {(row + i, column + j) for lane in range(32) for row in tiled.rows[lane] for column in tiled.columns[lane] for i in range(4) for j in range(4)}
+        self.assertEqual(len(every), 32 * 64)  # nobody computes what another lane does
+        groups = figures.groups_of(figures.Recorded(build, "10_wgmma", "128x256x256"), 0)
+        self.assertEqual([each.count for each in groups], [4] * 4)
+        for before, after in zip(groups, groups[1:]):
+            self.assertLess(after.since, before.end)
 
     def test_what_the_lessons_say_of_their_pictures(self):
         build, tiles, shape = os.environ["COURSE_BUILD"], 6, "256x512x256"

@@ -234,6 +234,15 @@ void Warpgroups::begin_read(const AsyncProxy::Instruction& by, Operand& operand)
   });
 }
 
+// For pictures, how A and B lie: see EventKind::kWgmma.
+static std::uint64_t layouts(const WgmmaOperands& operands) {
+  constexpr auto kField = [](std::uint64_t descriptor) {  // the strides' 14 bits each, then the swizzle's 2
+    return (descriptor >> 16 & 0x3fff) | (descriptor >> 32 & 0x3fff) << 14 | descriptor >> 62 << 28;
+  };
+  const unsigned flags = (operands.a ? 1u : 0u) | (operands.transposed_a ? 2u : 0u) | (operands.transposed_b ? 4u : 0u);
+  return flags | kField(operands.descriptor_a) << 4 | kField(operands.descriptor_b) << 34;
+}
+
 void Warpgroups::issue(const std::array<Call*, 32>& lanes) {
   require_alike(lanes);
   const Call& call = *lanes[0];
@@ -277,7 +286,7 @@ void Warpgroups::issue(const std::array<Call*, 32>& lanes) {
   if (block_.events) [[unlikely]]
     block_.add_event({EventKind::kWgmma, static_cast<std::uint16_t>(call.fiber->warp), 0xffffffffu, call.pc,
                       2ull * kM * call.n * (kK * 2 / bytes_of(call.form.a)), multiplication.a.descriptor.address,
-                      multiplication.b.descriptor.address, call.n, call.operands.a != nullptr});
+                      multiplication.b.descriptor.address, call.n, layouts(call.operands)});
   warp.under_way.push_back(std::move(multiplication));
   note_reads(by.fiber);
   wake_waiting();

@@ -28,7 +28,7 @@ enum class EventKind : std::uint8_t {
   kSharedLoad,      ///< a bytes of a lane, b wavefronts, c lowest address, d wavefronts without bank conflicts
   kSharedStore,     ///< the same
   kSharedAtomic,    ///< the same
-  kMatrixLoad,      ///< ldmatrix: the same, e where its registers lie on the stack of a lane
+  kMatrixLoad,      ///< ldmatrix: the same, e where its registers lie on the stack of a lane, a multiple of 4; 1 more: .trans
   kMatrixStore,     ///< stmatrix: as kSharedStore
   kCopy,            ///< cp.async: a bytes written, b sectors, c lowest destination, d bytes read
   kCopyCommit,      ///< cp.async.commit_group
@@ -42,8 +42,11 @@ enum class EventKind : std::uint8_t {
   kMbarrierExpect,  ///< a mbarrier, c bytes, d its block
   kMbarrierWait,    ///< a mbarrier, b parity; recorded when the phase is over, c its number
   kCopyArrive,      ///< cp.async.mbarrier.arrive: a mbarrier: its phase waits for the copies so far
-  kMma,             ///< a operations of the warp, b where A's registers lie on a lane's stack, c the sums'
-  kWgmma,           ///< a operations of the warp, b address of A's matrix, c of B's, d columns, e 1: A is in registers
+  kMma,             ///< a operations of the warp, b where A's registers lie on a lane's stack, c the sums', d words of 4
+                    ///< bytes along k if it has 16 rows and these are no doubles, else 0
+  kWgmma,           ///< a operations of the warp, b address of A's matrix, c of B's, d columns, e from bit 0 on: 1, A is in
+                    ///< registers; 1, A is MN-major; 1, B is; from 4 on, of A's descriptor 14 bits of leading_bytes / 16, 14 of
+                    ///< stride_bytes / 16, 2 of swizzle (1: 128 bytes, 2: 64, 3: 32); from 34 on, B's
   kWgmmaFence,      ///< wgmma.fence
   kWgmmaCommit,     ///< wgmma.commit_group
   kWgmmaWait,       ///< wgmma.wait_group: a groups that may still be under way
@@ -72,7 +75,7 @@ class EventLog {
  public:
   /// What has more of them is recorded up to here.
   static constexpr std::size_t kMost = 400'000;
-  /// A file that has more bytes gets no more launches.
+  /// A file that has more bytes gets no more launches, but for one that a check has ended.
   static constexpr long kMostBytes = 32 << 20;
 
   void add(const Event& event);

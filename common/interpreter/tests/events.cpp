@@ -181,7 +181,9 @@ TEST_CASE("a warp's events are in the order of its program, and name their lines
 TEST_CASE("a product names the registers that ldmatrix has loaded") {
   const json events = events_of([] { run_everything(); }).at(0);
   CHECK(sum(events, "ldmatrix", 8) != 0);
+  CHECK(sum(events, "ldmatrix", 8) % 2 == 0);  // none is transposed
   CHECK(sum(events, "mma", 5) != 0);
+  CHECK(sum(events, "mma", 7) == 2 * 8);  // words along k
   CHECK(sum(events, "mma", 4) == 2 * 2 * 16 * 8 * 16);
 }
 
@@ -240,6 +242,20 @@ TEST_CASE("what a check ends is written so far, with the reason") {
   CHECK(events["diagnosis"]["warp"] == 0);
   CHECK(events["diagnosis"]["lane"] == 0);
   CHECK(sum(events, "barrier") == 1);
+}
+
+TEST_CASE("a file that is full still gets what a check has ended") {
+  const std::filesystem::path file = std::filesystem::temp_directory_path() / ("full-" + std::to_string(::getpid()));
+  std::ofstream(file).put('{');
+  const auto full = interpreter::EventLog::kMostBytes + 1;
+  std::filesystem::resize_file(file, full);  // it takes no room on the disk
+  interpreter::events_file() = file.string();
+  run_everything();
+  CHECK(std::filesystem::file_size(file) == full);
+  CHECK_THROWS_AS(launch(deadlock, 1, 64, 0), interpreter::KernelError);
+  CHECK(std::filesystem::file_size(file) > full);
+  interpreter::events_file().clear();
+  std::filesystem::remove(file);
 }
 
 TEST_CASE("nothing is recorded, and nothing written, if nobody asks") {

@@ -1,5 +1,6 @@
 """course see: what the interpreter saw of a launch, as a page to step through."""
 
+import contextlib
 import json
 import os
 import re
@@ -16,7 +17,8 @@ from ..exercises.judging import Workshop, existing
 from ..machine import memory, processes
 from ..machine.progress import tail
 from ..messages import Failed, Refused, say, show
-from ..places import BUILD, LOGS, script
+from ..places import BUILD, LOGS
+from .interpret import program_of
 from .run import end_if_over, lock_results, require_writable, shown
 
 from see import cost, grid, grid_page, page, perfetto, picture, replay
@@ -87,6 +89,15 @@ class Step:
         if is_persistent(self.step):
             facts.append(f"Kernels are told of {FEW} SMs, so that a block has several tiles of a small problem.")
         return facts
+
+
+def name_of_program(file):
+    path, _ = os.path.splitext(os.path.abspath(file))  # the folder too: each lesson has a first.cu
+    return re.sub(r"[^A-Za-z0-9_]+", "-", "-".join(path.split(os.sep)[-2:])).strip("-")
+
+
+def title_of_program(file):
+    return os.sep.join(os.path.abspath(file).split(os.sep)[-2:])
 
 
 class WholeGrid:
@@ -184,19 +195,17 @@ class Program:
 
     @property
     def name(self):
-        path, _ = os.path.splitext(os.path.abspath(self.file))  # the folder too: each lesson has a first.cu
-        return re.sub(r"[^A-Za-z0-9_]+", "-", "-".join(path.split(os.sep)[-2:])).strip("-")
+        return name_of_program(self.file)
 
     def run(self, events):
         folder.prepare("interpreter", ["python3"], ["interpreter"])
-        command = [*script("interpret", "interpret.py"), "--build", os.path.join(BUILD, "interpreter"), "--cache", os.path.join(BUILD, "interpret")]
-        child = processes.start([*command, *self.words, "--", self.file, *self.arguments], env={**os.environ, "COURSE_EVENTS": events})
+        child = processes.start(program_of(self.words, self.file, self.arguments), env={**os.environ, "COURSE_EVENTS": events})
         code = processes.wait(child)
         end_if_over(code)
         return code, ""
 
     def title(self, _):
-        return os.sep.join(os.path.abspath(self.file).split(os.sep)[-2:])
+        return title_of_program(self.file)
 
     def facts(self):
         return []
@@ -269,6 +278,53 @@ def facts_of(launch, number, count, resident):
     return f"{which}{block}, {beside}: {threads} threads, {picture.several(launch.warps, 'warp')}{shared}."
 
 
+def draw(launches, title, facts, wanted=None, resident=1):
+    """@return (the picture of one of the launches, FACTS and what is said of it in numbers)"""
+    if not any(launch.events for launch in launches):
+        raise Failed(f"{title}: no kernel has done anything that could be shown.")
+    number = choose(launches, wanted)
+    launch = launches[number]
+    room = most_resident(launch)
+    if resident > room:
+        raise Refused(f"--blocks {resident}: an SM of an H200 has room for {room} of these.")
+    try:
+        drawn = picture.Picture(launch, replay.Replay(launch, cost.h200(), resident), title)
+    except replay.Unable as reason:
+        raise Refused(f"{title}: {reason}.") from None
+    return drawn, [*facts, facts_of(launch, number, len(launches), resident), time_of(drawn)]
+
+
+def read(events):
+    """The launches; a program that has launched nothing has written none."""
+    return replay.read(events) if os.path.exists(events) else []
+
+
+def path_of(asked, name):
+    """Where the page of a command's --see goes, which cannot fail when it is too late. @param asked '' where no file was named"""
+    path = asked or os.path.join(BUILD, "see", f"{name}.html")
+    if os.path.isdir(path):
+        raise Refused(f"cannot write to {path}: it is a folder. Name a file with --see.")
+    require_writable(os.path.dirname(os.path.abspath(path)), "--see")
+    return path
+
+
+@contextlib.contextmanager
+def page_of(path, title, facts=()):
+    """What --see adds to a command: what runs meanwhile with COURSE_EVENTS as this yields it is a page afterwards, and a line says where.
+    Nothing else is changed: what cannot be drawn is said there."""
+    with tempfile.TemporaryDirectory() as scratch:
+        events = os.path.join(scratch, "events")
+        yield events
+        try:
+            drawn, facts = draw(read(events), title, facts)
+            files.write(path, page.page(drawn, drawn.replay.costs, facts))
+        except (Failed, Refused) as reason:
+            return say(f"no page of it: {reason}")
+        except OSError as error:
+            return say(f"no page of it: cannot write to {path}: {error.strerror}. Name another file with --see.")
+        return say(f"page: {shown(path)}")
+
+
 def time_of(drawn):
     clocks = f"{round(drawn.replay.clocks):,} clocks"
     if drawn.launch.diagnosis:
@@ -315,27 +371,12 @@ def run(given):
     with tempfile.TemporaryDirectory() as scratch:
         events = os.path.join(scratch, "events")
         code, tile = subject.run(events)
-        launches = replay.read(events) if os.path.exists(events) else []
-    if not any(launch.events for launch in launches):
-        if code:
-            return code
-        raise Failed(f"{subject.title(tile)}: no kernel has done anything that could be shown.")
-    number = choose(launches, given.launch)
-    launch = launches[number]
-    resident = given.blocks or 1
-    room = most_resident(launch)
-    if resident > room:
-        raise Refused(f"--blocks {resident}: an SM of an H200 has room for {room} of these.")
-    costs = cost.h200()
-    try:
-        timed = replay.Replay(launch, costs, resident)
-    except replay.Unable as reason:
-        raise Refused(f"{subject.title(tile)}: {reason}.") from None
-    drawn = picture.Picture(launch, timed, subject.title(tile))
-    facts = [*subject.facts(), facts_of(launch, number, len(launches), resident)]
-    facts.append(time_of(drawn))
+        launches = read(events)
+    if code and not any(launch.events for launch in launches):
+        return code
+    drawn, facts = draw(launches, subject.title(tile), subject.facts(), given.launch, given.blocks or 1)
     path = os.path.join(out, f"{subject.name}.html")
-    files.write(path, page.page(drawn, costs, facts))
+    files.write(path, page.page(drawn, drawn.replay.costs, facts))
     sys.stdout.write(f"{facts[-1]}\npage: {shown(path)}\n")
     if given.perfetto:
         try:
