@@ -167,6 +167,9 @@ class Clock(unittest.TestCase):
     def test_memory_of_another_block(self):
         clock = self.in_cluster((0, "cluster load", 4, 0, 0, 1), (0, "cluster store", 4, 0, 0, 1))
         self.assertEqual(clock.spans, [(0, 0, 0, 182), (1, 0, 182, 364)])
+        self.assertEqual(clock.landed, {(0, 1): 182, (1, 1): 364})
+        adds = self.in_cluster((0, "cluster load", 4, 0, 0, 1), (0, "cluster atomic", 4, 0, 0, 1))
+        self.assertEqual(adds.spans[1], (1, 0, 182, 364))  # what it adds has come by then
 
     def test_the_barrier_of_a_cluster_waits_for_all_its_warps(self):
         meet = [(block, kind) for kind in ("cluster arrive", "cluster wait") for block in (0, 1)]
