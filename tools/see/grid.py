@@ -194,7 +194,7 @@ class Grid:
 
     def idle(self):
         """Share of all SMs' time after their last block."""
-        return 1 - sum(self.ends) / (len(self.ends) * self.clocks)
+        return max(0.0, 1 - sum(self.ends) / (len(self.ends) * self.clocks))
 
     def waves(self):
         return self.plan.tiles / self.plan.units if self.plan.stays else self.plan.units / (self.plan.sms // self.plan.cluster * self.resident)

@@ -311,10 +311,12 @@ class Replay:
             self.landed[op[0], home.rank] = time
 
     def cluster_load(self, time, warp, op):
-        ready = self.come(time, op[3] * lanes_of(op), warp.block.sm) + self.costs.cluster_latency
+        begin = time if op[1] == "cluster load" else self.stall(warp, op, time, self.needed(warp))
+        ready = self.come(begin, op[3] * lanes_of(op), warp.block.sm) + self.costs.cluster_latency
         warp.loads = max(warp.loads, ready)
-        self.span(warp, op, time, ready)
-        self.go_on(time + 1, warp)
+        self.lands(warp, op, warp.block.cluster.blocks[op[6]], ready)
+        self.span(warp, op, begin, ready)
+        self.go_on(begin + 1, warp)
 
     def cluster_store(self, time, warp, op):
         begin = self.stall(warp, op, time, self.needed(warp))

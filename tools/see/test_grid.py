@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from see import grid, grid_page, replay
+from see import cost, grid, grid_page, replay
 from see.test_see import COSTS, PROGRAMS, launch, timed_of
 
 CUBE = (4096, 4096, 4096)
@@ -71,6 +71,25 @@ class Times(unittest.TestCase):
         self.assertIn("<h1>a &lt; b</h1>", text)
         self.assertNotRegex(text, r"@[A-Z_]+@")
         self.assertIn("32,768 blocks of 32 threads; an SM has room for 4 of them at a time: 62.06 waves. The last one has 32 blocks, where there is room for 528.", text)
+
+
+class Refusals(unittest.TestCase):
+    def test_what_a_grid_cannot_show(self):
+        for words, why in (
+            (["6", "--launch", "1"], "--launch is for the timeline of a block"),
+            (["6", "--perfetto", "x.json"], "--perfetto is for the timeline of a block"),
+            (["docs/examples/saxpy.cu"], "--grid is for a step"),
+            (["solutions/31"], "--grid is for a step"),
+            (["6", "--shape", "1024,2048"], "name one --shape"),
+            (["3", "--shape", "4096x4095x4096"], "no multiple of 16 bytes"),
+            (["3", "--shape", "4096x4096x4095"], "no multiple of 16 bytes"),
+        ):
+            with self.subTest(words):
+                done = subprocess.run([os.path.join(cost.ROOT, "tools/course"), "see", "--grid", *words], capture_output=True, text=True)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(why, done.stderr)
+        done = subprocess.run([os.path.join(cost.ROOT, "tools/course"), "see", "6", "--as", "a100"], capture_output=True, text=True)
+        self.assertIn("--as chooses the GPU for --grid", done.stderr)
 
 
 @unittest.skipUnless(os.path.isdir(PROGRAMS), "needs COURSE_BUILD, the interpreter's")

@@ -167,6 +167,9 @@ class Clock(unittest.TestCase):
     def test_memory_of_another_block(self):
         clock = self.in_cluster((0, "cluster load", 4, 0, 0, 1), (0, "cluster store", 4, 0, 0, 1))
         self.assertEqual(clock.spans, [(0, 0, 0, 182), (1, 0, 182, 364)])
+        self.assertEqual(clock.landed, {(0, 1): 182, (1, 1): 364})
+        adds = self.in_cluster((0, "cluster load", 4, 0, 0, 1), (0, "cluster atomic", 4, 0, 0, 1))
+        self.assertEqual(adds.spans[1], (1, 0, 182, 364))  # what it adds has come by then
 
     def test_the_barrier_of_a_cluster_waits_for_all_its_warps(self):
         meet = [(block, kind) for kind in ("cluster arrive", "cluster wait") for block in (0, 1)]
@@ -587,6 +590,25 @@ class Steps(unittest.TestCase):
         for before, after in zip(pieces, pieces[1:]):
             gaps[before[0] == after[0]].append(after[1] - before[2])
         self.assertLessEqual(max(gaps[False]), max(gaps[True]))
+
+    def test_what_the_lessons_say_of_blocks_and_waves(self):
+        build = os.environ["COURSE_BUILD"]
+        multicast = figures.Recorded(build, "16_multicast", "256x256x448", *figures.FEW)
+        for rank in (0, 1):
+            fills = figures.fills_of(multicast, rank)
+            self.assertEqual([len(fills[stage]) for stage in range(4)], [2, 2, 2, 1])
+            self.assertTrue(all(set(each) == {0, 1} for rounds in fills.values() for each in rounds))  # both send to each stage
+            (empty,) = [address for address, name in multicast.drawn.names.items() if name == "empty[0]"]
+            arrived = [warp // multicast.launch.warps for _, warp, _, _ in multicast.clock.blocks[rank].mbarriers[empty].phases[0][3]]
+            self.assertEqual((arrived.count(0), arrived.count(1)), (8, 8))
+        few_rows = figures.Recorded(build, "15_few_rows", "8x64x2048")
+        for rank in (0, 1):
+            last = [(stage, rounds[-1]) for stage, rounds in figures.fills_of(few_rows, rank).items() if 1 - rank in rounds[-1]]
+            self.assertEqual([(stage, set(each)) for stage, each in last], [(3, {1 - rank})])
+            (ready,) = [address for address, name in few_rows.drawn.names.items() if name == "all_ready"]
+            (phase,) = few_rows.clock.blocks[rank].mbarriers[ready].phases
+            self.assertEqual({warp // few_rows.launch.warps for _, warp, _, _ in phase[3]}, {0, 1})
+            self.assertLess(phase[2], last[0][1][1 - rank][0])  # who sends has waited for it
 
     def check_trace(self, trace):
         """Times do not run backwards; what lies on one thread lies side by side."""

@@ -26,6 +26,7 @@ from see import cost, grid, grid_page, page, perfetto, picture, replay
 SMALL, LARGER = "256x256x256", "512x512x512"
 SHAPES = {15: "8x512x4096"}  # of steps for other problems
 GRID_SHAPES = {8: (64, 1024, 4096), 15: (8, 4096, 4096)}  # of steps for other problems
+CHUNKS = 3  # from this step on, kernels copy 16 bytes at a time
 PERSISTENT = 12  # from this step on, blocks stay for several tiles, but for 15's
 FEW = 2  # SMs, then: a block has some tiles of a small problem
 
@@ -112,6 +113,8 @@ class WholeGrid:
         if len(shapes) > 1 or 0 in shapes[0]:
             raise Refused("see shows one launch that multiplies something: name one --shape, with extents from 1 on.")
         self.shape = tuple(shapes[0])
+        if self.number >= CHUNKS and any(extent * ELEMENT_BYTES[self.dtype] % 16 for extent in self.shape[1:]):
+            raise Refused("--grid: with rows of A or B that are no multiple of 16 bytes, the step launches another kernel. Choose N and K that are: multiples of 8, of f16.")
         for option in (options.LAUNCH, options.PERFETTO, options.ORDER):
             if getattr(given, option.key):
                 raise Refused(f"{option.name} is for the timeline of a block. Leave it out, or --grid.")
