@@ -506,6 +506,13 @@ class Steps(unittest.TestCase):
                 self.assertEqual(set(read), copied)
                 self.assertEqual(len(read), len(copied) + sum(len(b.pieces()) for _, b in issued) // 2)  # B is both warpgroups'
                 self.assertEqual("".join(descriptors.raster([a for a, _ in issued[:4]])[1]).count(descriptors.NO_SLICE), 0)
+                # Chunk c of row r of a panel lies at c XOR r % 8: a row runs along k, or along m or n.
+                for number, pair in enumerate(issued[:4]):
+                    for first, each in zip(issued[0], pair):
+                        for address, mn, k in each.pieces():
+                            k += number * descriptors.OF_K
+                            row, column = (k, mn % 64) if each.is_mn_major else (mn % 64, k)
+                            self.assertEqual(address, first.address + mn // 64 * 8192 + row * descriptors.ROW + (column // 8 ^ row % 8) * descriptors.PIECE)
 
     def test_who_holds_what(self):
         """Each lane's registers are what instructions of a kernel put there."""
