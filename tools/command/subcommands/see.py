@@ -288,8 +288,9 @@ def facts_of(launch, number, count, resident):
     return f"{which}{block}, {beside}: {threads} threads, {picture.several(launch.warps, 'warp')}{shared}."
 
 
-def draw(launches, title, facts, wanted=None, resident=1):
-    """@return (the picture of one of the launches, FACTS and what is said of it in numbers)"""
+def draw(launches, of_file=None, *, title, facts, wanted=None, resident=1):
+    """@param of_file (which of how many launches it is), where the rest of them were not read
+    @return (the picture of one of the launches, FACTS and what is said of it in numbers)"""
     if not any(launch.events or launch.diagnosis for launch in launches):
         raise Failed(f"{title}: no kernel has done anything that could be shown.")
     number = choose(launches, wanted)
@@ -301,12 +302,26 @@ def draw(launches, title, facts, wanted=None, resident=1):
         drawn = picture.Picture(launch, replay.Replay(launch, cost.h200(), resident), title)
     except replay.Unable as reason:
         raise Refused(f"{title}: {reason}.") from None
-    return drawn, [*facts, facts_of(launch, number, len(launches), resident), time_of(drawn)]
+    return drawn, [*facts, facts_of(launch, *(of_file or (number, len(launches))), resident), time_of(drawn)]
 
 
 def read(events):
     """The launches; a program that has launched nothing has written none."""
     return replay.read(events) if os.path.exists(events) else []
+
+
+def read_chosen(events):
+    """([the launch that a page shows unless another one is asked for], (its number, how many there are)): a test of an exercise has many, and to
+    read them all takes longer than the test."""
+    if not os.path.exists(events):
+        return [], None
+    with open(events, encoding="utf-8") as file:
+        lines = file.readlines()
+    ended = (number for number, line in enumerate(lines) if ',"diagnosis":{' in line)  # in a string, its quotes would be escaped
+    number = next(ended, None)
+    if number is None:
+        number = max(range(len(lines)), key=lambda i: len(lines[i]))
+    return [replay.Launch(json.loads(lines[number]))], (number, len(lines))
 
 
 def path_of(asked, name):
@@ -326,7 +341,7 @@ def page_of(path, title, facts=()):
         events = os.path.join(scratch, "events")
         yield events
         try:
-            drawn, facts = draw(read(events), title, facts)
+            drawn, facts = draw(*read_chosen(events), title=title, facts=facts)
             files.write(path, page.page(drawn, drawn.replay.costs, facts))
         except (Failed, Refused) as reason:
             return say(f"no page of it: {reason}")
@@ -384,7 +399,7 @@ def run(given):
         launches = read(events)
     if code and not any(launch.events or launch.diagnosis for launch in launches):
         return code
-    drawn, facts = draw(launches, subject.title(tile), subject.facts(), given.launch, given.blocks or 1)
+    drawn, facts = draw(launches, title=subject.title(tile), facts=subject.facts(), wanted=given.launch, resident=given.blocks or 1)
     path = os.path.join(out, f"{subject.name}.html")
     files.write(path, page.page(drawn, drawn.replay.costs, facts))
     sys.stdout.write(f"{facts[-1]}\npage: {shown(path)}\n")

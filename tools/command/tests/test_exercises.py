@@ -451,12 +451,23 @@ class Commands(Made):
         self.assertEqual([each["state"] for each in document["exercises"]], ["passed", "stopped"])
         self.assertEqual([name for name, each in self.progress().items() if "passed" in each], ["01_first"])
 
+    def test_of_many_launches_one_is_read(self):
+        path = os.path.join(self.root, "events")
+        self.assertEqual(see.read_chosen(path), ([], None))
+        lines = [json.dumps({"kernel": ',"diagnosis":{', "n": i, "events": [0] * count}, separators=(",", ":")) for i, count in enumerate((2, 50, 3))]
+        with mock.patch.object(see.replay, "Launch", lambda document: document["n"]):
+            self.write("events", "\n".join(lines))
+            self.assertEqual(see.read_chosen(path), ([1], (1, 3)))  # the one in which most happens
+            ended = lines[2].replace(',"events"', ',"diagnosis":{},"events"')
+            self.write("events", "\n".join([*lines[:2], ended, ended]))
+            self.assertEqual(see.read_chosen(path), ([2], (2, 4)))  # the first that a check has ended
+
     def test_check_that_is_seen(self):
         made = self.workshop(judging.NOT_YET, judging.NOT_YET)
         path = os.path.join(self.root, "a page.html")
         for launches, line in (([], "course: no page of it: exercise 01 first: no kernel has done anything that could be shown.\n"), (["one"], f"course: page: {path}\n")):
             with contextlib.ExitStack() as stack:
-                stack.enter_context(mock.patch.object(see, "read", return_value=launches))
+                stack.enter_context(mock.patch.object(see, "read_chosen", return_value=(launches, (0, 1))))
                 if launches:
                     stack.enter_context(mock.patch.object(see, "draw", return_value=(mock.Mock(), [])))
                     stack.enter_context(mock.patch.object(see.page, "page", return_value="a page"))
