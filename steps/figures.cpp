@@ -87,44 +87,7 @@ std::string copies() {
                  member("threads", Tile::kThreads), member("table", list(rows))});
 }
 
-// --- 03: where mma.sync wants its operands, and which places of shared memory ldmatrix reads ---
-
-struct Holder {
-  int lane, reg, half;  // half: which 16 bits of the register; of C always 0
-};
-
-// As common/device/ptx.cuh documents mma_m16n8k16(). No function of the course says it: it is in the hardware.
-template <int kRows, int kCols, class PlaceOf>
-std::string fragment(int registers, int halves, const PlaceOf& place_of) {
-  std::array<std::array<Holder, kCols>, kRows> held;
-  for (auto& row : held) row.fill({-1, 0, 0});
-  for (int lane = 0; lane < 32; ++lane)
-    for (int reg = 0; reg < registers; ++reg)
-      for (int half = 0; half < halves; ++half) {
-        const auto [row, col] = place_of(lane / 4, lane % 4, reg, half);
-        Holder& holder = held.at(static_cast<std::size_t>(row)).at(static_cast<std::size_t>(col));
-        if (holder.lane >= 0) throw std::logic_error("two lanes hold the same element");
-        holder = {lane, reg, half};
-      }
-  std::vector<std::string> rows;
-  for (const auto& row : held) {
-    std::vector<std::string> cells;
-    for (const Holder& each : row) cells.push_back(list({json(each.lane), json(each.reg), json(each.half)}));
-    rows.push_back(list(cells));
-  }
-  return list(rows);
-}
-
-std::string fragments() {
-  struct Place {
-    int row, col;
-  };
-  const auto a = [](int g, int t, int reg, int half) { return Place{g + reg % 2 * 8, 2 * t + half + reg / 2 * 8}; };
-  const auto b = [](int g, int t, int reg, int half) { return Place{2 * t + half + reg * 8, g}; };
-  const auto c = [](int g, int t, int reg, int) { return Place{g + reg / 2 * 8, 2 * t + reg % 2}; };
-  return object(
-      {member("a", fragment<16, 16>(4, 2, a)), member("b", fragment<16, 8>(2, 2, b)), member("c", fragment<16, 8>(4, 1, c))});
-}
+// --- 03: which places of shared memory ldmatrix reads ---
 
 // Places of the chunks of eight rows, in elements, and per chunk in how many wavefronts eight lanes read it from the eight rows.
 template <class PlaceOf>
@@ -336,13 +299,14 @@ std::string order(std::int64_t tiles_m, std::int64_t tiles_n, std::int64_t tiles
 void print() {
   using pipeline::Tile, pipeline::timeline;
   using TensorTile = step_03_tensor_core::Tile<128, 128, 64, 64, 64>;
-  std::cout
-      << object({member("memory", memory()), member("levels", levels<TensorTile>(4096)), member("copies", copies<TensorTile>()),
-                 member("fragments", fragments()), member("swizzle", list({swizzle<64>(), swizzle<128>()})),
-                 member("pipeline", list({timeline<Tile<1>>(), timeline<Tile<2>>(), timeline<Tile<3>>()})),
-                 member("exercise", order<2>(5, 7, 1, 0)),
-                 member("order", list({order<1>(9, 9, 9, 9), order<3>(9, 9, 9, 9), order<8>(9, 9, 9, 9), order<4>(10, 6, 9, 0)}))})
-      << std::endl;
+  std::cout << object({member("memory", memory()), member("levels", levels<TensorTile>(4096)),
+                       member("copies", copies<TensorTile>()), member("swizzle", list({swizzle<64>(), swizzle<128>()})),
+                       member("pipeline", list({timeline<Tile<1>>(), timeline<Tile<2>>(), timeline<Tile<3>>()})),
+                       member("exercise", order<2>(5, 7, 1, 0)),
+                       member("order",
+                              list({order<1>(9, 9, 9, 9), order<3>(9, 9, 9, 9), order<8>(9, 9, 9, 9), order<4>(10, 6, 9, 0)})),
+                       member("wave", list({order<1>(64, 64, 1, 264), order<8>(64, 64, 1, 264)}))})
+            << std::endl;
   if (!std::cout) throw std::runtime_error("cannot write to stdout");
 }
 

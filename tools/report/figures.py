@@ -1,5 +1,5 @@
-"""Draws the figures of the lessons: the memories, from grid to fragment, who copies what, which lane holds what, the swizzle, the
-pipeline, the order of the blocks.
+"""Draws the figures of the lessons: the memories, from grid to fragment, who copies what, the swizzle, the pipeline, the order of the
+blocks.
 
 What they show comes from bin/figures (steps/figures.cpp), which asks the steps' own functions; what is computed here is only where
 things stand on the page. As plots.py's, the figures suit light pages and dark ones, and the same code gives the same bytes.
@@ -244,71 +244,6 @@ def draw_copies(data):
     return svg.render(x_shared + chunks * cell + 60, end)
 
 
-# --- 03: fragments ---
-
-SHOWN_LANE = 13
-
-
-def draw_fragments(data):
-    def shown(name):
-        places = ((row, col) for row, holders in enumerate(data[name]) for col, each in enumerate(holders) if each[0] == SHOWN_LANE)
-        return f"of {name.upper()} " + ", ".join(map(str, places))
-
-    svg = Svg(
-        "Which lane holds which element of A, B and C in mma.sync m16n8k16",
-        "Three grids: A of 16 x 16, B of 16 x 8 and C of 16 x 8 elements. Four neighbouring lanes share a row of A and of C, and a"
-        f" column of B. Lane {SHOWN_LANE} holds {'; '.join(map(shown, 'abc'))}.",
-    )
-    cell, top, left, gap = 22, 62, 36, 58
-    x = left
-    for name, title, register, down, across in (
-        ("a", "A, 16 × 16", "a", "m", "k"),
-        ("b", "B, 16 × 8", "b", "k", "n"),
-        ("c", "C, 16 × 8", "d", "m", "n"),
-    ):
-        grid = data[name]
-        rows, cols = len(grid), len(grid[0])
-        svg.text(x + cols * cell / 2, 16, title, bold=True, size=13)
-        svg.text(x - 18, top - 12, f"{down} \\ {across}", size=9)
-        for col in range(cols):
-            svg.text(x + (col + 0.5) * cell, top - 12, str(col), size=9)
-        for row in range(rows):
-            svg.text(x - 12, top + (row + 0.5) * cell, str(row), size=9)
-        seen = set()
-        for row in range(rows):
-            for col in range(cols):
-                lane, reg, _ = grid[row][col]
-                if (lane, reg) in seen:
-                    continue
-                seen.add((lane, reg))
-                places = [(r, c) for r in range(rows) for c in range(cols) if grid[r][c][:2] == [lane, reg]]
-                height = (1 + places[-1][0] - row) * cell
-                width = (1 + places[-1][1] - col) * cell
-                shown = lane == SHOWN_LANE
-                words = f"{register}[{reg}]" if shown else str(lane)
-                size = 8 if shown and width <= cell else 9
-                svg.cell(x + col * cell, top + row * cell, width, height, COLOURS[lane % 4], words, size, shown, TINT, 0.8)
-        for row in range(0, rows + 1, 8):
-            svg.line(x, top + row * cell, x + cols * cell, top + row * cell, width=2)
-        for col in range(0, cols + 1, 8):
-            svg.line(x + col * cell, top, x + col * cell, top + rows * cell, width=2)
-        x += cols * cell + gap
-    bottom = top + 16 * cell
-    svg.text(left + 16 * cell + gap / 2 - 6, top + 8 * cell, "×", size=18)
-    svg.text(left + 24 * cell + gap * 1.5 - 6, top + 8 * cell, "→", size=18)
-    end = svg.prose(
-        left,
-        bottom + 22,
-        f"Numbers are lanes, colours lane % 4: four lanes share a row of A and of C, and a column of B. Filled: all that lane"
-        f" {SHOWN_LANE} holds.",
-        "A register a[i] or b[i] holds two neighbours of 16 bits, the first in its lower half; a register d[i] holds a float.",
-        "ldmatrix.x4 loads four matrices of 8 × 8, between thick lines: all of A in the order of a[i], or two such B side by"
-        " side.",
-        "For matrix i, lane 8i + r gives the address of row r, 16 bytes as they lie in shared memory.",
-    )
-    return svg.render(x - gap + 16, end)
-
-
 # --- 03: swizzle ---
 
 READ_CHUNK = 2
@@ -531,7 +466,6 @@ FIGURES = {
     "steps/01_naive/memory.svg": ("memory", draw_memory),
     "steps/03_tensor_core/levels.svg": ("levels", draw_levels),
     "steps/03_tensor_core/copies.svg": ("copies", draw_copies),
-    "steps/03_tensor_core/fragments.svg": ("fragments", draw_fragments),
     "steps/03_tensor_core/swizzle.svg": ("swizzle", draw_swizzle),
     "steps/04_pipelined_num_stages/pipeline.svg": ("pipeline", draw_pipeline),
     "steps/05_l2_swizzle/order.svg": ("order", draw_order),

@@ -56,11 +56,6 @@ def order(group, rows, cols, first, loads):
 
 
 def data():
-    fragments = {
-        "a": [[[row % 8 * 4 + col % 8 // 2, row // 8 + col // 8 * 2, col % 2] for col in range(16)] for row in range(16)],
-        "b": [[[col * 4 + row % 8 // 2, row // 8, row % 2] for col in range(8)] for row in range(16)],
-        "c": [[[row % 8 * 4 + col // 2, row // 8 * 2 + col % 2, 0] for col in range(8)] for row in range(16)],
-    }
     memory = {
         "gpu": "NVIDIA X",
         "multiprocessors": 4,
@@ -78,7 +73,6 @@ def data():
         "memory": memory,
         "levels": {"extent": 4096, "block_m": 128, "block_n": 128, "warp_m": 64, "warp_n": 64, "fragment": 16, "mma_n": 8},
         "copies": {"rows": 128, "chunks": 8, "step": 16, "threads": 128, "table": table},
-        "fragments": fragments,
         "swizzle": [
             {"row": row, "row_major": chunk_places(row // 8, 8), "swizzled": chunk_places(row // 8, 1)} for row in (64, 128)
         ],
@@ -183,9 +177,7 @@ class Check(Folder):
         other_order[0]["tiles"].reverse()
         later = data()["pipeline"]
         later[1]["copies"][1]["start"] += 1
-        other_lane = data()["fragments"]
-        other_lane["b"][0][0][0], other_lane["b"][0][1][0] = other_lane["b"][0][1][0], other_lane["b"][0][0][0]
-        for name, part in (("swizzle", swapped), ("order", other_order), ("pipeline", later), ("fragments", other_lane)):
+        for name, part in (("swizzle", swapped), ("order", other_order), ("pipeline", later)):
             with self.subTest(name):
                 self.say(changed(**{name: part}))
                 (path,) = (path for path, (of, _) in figures.FIGURES.items() if of == name)
@@ -274,9 +266,6 @@ class Drawn(unittest.TestCase):
         self.assertIn(">last group: 1 row<", words)
         words = self.drawn["steps/04_pipelined_num_stages/pipeline.svg"]
         self.assertEqual(words.count(">takes 3<"), 2)
-        words = self.drawn["steps/03_tensor_core/fragments.svg"]
-        for register in ("a[0]", "a[1]", "a[2]", "a[3]", "b[0]", "b[1]", "d[0]", "d[1]", "d[2]", "d[3]"):
-            self.assertEqual(words.count(f">{register}<"), 1, register)
 
     def test_everything_lies_within_the_figure(self):
         committed = {}

@@ -61,7 +61,7 @@ class Access:
 
     def __init__(self, launch, index, mask, addresses):
         warp, kind, self.place, _, *values = launch.events[index]
-        self.index, self.warp, self.kind, self.values = index, warp, launch.kinds[kind], values
+        self.index, self.warp, self.kind, self.values = index, warp % launch.warps, launch.kinds[kind], values
         self.is_shared = self.kind in SHARED
         lanes = lanes_in(mask)  # who reads, of copies
         self.size = values[3] // max(len(lanes), 1) if self.kind == "copy" else values[0]

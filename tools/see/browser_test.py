@@ -6,6 +6,7 @@ Usage: tools/see/browser_test.py [FOLDER]   needs Debian's chromium-driver and p
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -21,10 +22,12 @@ SCREENSHOTS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 and not sys.arg
 PAGES = {
     "04": "04_pipelined_num_stages-256x256x256-f16.html",
     "13": "13_ping_pong-512x512x512-f16.html",
+    "16": "16_multicast-512x512x512-f16.html",
     "steps/09_tma/first.cu": "09_tma-first.html",
     "solutions/9": "solution_09_num_stages.html",
     "exercises/14": "exercise_14_spot_the_race.html",
 }
+GRID = "12_persistent-2048x4096x256-f16-128x256x64-s4-g8-grid.html"
 # Text on the ground, and labels on bars, with less contrast than 4.5: [[ratio, text], ...].
 TOO_FAINT = """
 const light = c => { const [r, g, b] = c.match(/[\\d.]+/g).slice(0, 3).map(v => v / 255).map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
@@ -32,18 +35,28 @@ const light = c => { const [r, g, b] = c.match(/[\\d.]+/g).slice(0, 3).map(v => 
 const ratio = (a, b) => { const [x, y] = [light(a), light(b)].sort((p, q) => q - p); return (x + 0.05) / (y + 0.05); };
 const ground = e => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor; if (!/, 0\\)$/.test(c)) return c; } return "rgb(255, 255, 255)"; };
 const found = [];
-for (const e of document.querySelectorAll("h1, h2, p, li, td, th, button, .names div, .source div, #count")) {
+for (const e of document.querySelectorAll("h1, h2, p, li, figcaption, td, th, button, .names div, .source div, #count")) {
   const r = ratio(getComputedStyle(e).color, ground(e));
   if (e.textContent.trim() && r < 4.5) found.push([r, e.textContent.slice(0, 40)]);
 }
-for (const text of document.querySelectorAll("#scroll svg text")) {
-  const bar = text.previousElementSibling, solid = bar && bar.classList.contains("seg") && text.style.stroke === "";
+for (const text of document.querySelectorAll("#scroll svg text, #grids svg text")) {
+  const bar = text.previousElementSibling, solid = bar && (bar.classList.contains("seg") || bar.classList.contains("cell")) && text.style.stroke === "";
   const below = solid ? getComputedStyle(bar).fill : ground(text.closest("div"));
   const r = ratio(getComputedStyle(text).fill, below);
   if (r < 4.5) found.push([r, text.textContent, below]);
 }
 return found.slice(0, 5);
 """
+
+
+def without_times(text):
+    """Nor where random numbers come from."""
+    return re.sub(r"[0-9.]+ s\b|\S+T\S+Z|--seed \d+|Problem: .*", "", text)
+
+
+def said(done):
+    """On stderr, but for the build, which the first one may have had to wait for."""
+    return sorted(line for line in done.stderr.splitlines() if not line.startswith("course: building"))
 
 
 class See(unittest.TestCase):
@@ -54,6 +67,7 @@ class See(unittest.TestCase):
         cls.folder = pathlib.Path(folder.name)
         for what in PAGES:
             subprocess.run([ROOT / "tools/course", "see", what, "--out", cls.folder], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([ROOT / "tools/course", "see", "12", "--grid", "--shape", "2048x4096x256", "--out", cls.folder], check=True, stdout=subprocess.DEVNULL)
         options = webdriver.ChromeOptions()
         for word in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND"):
             options.add_argument(word)
@@ -87,11 +101,13 @@ class See(unittest.TestCase):
         return self.run_script("return Number(document.querySelector('#scroll .chosen').dataset.i)")
 
     def test_pages_fit_and_are_legible(self):
-        for page in PAGES.values():
+        for page in (*PAGES.values(), GRID):
             for width in (390, 1280):
                 for dark in (False, True):
                     with self.subTest(page, width=width, dark=dark):
                         self.show(page, width, dark)
+                        if page != GRID:
+                            self.run_script("choose(Math.max(0, segments.findIndex(s => s.h)))")
                         self.assertLessEqual(self.run_script("return document.documentElement.scrollWidth"), width)
                         self.assertEqual(self.run_script(TOO_FAINT), [])
                         self.assertGreater(self.run_script("return document.querySelectorAll('#scroll .seg').length"), 3)
@@ -148,6 +164,24 @@ class See(unittest.TestCase):
         self.assertIn("ldmatrix", self.run_script("return document.getElementById('asks').textContent"))
         self.no_errors()
 
+    def test_an_instruction_shows_what_it_works_on(self):
+        self.show(PAGES["13"], 390)
+        choose = "const d = JSON.parse(document.getElementById('data').textContent), i = d.segments.findIndex(s => s.h && s.t.includes(arguments[0])); choose(i); return d.segments[i].h.length"
+        self.assertEqual(self.browser.execute_script(choose, "issues 4 wgmma"), 1)
+        shown = "return [...document.querySelectorAll('#grids p')].map(e => e.textContent)"
+        says = self.run_script(shown)
+        self.assertIn("A, K-major, swizzled in 128 bytes. From one pattern to the next: stride_bytes 1,024 along m. They begin 0, 32, 64, 96 bytes from the first one.", says)
+        self.assertEqual(says[-1], "Lane 5 holds of C (1, 2) (1, 3) (9, 2) (9, 3).")
+        self.assertEqual(self.run_script("return [...document.querySelectorAll('#grids svg')].filter(e => e.textContent === '').length"), 2 + 4)  # panels, colours
+        self.assertLessEqual(self.run_script("return document.documentElement.scrollWidth"), 390)
+        self.run_script("document.querySelector('#grids .cell[data-lane=\"31\"]').onclick()")
+        self.assertEqual(self.run_script(shown)[-1], "Lane 31 holds of C (7, 6) (7, 7) (15, 6) (15, 7).")
+        self.show(PAGES["04"], 1280)
+        self.assertTrue(self.run_script("return document.getElementById('operands').hidden"))  # of copies there is nothing to show
+        self.assertEqual(self.browser.execute_script(choose, "mma.sync"), 3)
+        self.assertIn("Lane 5 holds of A (1, 2) (1, 3) (1, 10) (1, 11) (9, 2) (9, 3) (9, 10) (9, 11); of B (2, 1) (3, 1) (10, 1) (11, 1); of C (1, 2) (1, 3) (9, 2) (9, 3).", self.run_script(shown))
+        self.no_errors()
+
     def test_a_diagnosis_opens_the_page_where_its_warp_has_stopped(self):
         self.show(PAGES["exercises/14"], 390)
         report = self.run_script("return document.getElementById('diagnosis').textContent")
@@ -156,6 +190,54 @@ class See(unittest.TestCase):
         x = self.run_script("return document.querySelector('#scroll .chosen').getBoundingClientRect().x")
         self.assertTrue(0 < x < 390, x)
         self.assertTrue(self.run_script("return document.querySelectorAll('.source .on').length"))
+        self.no_errors()
+
+    def test_what_other_commands_see_changes_nothing_else(self):
+        page = self.folder / "seen.html"
+        for words, begins in (
+            (["run", "2", "--shape", "128", "--out", str(self.folder / "results")], "Warp"),
+            (["check", "14", "--of", "exercises"], "Here racecheck has stopped lane"),
+            (["interpret", "steps/09_tma/first.cu"], "Warp"),
+        ):
+            with self.subTest(words[0]):
+                plain, seen = (
+                    subprocess.run([ROOT / "tools/course", words[0], *more, *words[1:]], cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
+                    for more in ([], ["--see", page])
+                )
+                self.assertEqual((seen.returncode, without_times(seen.stdout)), (plain.returncode, without_times(plain.stdout)))
+                self.assertEqual(said(seen), sorted([*said(plain), f"course: page: {page}"]))
+                self.show(page.name, 390)
+                self.assertRegex(self.now(), f"^Clocks? [^:]*: {begins}")
+
+    def test_what_goes_to_another_block_has_an_arrow(self):
+        self.show(PAGES["16"], 1280)
+        heads = self.run_script("return [...document.querySelectorAll('.names .block')].map(e => e.textContent)")
+        self.assertEqual(heads, ["block 0", "block 1"])
+        copy = self.run_script("const s = JSON.parse(document.getElementById('data').textContent).segments, i = s.findIndex(s => s.k === 'copy'); choose(i); return i")
+        self.assertEqual(self.chosen(), copy)
+        self.assertIn("multicast to blocks 0–1", self.now())
+        arrows = "return document.querySelectorAll('#scroll svg path[stroke-width=\"2\"][fill=none]').length"
+        self.assertEqual(self.run_script(arrows), 1)
+        self.press(Keys.HOME)  # an mbarrier of its own
+        self.assertEqual(self.run_script(arrows), 0)
+        faint = "return document.querySelectorAll('#scroll svg path[stroke-opacity=\"0.45\"]').length"
+        self.assertEqual(self.run_script(faint), 0)
+        for _ in range(3):
+            self.press("+")
+        self.assertGreater(self.run_script(faint), 100)
+        self.no_errors()
+
+    def test_a_grid_steps_from_block_to_block(self):
+        self.show(GRID, 390)
+        self.assertIn("Block 0 multiplies tile 0, its tile number 1, on SM 0.", self.now())
+        self.press(Keys.ARROW_RIGHT, Keys.ARROW_DOWN)
+        self.assertIn("Block 2 multiplies tile 2", self.now())
+        self.press(Keys.END)
+        self.assertIn("Block 123 multiplies tile 255, its tile number 2, on SM 123.", self.now())
+        self.run_script("choose(0)")
+        self.press(Keys.ARROW_UP, *[Keys.ARROW_DOWN] * 131)
+        self.assertRegex(self.now(), r"on SM 131\. This SM has nothing more to do from clock [\d,]+ on")
+        self.assertEqual(self.run_script("return document.querySelectorAll('#scroll .idle').length"), 132 - 124)
         self.no_errors()
 
     def test_fingers_choose_bars_and_zoom(self):
@@ -171,7 +253,7 @@ class See(unittest.TestCase):
         self.no_errors()
 
     def test_it_is_one_file(self):
-        for page in PAGES.values():
+        for page in (*PAGES.values(), GRID):
             self.show(page, 1280)
             entries = json.loads(self.run_script("return JSON.stringify(performance.getEntriesByType('resource').map(e => e.name))"))
             self.assertEqual(entries, [])

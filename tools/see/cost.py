@@ -35,6 +35,7 @@ class Costs:
     dram_latency: float
     l2_latency: float
     shared_latency: float
+    cluster_latency: float
     constants: tuple
 
 
@@ -49,6 +50,7 @@ def h200():
         "dram_latency": Constant("a copy or load, until its first byte is there", 690, "clocks", f"{hardware}: DRAM; blocks that run side by side ask for the same tiles at once, so the first to ask waits for DRAM, and the others with it"),
         "l2_latency": Constant("a store, until it is written", 281, "clocks", f"{hardware}: L2"),
         "shared_latency": Constant("a load from shared memory, until it is in registers", 40, "clocks", f"{hardware}: L1; 128 bytes a clock besides, a wavefront"),
+        "cluster_latency": Constant("to or from another block's shared memory: a load, a store, an arrival; the cluster's barrier, after the last one", 180, "clocks", f"{hardware}: “of another block”; bytes leave and come as those of L2 do"),
     }  # fmt: skip
     values = {key: each.value for key, each in constants.items()}
     return Costs(gpu="NVIDIA H200", multiprocessors=multiprocessors, constants=tuple(constants.values()), **values)
@@ -80,5 +82,5 @@ LEFT_OUT = (
     "instructions that are neither accesses nor copies, products or waits (addresses, loops); each event costs its warp one clock",
     "what a barrier, an arrival or the end of a wait itself costs",
     "how long after its issue a product's sums can be used by the next one",
-    "other SMs: the L2 cache gives this one its full rate whatever they do",
+    "other SMs: the L2 cache gives this one its full rate whatever they do. So a multicast, which L2 answers once for all blocks, saves no time here",
 )

@@ -8,52 +8,20 @@ import argparse
 import os
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from report import figures
 from report.figures import BLUE, GREEN, ORANGE, PINK, TEXT, TINT
-from see import cost, picture, replay
+from see import cost, data_figures, grid, picture
+from see.data_figures import launch_of
+from see.replay import Replay
+from see.svg import IDLE, LEFT, RIGHT, ROW, SIZE, WIDTH, Svg, sample
 
-WIDTH, ON_DESKTOPS = 360, 480  # units; pixels where there is room
-LEFT, RIGHT = 84, 352  # of the time axis
-SIZE = 12  # of text
-IDLE, QUEUED = 0.3, 0.4  # opacity
-ROW = 18
+QUEUED = 0.4  # opacity
 STEP_K = 64  # of all kernels here: a tile's extent along k
 OF_TILES = (BLUE, ORANGE, GREEN, PINK)
 STORES = ("shared store", "stmatrix", "shared load", "global store", "bulk store")
 WAITS_FOR = {"mbarrier wait": "copy", "named barrier": "turn"}  # of who multiplies
-
-
-class Svg(figures.Svg):
-    def text(self, x, y, words, anchor="start", bold=False, colour=None):
-        super().text(x, y, words, anchor=anchor, size=SIZE, bold=bold, colour=colour)
-
-    def render(self, height):
-        """As wide as the page allows, up to ON_DESKTOPS."""
-        text = super().render(WIDTH, height).decode()
-        sizes = 'width="{}" height="{}"'
-        larger = sizes.format(ON_DESKTOPS, figures.number(height * ON_DESKTOPS / WIDTH))
-        return text.replace(sizes.format(WIDTH, figures.number(height)), larger, 1).encode()
-
-    def lane(self, y, name):
-        self.text(LEFT - 6, y + ROW / 2, name, anchor="end")
-
-    def mark(self, x, y, colour):
-        """A triangle that stands on Y + ROW."""
-        self.add("path", d=f"M{figures.number(x)} {figures.number(y + 5)}l5 11h-10z", fill=colour)
-
-    def legend(self, y, *entries):
-        """ENTRIES: (how wide, draw(x), words), in rows that fit."""
-        x = 4
-        for width, draw, words in entries:
-            if x + width > WIDTH:
-                x, y = 4, y + ROW
-            draw(x, y)
-            self.text(x + 26, y + 7, words)
-            x += width
-        return y + ROW
 
 
 class Axis:
@@ -81,12 +49,8 @@ class Recorded:
 
     def __init__(self, build, step, shape, *words):
         self.command = " ".join(words)
-        with tempfile.TemporaryDirectory() as scratch:
-            events = os.path.join(scratch, "events")
-            command = [os.path.join(build, "bin", step), "--dtype", "f16", "--shape", shape, "--force", *(words or ["--first"])]
-            subprocess.run(command, env={**os.environ, "COURSE_EVENTS": events}, stdout=subprocess.DEVNULL, check=True)
-            self.launch = max(replay.read(events), key=lambda each: len(each.events))
-        self.clock = replay.Replay(self.launch, cost.h200())
+        self.launch = launch_of(build, step, shape, *words)
+        self.clock = Replay(self.launch, cost.h200())
         self.drawn = picture.Picture(self.launch, self.clock, step)
         self.clocks, self.tiles_k = self.clock.clocks, int(shape.split("x")[2]) // STEP_K
         self.spans = {}  # by warp: [(kind, values, begin, end)] in the order of its program
@@ -151,15 +115,6 @@ def idle(svg, axis, y, begin, end, words="idle"):
     svg.add("rect", x=x, y=y + 1, width=right - x, height=ROW - 3, fill=TEXT, fill_opacity=IDLE / 2 if has_words else IDLE)
     if has_words:
         svg.text((x + right) / 2, y + ROW / 2, words, anchor="middle")
-
-
-def sample(svg, kind, colour):
-    """For a legend."""
-    if kind == "idle":
-        return lambda x, y: svg.add("rect", x=x, y=y, width=20, height=14, fill=TEXT, fill_opacity=IDLE)
-    if kind == "mark":
-        return lambda x, y: svg.mark(x + 10, y - 2, colour)
-    return lambda x, y: svg.box(x, y, 20, 14, colour, filled=kind, line=0.8 if kind == TINT else 0)
 
 
 # --- 04: one stage, two, three ---
@@ -263,6 +218,63 @@ def draw_phases(build):
         svg.line(axis(end), top, axis(end), y + 2, dashes="3 2")
         y = axis.draw(svg, y + 2, 500) + 8
     return svg.render(y - 6)
+
+
+# --- 10: products under way ---
+
+
+class Group:
+    """Of a warp's wgmma: what one commit closes."""
+
+    def __init__(self, fence, products, committed):
+        self.since, self.begin, self.end, self.committed = fence, products[0][2], products[-1][3], committed
+        self.count = len(products)
+
+
+def groups_of(run, warp):
+    groups, fence, products = [], 0, []
+    for kind, values, begin, end in run.of(warp, "wgmma fence", "wgmma", "wgmma commit"):
+        if kind == "wgmma fence":
+            fence = begin
+        elif kind == "wgmma":
+            products.append((kind, values, begin, end))
+        else:
+            groups.append(Group(fence, products, begin))
+            products = []
+    return groups
+
+
+def draw_in_flight(build):
+    tiles = 4
+    run = Recorded(build, "10_wgmma", f"128x256x{tiles * STEP_K}")
+    groups, waits = groups_of(run, 0), [(values[0], begin, end) for _, values, begin, end in run.of(0, "wgmma wait")]
+    axis = Axis(groups[0].since - 100, waits[-1][2] + 100)
+    locked = (groups[0].since, waits[-1][2])
+    svg = Svg(
+        "Products of a warp that are under way, in step 10",
+        " ".join(f"Group {i}, {each.count} wgmma: issued from {picture.number(each.since)} on, multiplied from {picture.number(each.begin)} to {picture.number(each.end)}." for i, each in enumerate(groups))
+        + f" The sums are the instruction's from {picture.number(locked[0])} to {picture.number(locked[1])}.",
+    )
+    y = svg.legend(4, (100, sample(svg, QUEUED, BLUE), "is queued"), (130, sample(svg, 1.0, BLUE), "is multiplied"), (110, sample(svg, "idle", TEXT), "warp 0 waits"), (100, sample(svg, "mark", TEXT), "commits"))
+    y += 6
+    for i, each in enumerate(groups):
+        colour = OF_TILES[i % len(OF_TILES)]
+        svg.lane(y, f"tile {i}")
+        if each.begin > each.since:
+            svg.add("rect", x=axis(each.since), y=y + 1, width=axis(each.begin) - axis(each.since), height=ROW - 3, fill=colour, fill_opacity=QUEUED)
+        bar(svg, axis, y, each.begin, each.end, colour)
+        y += ROW
+    y += 4
+    svg.lane(y, "warp 0")
+    for each in groups:
+        svg.mark(axis(each.committed), y, TEXT)
+    for may_be, begin, end in waits:
+        if end - begin >= picture.SHORTEST_STALL:
+            idle(svg, axis, y, begin, end, f"<{may_be}>")
+    y += ROW
+    svg.lane(y, "the sums")
+    bar(svg, axis, y, *locked, TEXT, "locked: nobody may touch them", TINT)
+    return svg.render(axis.draw(svg, y + ROW + 4, 1000))
 
 
 # --- 11, 12, 13, 17: warpgroups ---
@@ -380,13 +392,187 @@ def draw_17(build):
     return draw_warpgroups(build, "17_store_later", "256x512x320", "Step 17", [[0, 1], [0, 1]], *FEW)
 
 
+def draw_18(build):
+    return draw_warpgroups(build, "18_swap_ab", "288x256x256", "Step 18", [[0, 1], [0, 1]], *FEW)
+
+
+# --- 15, 16, 20: blocks of a cluster ---
+
+OF_BLOCKS = (BLUE, ORANGE)
+
+
+def arrow(svg, x, y, right, bottom, colour):
+    svg.line(x, y, right, bottom, colour)
+    up = -5 if bottom > y else 5
+    svg.add("path", d=f"M{figures.number(right)} {figures.number(bottom)}l-3.5 {up}h7z", fill=colour)
+
+
+def comes_to(run, rank):
+    """What lands in the block's stages: [(stage, issued, landed, bytes, by which block)]."""
+    found = []
+    for event, warp, begin, end in sorted(run.clock.spans):
+        if run.drawn.event(event)[0] in picture.COPIES and rank in run.drawn.targets(event):
+            stage = run.drawn.stages.at(run.drawn.event(event)[2][2])
+            found.append((stage, begin, run.clock.landed.get((event, rank), end), run.drawn.size_of(event), warp // run.launch.warps))
+    return found
+
+
+def fills_of(run, rank):
+    """By stage, each time that it is filled: {block: (when it begins to send, when the last of that has landed)}."""
+    fills, reads = {}, {}
+    for warp in run.drawn.warps_of(rank):
+        for kind, values, begin, _ in run.spans.get(warp, ()):
+            if kind == "wgmma":
+                reads.setdefault(run.drawn.stages.at(values[2]), []).append(begin)
+    for stage, begin, landed, _, sender in sorted(comes_to(run, rank), key=lambda each: each[1]):
+        rounds = fills.setdefault(stage, [])
+        if not rounds or any(max(each[1] for each in rounds[-1].values()) < read < begin for read in reads.get(stage, ())):
+            rounds.append({})
+        first, last = rounds[-1].get(sender, (begin, landed))
+        rounds[-1][sender] = (min(first, begin), max(last, landed))
+    return fills
+
+
+def draw_cluster(build, step, shape, title, barrier, *words, arrows):
+    """@param barrier an mbarrier whose arrivals are shown @param arrows whether one is drawn for what is sent at such a time"""
+    run = Recorded(build, step, shape, *words)
+    axis = Axis(0, run.clocks)
+    multiplies = f"multiply {run.share()} of {picture.number(run.clocks)} clocks"
+    svg = Svg(f"{title}: two blocks of a cluster, and what each of them copies or sends into the other", f"What both blocks of the first cluster did. They {multiplies}.")
+    svg.text(4, 12, f"{title}: both blocks {multiplies}", bold=True)
+    y = svg.legend(24, (104, sample(svg, TINT, BLUE), "by block 0"), (104, sample(svg, TINT, ORANGE), "by block 1"), (120, sample(svg, "mark", TEXT), "issues, arrives"), (96, sample(svg, 1.0, GREEN), "multiplies"))
+    y += 4
+    address = next(address for address, called in run.drawn.names.items() if called == barrier)
+    tops, copying, sent = {}, {}, []  # where lanes are, to draw arrows between them
+    for rank in (0, 1):
+        svg.text(4, y + 9, f"block {rank}", bold=True)
+        y += 20
+        fills = fills_of(run, rank)
+        for stage in sorted(fills):
+            svg.lane(y, f"stage {stage}")
+            tops[rank, stage] = y
+            for each in fills[stage]:
+                parts = [(sender, each[sender]) for sender in (0, 1) if sender in each]
+                for i, (sender, (begin, landed)) in enumerate(parts):
+                    x, high = axis(begin), (ROW - 3) / len(parts)
+                    svg.box(x + 0.4, y + 1 + i * high, max(axis(landed) - x - 0.8, 0.4), high, OF_BLOCKS[sender], filled=TINT, line=0.8)
+            y += ROW
+        svg.lane(y, "tensor cores")
+        pieces = together([(0, begin, end) for warp in run.drawn.warps_of(rank) if warp in run.spans for _, _, begin, end in run.of(warp, "wgmma")])
+        for _, begin, end in pieces:
+            bar(svg, axis, y, begin, end, GREEN)
+        y += ROW
+        senders = [warp for warp in run.drawn.warps_of(rank) if warp in run.spans and run.of(warp, "bulk load", "st.async")]
+        for kind in ("bulk load", "st.async"):
+            mine = [warp for warp in senders if run.of(warp, kind)]
+            if mine:
+                numbers = picture.listed([warp % run.launch.warps for warp in mine])
+                svg.lane(y, f"warp {numbers}" if len(mine) == 1 else f"warps {numbers}")
+                for begin in sorted({begin for warp in mine for _, _, begin, _ in run.of(warp, kind)}):
+                    svg.mark(axis(begin), y, OF_BLOCKS[rank])
+                copying[rank, kind] = y
+                y += ROW
+        svg.lane(y, barrier)
+        for _, _, end, arrived, _, _ in run.clock.blocks[rank].mbarriers[address].phases:
+            for time, warp, _, _ in arrived:
+                svg.mark(axis(time), y, OF_BLOCKS[warp // run.launch.warps])
+            svg.line(axis(end), y, axis(end), y + ROW, dashes="3 2")
+        y += ROW + 8
+    for event, warp, begin, _ in sorted(run.clock.spans):
+        kind, _, values = run.drawn.event(event)
+        rank = warp // run.launch.warps
+        if kind in ("bulk load", "st.async") and arrows(begin) and 1 - rank in run.drawn.targets(event):
+            sent.append((rank, kind, begin, run.clock.landed[event, 1 - rank], run.drawn.stages.at(values[2])))
+    for rank, kind, stage in sorted({(rank, kind, stage) for rank, kind, *_, stage in sent}):  # of what goes to one stage, one
+        mine = [each for each in sent if (each[0], each[1], each[4]) == (rank, kind, stage)]
+        begin, landed = min(each[2] for each in mine), max(each[3] for each in mine)
+        arrow(svg, axis(begin), copying[rank, kind] + ROW / 2, axis(landed), tops[1 - rank, stage] + ROW / 2, OF_BLOCKS[rank])
+    return svg.render(axis.draw(svg, y, 1000 if axis.last < 6000 else 4000))
+
+
+def draw_15(build):
+    return draw_cluster(build, "15_few_rows", "8x64x2048", "Step 15", "all_ready", arrows=lambda _: True)
+
+
+def draw_16(build):
+    return draw_cluster(build, "16_multicast", "256x256x448", "Step 16", "empty[0]", *FEW, arrows=lambda begin: begin < 400)
+
+
+def draw_20(build):
+    return draw_cluster(build, "20_fewer_requests", "352x192x448", "Step 20", "empty[0]", *FEW, arrows=lambda begin: begin < 400)
+
+
+# --- 06, 19: SMs and time ---
+
+
+def draw_waves(build, title, tiles):
+    """@param tiles (step, tile, shape, what it is called), each of which is drawn"""
+    grids = []
+    for step, tile, shape, _ in tiles:
+        plan = grid.Plan(int(step[:2]), tile, shape, cost.h200().multiprocessors)
+        known = grid.measured(step, tile, "f16")
+
+        def record(small, sms, step=step, tile=tile):
+            return launch_of(build, step, "x".join(map(str, small)), "--tile", tile, "--multiprocessors", str(sms))
+
+        grids.append(grid.timed(plan, shape[2], record, cost.h200(), known[1]["launch"]["blocks_per_sm"] if known else 1))
+    axis = Axis(0, max(each.clocks for each in grids))
+    said = [f"{name}: {len(each.pieces)} {'tiles' if each.plan.stays else 'blocks'}, {each.waves():.2f} waves, {picture.number(each.clocks)} clocks" for (*_, name), each in zip(tiles, grids)]
+    svg = Svg(title, ". ".join(said) + ".")
+    has_several = any(each.plan.stays for each in grids)
+    entries = [(104, sample(svg, 1.0, BLUE), "first, third")] if has_several else [(90, sample(svg, 1.0, BLUE), "a block")]
+    if has_several:
+        entries.append((124, sample(svg, 1.0, ORANGE), "second, fourth"))
+    if any(piece.narrow for each in grids for piece in each.pieces):
+        entries.append((80, sample(svg, 1.0, GREEN), "narrow"))
+    y = svg.legend(4, *entries, (90, sample(svg, "idle", TEXT), "no work"))
+    y += 4
+    for words, each in zip(said, grids):
+        svg.text(4, y + 8, words, bold=True)
+        y += 20
+        for sm, count, pieces in each.alike():
+            top, high = y + sm, count
+            if high >= SIZE:
+                svg.text(LEFT - 6, top + high / 2, f"SM {sm}–{sm + count - 1}", anchor="end")
+            one = high / max((1 + piece.place for piece in pieces), default=1)
+            begins = sorted({piece.begin for piece in pieces})
+            for piece in pieces:
+                colour = GREEN if piece.narrow else OF_TILES[begins.index(piece.begin) % 2]
+                svg.add("rect", x=axis(piece.begin) + 0.4, y=top + piece.place * one, width=axis(piece.end) - axis(piece.begin) - 0.8, height=one - 0.4, fill=colour)
+            end = max((piece.end for piece in pieces), default=0)
+            if end < each.clocks:
+                svg.add("rect", x=axis(end), y=top, width=axis(each.clocks) - axis(end), height=high, fill=TEXT, fill_opacity=IDLE)
+        y += each.plan.sms + 8
+    return svg.render(axis.draw(svg, y, 10000 if axis.last < 60000 else 20000))
+
+
+def draw_06(build):
+    shape = (1536, 1536, 1536)
+    tiles = (("128x128x64 warp 64x64 s3 g8", "128 × 128"), ("160x128x64 warp 80x32 s3 g8", "160 × 128"))
+    return draw_waves(build, "1536³ on 132 SMs, with two tiles of step 06", [("06_autotune", tile, shape, name) for tile, name in tiles])
+
+
+def draw_19(build):
+    shape = (4096, 4096, 1024)
+    tiles = (("17_store_later", "128x256x64 s4 g8 cooperative", "Step 17"), ("19_two_widths", "128x256x64 s4 g8 cooperative narrow 240", "Step 19"))
+    return draw_waves(build, "4096 × 4096 × 1024 on 132 SMs, in steps 17 and 19", [(step, tile, shape, name) for step, tile, name in tiles])
+
+
 FIGURES = {
+    **data_figures.FIGURES,
     "steps/04_pipelined_num_stages/stages.svg": ("04_pipelined_num_stages", draw_stages),
+    "steps/06_autotune/waves.svg": ("06_autotune", draw_06),
     "steps/09_tma/phases.svg": ("09_tma", draw_phases),
+    "steps/10_wgmma/in_flight.svg": ("10_wgmma", draw_in_flight),
     "steps/11_warp_specialized/lanes.svg": ("11_warp_specialized", draw_11),
     "steps/12_persistent/lanes.svg": ("12_persistent", draw_12),
     "steps/13_ping_pong/lanes.svg": ("13_ping_pong", draw_13),
+    "steps/15_few_rows/cluster.svg": ("15_few_rows", draw_15),
+    "steps/16_multicast/cluster.svg": ("16_multicast", draw_16),
     "steps/17_store_later/lanes.svg": ("17_store_later", draw_17),
+    "steps/18_swap_ab/lanes.svg": ("18_swap_ab", draw_18),
+    "steps/19_two_widths/waves.svg": ("19_two_widths", draw_19),
+    "steps/20_fewer_requests/cluster.svg": ("20_fewer_requests", draw_20),
 }
 
 

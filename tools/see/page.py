@@ -7,7 +7,7 @@ import os
 from .cost import LEFT_OUT, how_good
 
 TEMPLATE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "page.html")
-COLUMNS = ("loads", "copies", "mbarrier", "barrier", "products", "stores")
+COLUMNS = ("loads", "copies", "mbarrier", "barrier", "cluster", "products", "stores")
 
 
 def shares_table(picture):

@@ -10,10 +10,11 @@ import os
 import re
 from collections import Counter, defaultdict
 
-from . import accesses
+from . import accesses, operands
 from .cost import QUARTERS, ROOT
 
-COPIES = {"copy", "bulk load"}
+COPIES = {"copy", "bulk load", "st.async"}  # what may fill a stage
+VISITS = {"cluster load", "cluster store", "cluster atomic"}
 PRODUCTS = {"mma", "ldmatrix"}
 BACKGROUND = {"wgmma", "wgmma fence", "wgmma commit"}
 WAITS = {
@@ -23,8 +24,9 @@ WAITS = {
     "copy wait": "copies",
     "bulk wait": "stores",
     "wgmma wait": "products",
+    "cluster wait": "cluster",
 }
-ARRIVALS = {"mbarrier arrive", "mbarrier expect", "copy arrive"}
+ARRIVALS = {"mbarrier arrive", "mbarrier expect", "copy arrive", "mbarrier init", "cluster arrive"}
 QUIET = {"copy commit", "bulk commit"}  # belongs to what stands before it
 MOST_STAGES = 16
 SHORTEST_STALL = 32  # clocks; shorter ones belong to what waits
@@ -69,8 +71,12 @@ class Stages:
     def __init__(self, launch):
         places, stage_of = {}, {}  # where a copy begins: its bytes; its stage, as a list that stages share once they are one
         fills, commits = {}, defaultdict(int)
-        for warp, kind, _, _, a, b, c, *_ in launch.events:
+        self.sent = set()  # where st.async begin
+        for warp, kind, _, lanes, a, b, c, *_ in launch.events:
             name = launch.kinds[kind]
+            if name == "st.async":
+                a *= bin(lanes).count("1")
+                self.sent.add(c)
             if name == "copy commit":
                 commits[warp] += 1
             elif name in COPIES:
@@ -109,7 +115,9 @@ class Picture:
     def __init__(self, launch, replay, title):
         self.launch, self.replay, self.title = launch, replay, title
         self.stages = Stages(launch)
-        self.lanes, self.segments = [], []
+        self.lanes, self.segments, self.links = [], [], []  # links: (segment, what of which block it goes to, when it is there)
+        self.lane_there = {}  # (rank, "stage" or "mbarrier", its number): its lane
+        self.operands = operands.Operands(launch)
         self.file, self.source = self.choose_source()
         self.names = self.name_mbarriers()
         self.spans = defaultdict(list)  # by warp, in the order of its program
@@ -118,12 +126,15 @@ class Picture:
         self.stalled = {(event, warp): (begin, end) for event, warp, begin, end in replay.stalls if end - begin >= SHORTEST_STALL}
         self.waited = {(event, warp): (begin, end) for event, warp, begin, end in replay.waits}
         self.landed_last = self.last_to_come()
-        self.draw_ring()
-        self.draw_tensor_cores()
         self.lane_of = {}  # warp: of its doings
-        self.draw_warps()
+        for rank in range(launch.cluster_size):
+            self.rank = rank
+            self.draw_ring()
+            self.draw_tensor_cores()
+            self.draw_warps()
+            self.draw_mbarriers()
         self.draw_where_it_ended()
-        self.draw_mbarriers()
+        self.draw_links()
         self.segments.sort(key=lambda s: (s["a"], s["l"]))
         self.end_where_the_next_begins()
 
@@ -134,6 +145,8 @@ class Picture:
         for event in self.launch.events:
             counts[self.launch.places[event[2]][0]] += 1
         files = [file for file, _ in counts.most_common() if file]
+        if not files and self.launch.diagnosis:  # it has done nothing before
+            files = [self.launch.diagnosis["file"]]
         file = files[0] if files else ""
         return file, source_of(file) if file else []
 
@@ -144,18 +157,17 @@ class Picture:
 
     def name_mbarriers(self):
         """As the source says it at mbarrier.init: full[0], full[1], ... of mbarrier_init(&full[i], 1)."""
-        names, seen = {}, Counter()
+        names, seen, at_line = {}, Counter(), Counter()
         for event in self.launch.events:
             if self.launch.kinds[event[1]] != "mbarrier init" or event[4] in names:
                 continue
             file, line, *_ = self.launch.places[event[2]]
             text = self.source[line - 1] if file == self.file and 0 < line <= len(self.source) else ""
-            found = re.search(r"init\w*\s*\(\s*&?\s*(\w+)\s*(\[|\+)?", text)
-            if found and found[2]:
-                names[event[4]] = f"{found[1]}[{seen[found[1]]}]"
-                seen[found[1]] += 1
-            else:
-                names[event[4]] = found[1] if found else self.as_variable(event[4])
+            found = re.findall(r"init\w*\s*\(\s*&?\s*(\w+)\s*(\[|\+)?", text)
+            name, is_element = found[at_line[line] % len(found)] if found else (self.as_variable(event[4]), "")  # several in a line take turns
+            at_line[line] += 1
+            names[event[4]] = f"{name}[{seen[name]}]" if is_element else name
+            seen[name] += 1
         return names
 
     def end_where_the_next_begins(self):
@@ -176,10 +188,59 @@ class Picture:
             return f"mbarrier at {address:,}"
         return found[1] if found[3] == "8" else f"{found[1]}[{int(found[2]) // 8}]"
 
+    # --- blocks and warps of a cluster ---
+
+    def warps_of(self, rank):
+        return range(rank * self.launch.warps, (rank + 1) * self.launch.warps)
+
+    def who(self, warps):
+        """Their numbers in their block; which block, unless all know which."""
+        warps, parts = sorted(warps), []
+        for rank in sorted({warp // self.launch.warps for warp in warps}):
+            mine = [warp % self.launch.warps for warp in warps if warp // self.launch.warps == rank]
+            of_block = f" of block {rank}" if self.launch.cluster_size > 1 else ""
+            parts.append(f"warp{'s' if len(mine) > 1 else ''} {listed(mine)}{of_block}")
+        return " and ".join(parts)
+
+    def targets(self, event):
+        """Ranks of the blocks whose shared memory or mbarrier it changes."""
+        kind, _, v = self.event(event)
+        if kind == "bulk load":
+            return [rank for rank in range(self.launch.cluster_size) if v[3] >> rank & 1]
+        if kind in ("st.async", "mbarrier arrive", "mbarrier expect", *VISITS):
+            return [v[3]]
+        return [self.launch.events[event][0] // self.launch.warps]
+
+    def of_others(self, ranks, own):
+        """' of block 1', of blocks other than the OWN one; ' of blocks 0–1' with it."""
+        if ranks == [own]:
+            return ""
+        return f" of block{'s' if len(ranks) > 1 else ''} {listed(ranks)}"
+
+    def size_of(self, event):
+        """Bytes that a copy brings to each block that gets them."""
+        kind, lanes, v = self.event(event)
+        return v[0] * bin(lanes).count("1") if kind == "st.async" else v[0]
+
+    def link(self, event, what, number):
+        """From the last segment to other blocks."""
+        own = self.launch.events[event][0] // self.launch.warps
+        for rank in self.targets(event):
+            if rank != own and (event, rank) in self.replay.landed:
+                self.links.append((self.segments[-1], (rank, what, number), self.replay.landed[event, rank]))
+
+    def draw_links(self):
+        for segment, (rank, what, number), time in self.links:
+            first = next(i for i, lane in enumerate(self.lanes) if lane.get("b") == rank)
+            lane, links = self.lane_there.get((rank, what, number), first), segment.setdefault("to", [])
+            links[:] = [*(each for each in links if each[0] != lane), [lane, round(time, 1)]]  # the last one of those that go to one place
+
     # --- building ---
 
     def lane(self, group, name, height=18):
         self.lanes.append({"g": group, "n": name, "h": height})
+        if self.launch.cluster_size > 1:
+            self.lanes[-1]["b"] = self.rank
         return len(self.lanes) - 1
 
     def segment(self, lane, begin, end, kind, text, events=(), stage=-1, label=""):
@@ -191,6 +252,8 @@ class Picture:
             segment["i"] = lines
         if label:
             segment["c"] = label
+        if shown := self.operands.of(events):
+            segment["h"] = shown
         self.segments.append(segment)
 
     def event(self, index):
@@ -203,7 +266,7 @@ class Picture:
         if kind in COPIES or kind == "ldmatrix" or kind == "shared load":
             stage = self.stages.at(v[2])
             if kind == "ldmatrix":
-                registers[v[4]] = stage
+                registers[v[4] & ~1] = stage
             return stage
         if kind == "mma":
             return registers.get(v[1], -1)
@@ -220,6 +283,7 @@ class Picture:
         kinds = {self.event(event)[0] for event, *_ in self.replay.spans}
         readers = kinds & {"ldmatrix", "wgmma"} or {"shared load"}  # with products, other loads are the epilogue's
         for warp, spans in self.spans.items():
+            is_own = warp // self.launch.warps == self.rank
             registers = {}
             for event, begin, end in spans:
                 kind, _, v = self.event(event)
@@ -227,24 +291,24 @@ class Picture:
                 if stage < 0:
                     continue
                 if kind in COPIES:
-                    fills[stage].append((begin, end, v[0], event, warp))
-                elif kind in readers:
+                    if self.rank in self.targets(event):
+                        fills[stage].append((begin, self.replay.landed.get((event, self.rank), end), self.size_of(event), event, warp))
+                elif is_own and (kind in readers or kind == "shared load" and v[2] in self.stages.sent):
                     reads[stage].append((begin, end, event, warp))
         for stage in range(len(self.stages.ranges)):
-            lane = self.lane("ring", f"stage {stage}", 16)
+            lane = self.lane_there[self.rank, "stage", stage] = self.lane("ring", f"stage {stage}", 16)
             name = self.stages.named(stage)
             rounds = self.rounds_of(fills[stage], reads[stage])
             for copied, read in rounds:
                 begin, landed = min(c[0] for c in copied), max(c[1] for c in copied)
                 size = sum(c[2] for c in copied)
                 events = [c[3] for c in copied]
-                who = listed({c[4] for c in copied})
-                what = f"{several(len(copied), 'copy', 'copies')}, {size:,} bytes, by warp{'s' if ',' in who or '–' in who else ''} {who}"
+                what = f"{several(len(copied), 'copy', 'copies')}, {size:,} bytes, by {self.who({c[4] for c in copied})}"
                 self.segment(lane, begin, landed, "fill", f"{name} is filled: {what}. The last byte lands at {number(landed)}.", events, stage)
                 if read:
                     since, until = min(r[0] for r in read), max(r[1] for r in read)
                     readers, warps = [r[2] for r in read], {r[3] for r in read}
-                    who_reads = f"warp{'s' if len(warps) > 1 else ''} {listed(warps)}"
+                    who_reads = self.who(warps)
                     if since > landed:
                         self.segment(lane, landed, since, "full", f"{name} is full, and nobody has read of it yet.", (), stage)
                     if since < landed:
@@ -269,13 +333,13 @@ class Picture:
 
     def draw_tensor_cores(self):
         products = defaultdict(list)
-        for warp, spans in self.spans.items():
+        for warp in self.warps_of(self.rank):
             registers = {}
-            for event, begin, end in spans:
+            for event, begin, end in self.spans[warp]:
                 kind, *_ = self.event(event)
                 stage = self.stage_of(event, registers)
                 if kind in ("mma", "wgmma"):
-                    products[warp % QUARTERS].append((begin, end, stage, warp, event))
+                    products[warp % self.launch.warps % QUARTERS].append((begin, end, stage, warp, event))
         if not products:
             return
         for quarter in sorted(products):
@@ -283,34 +347,35 @@ class Picture:
             run = []
             for each in [*sorted(products[quarter]), None]:
                 if run and (not each or each[2:4] != run[-1][2:4] or each[0] > run[-1][1] + 24):
-                    self.segment(lane, run[0][0], run[-1][1], "product", f"Tensor core {quarter}: {several(len(run), 'product')} of warp {run[0][3]}" + (f", from stage {run[0][2]}" if run[0][2] >= 0 else "") + ".", [r[4] for r in run], run[0][2])
+                    self.segment(lane, run[0][0], run[-1][1], "product", f"Tensor core {quarter}: {several(len(run), 'product')} of {self.who([run[0][3]])}" + (f", from stage {run[0][2]}" if run[0][2] >= 0 else "") + ".", [r[4] for r in run], run[0][2])
                     run = []
                 if each:
                     run.append(each)
 
     # --- warps ---
 
-    def classes(self):
-        """Warps that do the same events at the same lines, side by side in a warpgroup, are one lane."""
+    def classes(self, rank):
+        """Warps of a block that do the same events at the same lines, side by side in a warpgroup, are one lane."""
         if self.launch.warps <= 4:
-            return [[warp] for warp in range(self.launch.warps)]
+            return [[warp] for warp in self.warps_of(rank)]
         classes = []
-        for warp in range(self.launch.warps):
+        for number, warp in enumerate(self.warps_of(rank)):
             does = [(self.event(e)[0], self.lines_of(e)) for e, *_ in self.spans[warp]]
-            if classes and classes[-1][1] == (warp // 4, does):
+            if classes and classes[-1][1] == (number // 4, does):
                 classes[-1][0].append(warp)
             else:
-                classes.append(([warp], (warp // 4, does)))
+                classes.append(([warp], (number // 4, does)))
         return [warps for warps, _ in classes]
 
     def draw_warps(self):
-        for warps in self.classes():
+        for warps in self.classes(self.rank):
             has_background = any(self.event(e)[0] == "wgmma" for e, *_ in self.spans[warps[0]])
-            name = f"warp{'s' if len(warps) > 1 else ''} {listed(warps)}"
-            lane = self.lane("warps", name)
+            numbers = [warp % self.launch.warps for warp in warps]
+            lane = self.lane("warps", f"warp{'s' if len(warps) > 1 else ''} {listed(numbers)}")
             self.lane_of.update(dict.fromkeys(warps, lane))
             under_way = self.lane("warps", "  products", 8) if has_background else -1
-            self.draw_warp(warps[0], lane, under_way, "Warp " + str(warps[0]) if len(warps) == 1 else f"Warp {warps[0]} (as {listed(warps[1:])})")
+            who = self.who(warps[:1]).capitalize()
+            self.draw_warp(warps[0], lane, under_way, who if len(warps) == 1 else f"{who} (as {listed(numbers[1:])})")
 
     def draw_warp(self, warp, lane, under_way, who):
         registers = {}
@@ -337,18 +402,15 @@ class Picture:
                 flush()
                 self.draw_arrival(lane, who, event, begin)
                 continue
-            wanted = "copies" if kind in COPIES else "products" if kind in PRODUCTS else "background" if kind in BACKGROUND else "quiet" if kind in QUIET else "accesses"
-            if kind == "mbarrier init":
-                flush()
-                self.draw_arrival(lane, who, event, begin)
-                continue
+            wanted = "copies" if kind in COPIES else "products" if kind in PRODUCTS else "background" if kind in BACKGROUND else "quiet" if kind in QUIET else "visits" if kind in VISITS else "accesses"
             if wanted == "quiet":
                 if run:
                     run.append((event, begin, end, stage))
                 continue
             stages = [r[3] for r in run if r[3] >= 0]
-            is_other_stage = wanted != "accesses" and kind != "ldmatrix" and stages and stage >= 0 and stage != self.stage_of_run(run)
-            if run and (wanted != run_kind or is_other_stage):
+            is_other_stage = wanted not in ("accesses", "visits") and kind != "ldmatrix" and stages and stage >= 0 and stage != self.stage_of_run(run)
+            is_elsewhere = run and wanted in ("copies", "visits") and self.targets(event) != self.targets(run[0][0]) and kind != "bulk load"
+            if run and (wanted != run_kind or is_other_stage or is_elsewhere):
                 flush()
             run.append((event, begin, end, stage))
             run_kind = wanted
@@ -368,15 +430,32 @@ class Picture:
         of_stage = f" of stage {stage}" if stage >= 0 else ""
         if kind == "copies":
             copies = [r for r in run if self.event(r[0])[0] in COPIES]
-            size, landed = sum(self.event(r[0])[2][0] for r in copies), max(r[2] for r in copies)
+            size, landed = sum(self.size_of(r[0]) for r in copies), max(r[2] for r in copies)
             is_bulk = counts["bulk load"] > 0
-            what = several(len(copies), "box", "boxes") if is_bulk else f"{len(copies):,} cp.async"
+            what = several(len(copies), "box", "boxes") if is_bulk else f"{len(copies):,} {'st.async' if counts['st.async'] else 'cp.async'}"
+            own = self.launch.events[events[0]][0] // self.launch.warps
+            shared = [r for r in copies if len(self.targets(r[0])) > 1]
             to = f" to stage {stage}" if stage >= 0 else ""
+            if shared:
+                ranks = sorted({rank for r in shared for rank in self.targets(r[0])})
+                what += f", {len(shared)} of them multicast" + self.of_others(ranks, own).replace(" of", " to")
+            elif self.targets(copies[0][0]) != [own]:
+                to = to or " to shared memory"
+                to += self.of_others(self.targets(copies[0][0]), own)
             where = ""
             if is_bulk:
                 barriers = sorted({self.names.get(self.event(r[0])[2][1], "an mbarrier") for r in copies})
                 where = f" They complete on {', '.join(barriers)}."
             self.segment(lane, begin, issued, "copy", f"{who} issues {what}{to}: {size:,} bytes.{where} The last byte lands at {number(landed)}, {number(landed - begin)} clocks later.", events, stage)
+            for event in events:
+                kind_of, _, v = self.event(event)
+                if kind_of in COPIES:
+                    self.link(event, *(("stage", stage) if stage >= 0 else ("mbarrier", v[1])))
+        elif kind == "visits":
+            of = self.of_others(self.targets(events[0]), -1)
+            self.segment(lane, begin, issued, "access", f"{who}: {', '.join(f'{n:,} × {k}' for k, n in counts.items())}, shared memory{of}. The last one is over at {number(max(r[2] for r in run))}.", events)
+            for event in events:
+                self.link(event, "stage", self.stages.at(self.event(event)[2][2]))
         elif kind == "products":
             end = max([r[2] for r in run if self.event(r[0])[0] == "mma"] or [issued])
             if counts["mma"]:
@@ -418,8 +497,11 @@ class Picture:
             name = self.names.get(v[0], f"mbarrier {v[0]}")
             phase = v[2] if v[2] < 1 << 63 else -1
             which = f"phase {phase}, parity {v[1]}" if phase >= 0 else f"parity {v[1]}, which counts as over before the first phase"
-            text = f"{who} {how_long} for {name}, {which}" + self.landed_last.get((v[0], phase), "") + "."
+            text = f"{who} {how_long} for {name}, {which}" + self.landed_last.get((warp // self.launch.warps, v[0], phase), "") + "."
             label = name
+        elif kind == "cluster wait":
+            text = f"{who} {how_long} at the cluster's barrier."
+            label = "cluster"
         elif kind == "copy wait":
             text = f"{who} {how_long} until at most {several(v[0], 'group')} of its copies {'is' if v[0] == 1 else 'are'} under way."
             label = "copies"
@@ -433,13 +515,17 @@ class Picture:
 
     def who_was_last(self, event, end):
         """Of a barrier that is over at END."""
-        last = [warp for other, warp, begin, over in self.replay.spans if begin == over == end and self.event(other)[0] == "barrier"]
-        return f", for warp {listed(last)} to come" if last else ""
+        mine = self.warps_of(self.rank)
+        last = [warp for other, warp, begin, over in self.replay.spans if begin == over == end and warp in mine and self.event(other)[0] == "barrier"]
+        return f", for {self.who(last)} to come" if last else ""
 
     def draw_arrival(self, lane, who, event, begin):
         kind, lanes, v = self.event(event)
-        name = self.names.get(v[0], f"mbarrier {v[0]}")
-        if kind == "mbarrier arrive":
+        (rank,) = self.targets(event)
+        name = self.names.get(v[0], f"mbarrier {v[0]}") + self.of_others([rank], self.launch.events[event][0] // self.launch.warps)
+        if kind == "cluster arrive":
+            text = f"{who} arrives at the cluster's barrier, and goes on."
+        elif kind == "mbarrier arrive":
             count = v[1] * bin(lanes).count("1")
             lane_alone = f" by lane {lanes.bit_length() - 1} alone" if lanes & (lanes - 1) == 0 else ""
             text = f"{who} arrives at {name}, {several(count, 'arrival')}{lane_alone}" + (f", and says that {v[2]:,} bytes are to come." if v[2] else ".")
@@ -450,25 +536,27 @@ class Picture:
         else:
             text = f"{who}: the phase of {name} waits for the copies that it has issued so far."
         self.segment(lane, begin, begin, "mark", text, (event,))
+        self.link(event, "mbarrier", v[0])
 
     # --- mbarriers ---
 
     def last_to_come(self):
-        """By (mbarrier, phase), what it was that came last."""
+        """By (rank, mbarrier, phase), what it was that came last."""
         last = {}
-        for address, barrier in self.replay.blocks[0].mbarriers.items():
-            for phase, _, end, arrived, landed, _ in barrier.phases:
-                if landed and landed[-1][0] == end:
-                    last[address, phase] = f": the last of its bytes lands at {number(end)}"
-                elif arrived:
-                    last[address, phase] = f": warp {arrived[-1][1]} arrives last, at {number(arrived[-1][0])}"
+        for block in self.replay.blocks:
+            for address, barrier in block.mbarriers.items():
+                for phase, _, end, arrived, landed, _ in barrier.phases:
+                    if landed and landed[-1][0] == end:
+                        last[block.rank, address, phase] = f": the last of its bytes lands at {number(end)}"
+                    elif arrived:
+                        last[block.rank, address, phase] = f": {self.who([arrived[-1][1]])} arrives last, at {number(arrived[-1][0])}"
         return last
 
     def draw_mbarriers(self):
-        barriers = self.replay.blocks[0].mbarriers
+        barriers = self.replay.blocks[self.rank].mbarriers
         for address in sorted(barriers):
             barrier, name = barriers[address], self.names.get(address, f"mbarrier {address}")
-            lane = self.lane("mbarriers", name, 16)
+            lane = self.lane_there[self.rank, "mbarrier", address] = self.lane("mbarriers", name, 16)
             under_way = (barrier.phase, barrier.begun, self.replay.clocks, barrier.arrived, barrier.landed, barrier.expected)
             for phase, begin, end, arrived, landed, expected in [*barrier.phases, under_way]:
                 which = f"phase {phase}, parity {phase & 1}"
@@ -476,7 +564,7 @@ class Picture:
                 warps = {w for _, w, _, _ in arrived}
                 text = f"{name}, {which}: {sum(count for _, _, count, _ in arrived)} of {several(barrier.arrivals, 'arrival')}"
                 if warps:
-                    text += f", of warp{'s' if len(warps) > 1 else ''} {listed(warps)}"
+                    text += f", of {self.who(warps)}"
                 if expected or landed:
                     text += f"; {sum(size for _, size in landed):,} " + (f"of {expected:,} bytes" if expected else "bytes that nobody has announced")
                 text += f". It is over at {number(end)}." if phase < barrier.phase else ". It is not over when the picture ends."
@@ -484,7 +572,7 @@ class Picture:
                 come = 0
                 for time, warp, count, event in arrived:
                     come += count
-                    self.segment(lane, time, time, "arrival", f"{name}, {which}: arrival {come} of {barrier.arrivals}, of warp {warp}.", (event,))
+                    self.segment(lane, time, time, "arrival", f"{name}, {which}: arrival {come} of {barrier.arrivals}, of {self.who([warp])}.", (event,))
                 come = 0
                 for time, size in landed:
                     come += size
@@ -496,17 +584,17 @@ class Picture:
     def shares(self):
         """[(lane's name, {what: share of the block's time})]."""
         clocks, rows = self.replay.clocks or 1, []
-        for warps in self.classes():
+        for warps in (warps for rank in range(self.launch.cluster_size) for warps in self.classes(rank)):
             waits = Counter()
             for event, warp, begin, end in self.replay.waits:
                 if warp == warps[0]:
                     waits[WAITS[self.event(event)[0]]] += end - begin
             waits["loads"] = sum(end - begin for (_, warp), (begin, end) in self.stalled.items() if warp == warps[0])
-            rows.append((f"warp{'s' if len(warps) > 1 else ''} {listed(warps)}", {k: v / clocks for k, v in waits.items()}))
+            rows.append((self.who(warps), {k: v / clocks for k, v in waits.items()}))
         return rows
 
     def tensor_share(self):
-        return self.replay.tensor_busy / QUARTERS / (self.replay.clocks or 1)
+        return self.replay.tensor_busy / QUARTERS / self.launch.cluster_size / (self.replay.clocks or 1)
 
     def tensor_idle(self):
         """(before the first product, between products, after the last one), as shares of the block's time."""
@@ -551,8 +639,11 @@ class Picture:
         who = f"warp {found['warp']}, lane {found['lane']}" if found.get("warp", -1) >= 0 else ""
         if who and "this thread" in found["what"] + found["expected"]:
             who += " (this thread)"
+        if who and self.launch.cluster_size > 1:
+            who += f", of block {found['rank']}"
         at = f"line {lines[0]}" + (f", called at line {lines[1]}" if len(lines) > 1 else "") if lines else ""
-        block = "" if found.get("first_block", True) else "in another block than the first one, which is shown here"
+        shown = "the first one, which is" if self.launch.cluster_size == 1 else "those of the first cluster, which are"
+        block = "" if found["rank"] >= 0 else f"in another block than {shown} shown here"
         where = ", ".join(each for each in (who, at, block) if each)
         return {"check": found["check"], "where": where, **{key: self.in_our_words(found[key]) for key in ("what", "expected")}}
 
@@ -563,9 +654,11 @@ class Picture:
     def draw_where_it_ended(self):
         """In the lane of the warp that a check has stopped; a deadlock's warps wait to the end of the picture."""
         found = self.launch.diagnosis
-        if not found or not found.get("first_block", True):
+        if not found or found["rank"] < 0:
             return
         warp = found.get("warp", -1)
+        if warp >= 0:
+            warp += found["rank"] * self.launch.warps
         stuck = self.stuck(found["what"])
         lanes = {self.lane_of[each]: each for each in reversed(stuck)}
         for lane, each in lanes.items():
@@ -576,20 +669,30 @@ class Picture:
             else:
                 self.segment(lane, begin, self.replay.clocks, "wait-ever", "", label="for ever")
                 segment = self.segments[-1]
-            segment["t"] = f"Warp {each} waits for ever, {what}"
+            segment["t"] = f"{self.who([each]).capitalize()} waits for ever, {what}"
             segment["i"] = [line] if line else []
             if lane == self.lane_of.get(warp):
                 segment["stop"] = 1
         if warp in self.lane_of and warp not in stuck:
             begin = self.ends_at(warp)
-            self.segment(self.lane_of[warp], begin, begin, "stop", f"Here {found['check']} has stopped lane {found['lane']} of warp {warp}. The report says why.")
+            self.segment(self.lane_of[warp], begin, begin, "stop", f"Here {found['check']} has stopped lane {found['lane']} of {self.who([warp])}. The report says why.")
             self.segments[-1].update({"i": self.lines_of_diagnosis(), "stop": 1})
 
     def stuck(self, text):
-        """{warp: (line, what for)} of a report of a deadlock in the first block. It names the first thread of each group that waits, and how
-        many there are: others may have ended. So the groups' other warps are known only if all threads wait, in groups side by side."""
-        if not text.startswith("deadlock: block (0,0,0): "):
+        """{warp: (line, what for)} of a report of a deadlock in the block, or in the cluster, that is shown. It names the first thread of each
+        group that waits, and how many there are: others may have ended. So the groups' other warps are known only if all threads wait, in
+        groups side by side."""
+        if not text.startswith("deadlock: block "):
             return {}
+        stuck, cluster = {}, self.launch.cluster
+        for found in re.finditer(r"block \((\d+),(\d+),(\d+)\): (.*?)(?=; block \(|$)", text):
+            at = [int(found[i]) - self.launch.first[i - 1] for i in (1, 2, 3)]
+            if all(0 <= i < extent for i, extent in zip(at, cluster)):
+                rank = at[0] + cluster[0] * (at[1] + cluster[1] * at[2])
+                stuck.update({rank * self.launch.warps + warp: what for warp, what in self.stuck_in_block(found[4]).items()})
+        return stuck
+
+    def stuck_in_block(self, text):
         groups = []
         for found in re.finditer(r"(?:(\d+) threads \(the first: |thread )\((\d+),(\d+),(\d+)\)\)? waits? (in .*?) at ([^ ;]+):(\d+)([^;]*)", text):
             first = self.linear(*map(int, found.group(2, 3, 4)))
@@ -614,6 +717,7 @@ class Picture:
             "file": shortened(self.file) if self.file else "",
             "source": self.source,
             "accesses": [{**each.document(), "i": self.lines_of(each.index)} for each in accesses.distinct(self.launch)],
+            "operands": self.operands.documents,
             "diagnosis": self.diagnosis(),
             "whole": self.launch.is_whole,
         }

@@ -10,7 +10,7 @@ import unittest
 from collections import defaultdict
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from see import accesses, cost, figures, page, perfetto, picture, replay
+from see import accesses, cost, data_figures, descriptors, figures, fragments, operands, page, perfetto, picture, replay
 
 KINDS = list(replay.Replay.KINDS)
 ALL = 0xFFFFFFFF
@@ -94,7 +94,7 @@ class Clock(unittest.TestCase):
 
     def test_a_phase_needs_arrivals_and_bytes(self):
         begin = [(1, "mbarrier init", 8, 1), (0, "barrier"), (1, "barrier")]
-        events = launch(*begin, (1, "mbarrier arrive", 8, 1, 128), (1, "bulk load", 128, 8, 0), (0, "mbarrier wait", 8, 0), warps=2)
+        events = launch(*begin, (1, "mbarrier arrive", 8, 1, 128), (1, "bulk load", 128, 8, 0, 1), (0, "mbarrier wait", 8, 0), warps=2)
         for one_lane in (0, 3, 4):
             events.events[one_lane][3] = 1
         clock = replay.Replay(events, COSTS)
@@ -130,9 +130,77 @@ class Clock(unittest.TestCase):
         clock = replay.Replay(launch(*stuck, warps=2, diagnosis={"check": "synccheck"}), COSTS)
         self.assertEqual(clock.waits, [(1, 0, 1, 1000)])
 
-    def test_clusters_are_refused(self):
-        with self.assertRaisesRegex(replay.Unable, "clusters"):
-            replay.Replay(launch(cluster=[2, 1, 1]), COSTS)
+    def test_who_comes_first_does_the_rest_after_the_last(self):
+        events = launch((0, "mbarrier wait", 8, 1), (0, "shared load", 4, 1, 0, 1), (0, "bulk load", 64, 8, 0, 1), (0, "mbarrier wait", 8, 1))
+        for event, lanes in zip(events.events, (0xFFFFFFFE, 0xFFFFFFFE, 1, 1)):
+            event[3] = lanes
+        self.assertEqual([op[1:3] for op in events.programs()[0]], [["bulk load", 1], ["mbarrier wait", ALL], ["shared load", 0xFFFFFFFE]])
+
+    def in_cluster(self, *events, one_lane=(), **more):
+        """Of a cluster of two blocks with a warp each."""
+        recorded = launch(*events, grid=[2, 1, 1], cluster=[2, 1, 1], **more)
+        for each in one_lane:
+            recorded.events[each][3] = 1
+        return replay.Replay(recorded, COSTS)
+
+    def test_a_multicast_lands_in_both_blocks(self):
+        mbarriers = [(block, "mbarrier init", 8, 1) for block in (0, 1)] + [(block, "mbarrier arrive", 8, 1, 640, block) for block in (0, 1)]
+        waits = [(block, "mbarrier wait", 8, 0) for block in (0, 1)]
+        clock = self.in_cluster(*mbarriers, (0, "bulk load", 640, 8, 0, 0b11), *waits, one_lane=(2, 3, 4))
+        self.assertEqual(clock.landed, {(2, 0): 1, (3, 1): 1, (4, 0): 2 + 700, (4, 1): 2 + 700})
+        self.assertEqual([block.mbarriers[8].phases[0][4] for block in clock.blocks], [[(702, 640)], [(702, 640)]])
+        self.assertEqual({event: end for event, _, _, end in clock.spans if event in (5, 6)}, {5: 702, 6: 702})
+        busy = self.in_cluster((1, "copy", 6400, 1, 0, 6400), *mbarriers, (0, "bulk load", 640, 8, 0, 0b11), one_lane=(3, 4, 5))
+        self.assertEqual((busy.landed[5, 0], busy.landed[5, 1]), (702, 800))  # each SM has a way of its own
+
+    def test_an_arrival_at_another_block_takes_its_time(self):
+        clock = self.in_cluster((1, "mbarrier init", 8, 1), (0, "mbarrier arrive", 8, 1, 0, 1), (1, "mbarrier wait", 8, 0), one_lane=(1,))
+        self.assertEqual(clock.blocks[1].mbarriers[8].phases[0][2:4], (180, [(180, 0, 1, 1)]))
+        self.assertEqual(clock.spans[-1], (2, 1, 1, 180))
+        self.assertEqual(clock.blocks[0].mbarriers[8].phases, [])
+
+    def test_st_async_brings_bytes_to_another_block(self):
+        clock = self.in_cluster((1, "mbarrier init", 8, 1), (1, "mbarrier arrive", 8, 1, 128, 1), (0, "st.async", 4, 8, 64, 1), one_lane=(1,))
+        self.assertEqual(clock.landed[2, 1], 128 / 64 + 180)
+        self.assertEqual(clock.blocks[1].mbarriers[8].phases[0][4], [(182, 128)])
+
+    def test_memory_of_another_block(self):
+        clock = self.in_cluster((0, "cluster load", 4, 0, 0, 1), (0, "cluster store", 4, 0, 0, 1))
+        self.assertEqual(clock.spans, [(0, 0, 0, 182), (1, 0, 182, 364)])
+        self.assertEqual(clock.landed, {(0, 1): 182, (1, 1): 364})
+        adds = self.in_cluster((0, "cluster load", 4, 0, 0, 1), (0, "cluster atomic", 4, 0, 0, 1))
+        self.assertEqual(adds.spans[1], (1, 0, 182, 364))  # what it adds has come by then
+
+    def test_the_barrier_of_a_cluster_waits_for_all_its_warps(self):
+        meet = [(block, kind) for kind in ("cluster arrive", "cluster wait") for block in (0, 1)]
+        clock = self.in_cluster((1, "copy", 64, 2, 0, 64), (1, "copy commit"), (1, "copy wait", 0), *meet)
+        self.assertEqual({event: end for event, _, _, end in clock.spans if event > 4}, {5: 692 + 180, 6: 692 + 180})
+        alone = replay.Replay(launch((0, "cluster arrive"), (0, "cluster wait"), (0, "cluster arrive"), (0, "cluster wait")), COSTS)
+        self.assertEqual(alone.clocks, 4)
+        ended = self.in_cluster((0, "cluster arrive"), (0, "cluster wait"))  # the other block's warp has nothing to do
+        self.assertEqual(ended.clocks, 181)
+
+    def test_clusters_may_share_their_multiprocessors(self):
+        recorded = launch(*[(block, "mma", 4096) for block in (0, 1)] * 100, grid=[4, 1, 1], cluster=[2, 1, 1])
+        alone, beside = [replay.Replay(recorded, COSTS, clusters).clocks for clusters in (1, 2)]
+        self.assertAlmostEqual(alone, 100 * COSTS.mma, delta=2)  # each block has a tensor core of its own
+        self.assertGreater(beside, 1.9 * alone)
+
+    def test_a_cluster_is_drawn_block_by_block(self):
+        events = [(block, "mbarrier init", 8, 1) for block in (0, 1)] + [(block, "mbarrier arrive", 8, 1, 640, block) for block in (0, 1)]
+        events += [(0, "bulk load", 640, 8, 0, 0b11), (1, "mbarrier arrive", 8, 1, 0, 0)]
+        clock = self.in_cluster(*events, one_lane=(2, 3, 4, 5))
+        drawn = picture.Picture(clock.launch, clock, "")
+        self.assertEqual([(lane["b"], lane["g"], lane["n"]) for lane in drawn.lanes], [(block, *lane) for block in (0, 1) for lane in (("ring", "stage 0"), ("warps", "warp 0"), ("mbarriers", "mbarrier at 8"))])
+        (copy,) = [s for s in drawn.segments if s["k"] == "copy"]
+        self.assertEqual(copy["to"], [[3, 702]])
+        self.assertIn("Warp 0 of block 0 issues 1 box, 1 of them multicast to blocks 0–1 to stage 0: 640 bytes.", copy["t"])
+        self.assertEqual([(s["l"], s["a"], s["b"]) for s in drawn.segments if s["k"] == "fill"], [(0, 2, 702), (3, 2, 702)])
+        (arrival,) = [s for s in drawn.segments if s.get("to") and s["k"] == "mark"]
+        self.assertEqual((arrival["l"], arrival["to"]), (4, [[2, 182]]))
+        self.assertIn("arrives at mbarrier at 8 of block 0, 1 arrival", arrival["t"])
+        arrows = [(e["ph"], e["pid"], e["tid"], e["ts"]) for e in perfetto.trace(drawn)["traceEvents"] if e["ph"] in "sf"]
+        self.assertEqual(arrows, [("s", 1, 2, 2), ("s", 2, 5, 2), ("f", 1, 3, 182), ("f", 2, 4, 702)])
 
     def test_every_kind_that_is_recorded_has_a_cost(self):
         with open(os.path.join(cost.ROOT, "common/interpreter/observe/events.cpp"), encoding="utf-8") as file:
@@ -166,6 +234,26 @@ class Accesses(unittest.TestCase):
         self.assertEqual([accesses.named(each) for each in ([3], [0, 1, 2], [0, 2])], ["3", "0–2", "0, …"])
 
 
+class Works(unittest.TestCase):
+    def test_what_instructions_work_on(self):
+        layouts = 1 << 2 | (64 | 1 << 28) << 4 | (512 | 64 << 14 | 1 << 28) << 34  # as 10's, but for A's stride
+        products = [(0, "wgmma", 131072, 32 * i, 16384 + 2048 * i, 256, layouts) for i in range(4)]
+        recorded = launch((0, "ldmatrix", 16, 4, 0, 4, 101), (0, "ldmatrix", 16, 4, 0, 4, 200), (0, "mma", 4096, 100, 0, 8), (0, "mma", 512, 100), *products, *products)
+        found = operands.Operands(recorded)
+        self.assertEqual(found.of([0, 1, 2]), [0, 1, 2])
+        self.assertEqual(found.of([1]), [1])
+        self.assertEqual(found.of([3]), [])  # of doubles: not drawn
+        self.assertEqual(found.of([4, 5, 6, 7]), found.of([8, 9, 10, 11]))  # drawn once
+        texts = [each["t"] for each in found.documents]
+        self.assertTrue(texts[0].startswith("ldmatrix.x4.trans: ") and texts[1].startswith("ldmatrix.x4: ") and texts[2].startswith("mma.sync m16n8k16: "), texts)
+        self.assertIn("B, MN-major", found.documents[3]["p"][1]["t"])
+        self.assertTrue(found.documents[3]["p"][1]["t"].endswith("They begin 0, 2,048, 4,096, 6,144 bytes from the first one."))
+        in_registers = launch((0, "wgmma", 131072, 0, 0, 64, layouts | 1))
+        found = operands.Operands(in_registers)
+        found.of([0])
+        self.assertEqual((len(found.documents[0]["p"]), found.documents[0]["t"].endswith("A is in registers.")), (1, True))
+
+
 class Words(unittest.TestCase):
     def test_numbers_in_a_row(self):
         self.assertEqual(picture.listed([8, 0, 1, 2, 3, 5]), "0–3, 5, 8")
@@ -180,6 +268,14 @@ class Words(unittest.TestCase):
         drawn = picture.Picture(recorded, replay.Replay(recorded, COSTS), "")
         self.assertEqual(list(drawn.names.values()), ["bars[1]", "bar", "mbarrier at 72"])
 
+    def test_several_mbarriers_of_a_line_take_turns(self):
+        recorded = launch(*[(0, "mbarrier init", 8 * i, 1) for i in range(4)])
+        for event in recorded.events:
+            event[2] = 0
+        drawn = picture.Picture(recorded, replay.Replay(recorded, COSTS), "")
+        drawn.file, drawn.source = "kernel.cu", ["for (...) mbarrier_init(&full[i], 1), mbarrier_init(&empty[i], 4);"]
+        self.assertEqual(list(drawn.name_mbarriers().values()), ["full[0]", "empty[0]", "full[1]", "empty[1]"])
+
     def test_a_stage_may_have_parts_between_those_of_others(self):
         groups = [[(0, "copy", 512, 16, 512 * i, 512), (0, "copy", 512, 16, 4096 + 512 * i, 512), (0, "copy commit")] for i in (0, 1)]
         stages = picture.Stages(launch(*[event for group in groups * 2 for event in group]))
@@ -189,7 +285,7 @@ class Words(unittest.TestCase):
 
     def stopped(self, what, *events, **more):
         """The picture of two warps that a check has ended at line 7 in lane 3 of warp 1."""
-        diagnosis = {"check": "racecheck", "what": what, "expected": "", "file": "kernel.cu", "line": 7, "called_at": 9, "called_in": "", "warp": 1, "lane": 3, "first_block": True, **more}
+        diagnosis = {"check": "racecheck", "what": what, "expected": "", "file": "kernel.cu", "line": 7, "called_at": 9, "called_in": "", "warp": 1, "lane": 3, "rank": 0, **more}
         recorded = launch(*events, warps=2, shared_bytes=96, diagnosis=diagnosis, names={"72": "dynamic shared memory (byte 72 of 96)"})
         return picture.Picture(recorded, replay.Replay(recorded, COSTS), "")
 
@@ -203,7 +299,7 @@ class Words(unittest.TestCase):
         self.assertEqual(drawn.diagnosis()["where"], "warp 1, lane 3, line 7, called at line 9")
         (stop,) = [s for s in drawn.segments if s.get("stop")]
         self.assertEqual((stop["k"], drawn.lanes[stop["l"]]["n"], stop["a"], stop["i"]), ("stop", "warp 1", 2, [7, 9]))
-        elsewhere = self.stopped(what, *copies, first_block=False)
+        elsewhere = self.stopped(what, *copies, rank=-1)
         self.assertEqual([s for s in elsewhere.segments if s.get("stop")], [])
         self.assertIn("another block", elsewhere.diagnosis()["where"])
 
@@ -211,6 +307,11 @@ class Words(unittest.TestCase):
         what = "deadlock: block (0,0,0): 32 threads (the first: (0,0,0)) wait in bar.sync at kernel.cu:5; thread (35,0,0) waits in mbarrier.try_wait at kernel.cu:7 for phase 1 of dynamic shared memory (byte 72 of 96), which lacks 0 bytes and 1 of 4 arrivals"
         drawn = self.stopped(what, (0, "mbarrier init", 72, 4), (0, "copy", 64, 2, 0, 64))
         self.assertEqual(drawn.stuck("deadlock between blocks: " + what), {})
+        drawn.launch.cluster, drawn.launch.cluster_size = [2, 1, 1], 2
+        both = what + "; block (1,0,0): thread (0,0,0) waits in bar.sync at kernel.cu:5; block (2,0,0): thread (0,0,0) waits in bar.sync at kernel.cu:5"
+        self.assertEqual({warp: line for warp, (line, _) in drawn.stuck(both).items()}, {0: 5, 1: 7, 2: 5})
+        self.assertEqual(set(drawn.stuck("deadlock: block (1,0,0): thread (0,0,0) waits in bar.sync at kernel.cu:5")), {2})
+        drawn.launch.cluster, drawn.launch.cluster_size = [1, 1, 1], 1
         waits = {drawn.lanes[s["l"]]["n"]: s for s in drawn.segments if s["k"] == "wait-ever"}
         self.assertEqual(len(waits), 2)
         self.assertEqual(waits["warp 0"]["t"], "Warp 0 waits for ever, in bar.sync.")
@@ -221,6 +322,20 @@ class Words(unittest.TestCase):
         at_barrier = self.stopped("deadlock: block (0,0,0): 32 threads (the first: (32,0,0)) wait in bar.sync at kernel.cu:2", *waiting)
         (stop,) = [s for s in at_barrier.segments if s.get("stop")]
         self.assertEqual((stop["t"], stop["a"], stop["b"]), ("Warp 1 waits for ever, in bar.sync.", 0, at_barrier.document()["clocks"]))
+
+    def test_a_check_may_have_ended_it_at_its_first_instruction(self):
+        drawn = self.stopped("masks that differ")
+        self.assertEqual([(drawn.lanes[s["l"]]["n"], s["k"], s["a"], s["i"]) for s in drawn.segments], [("warp 1", "stop", 0, [7, 9])])
+        self.assertEqual(drawn.file, "kernel.cu")
+        self.assertIn("Here racecheck has stopped", page.page(drawn, COSTS, []))
+
+    def test_a_check_may_have_ended_another_block_than_the_first(self):
+        what = "deadlock: block (2,0,0): 32 threads (the first: (0,0,0)) wait in bar.sync at kernel.cu:5"
+        diagnosis = {"check": "synccheck", "what": what, "expected": "", "file": "kernel.cu", "line": 5, "called_at": 0, "called_in": "", "warp": 0, "lane": 0, "rank": 0}
+        recorded = launch((0, "copy", 64, 2, 0, 64), (1, "copy", 64, 2, 0, 64), warps=2, grid=[3, 1, 1], first=[2, 0, 0], diagnosis=diagnosis)
+        drawn = picture.Picture(recorded, replay.Replay(recorded, COSTS), "")
+        self.assertEqual([(drawn.lanes[s["l"]]["n"], s["k"]) for s in drawn.segments if s.get("stop")], [("warp 0", "wait-ever")])
+        self.assertEqual(drawn.diagnosis()["where"], "warp 0, lane 0, line 5")
 
     def test_of_a_deadlock_what_is_not_known_is_not_drawn(self):
         groups = "{} threads (the first: (0,0,0)) wait in a at kernel.cu:1; {} threads (the first: ({},0,0)) wait in b at kernel.cu:2"
@@ -238,7 +353,7 @@ class Words(unittest.TestCase):
         self.assertEqual(ring[:2], [("fill", 0, 2), ("early", 2, 698)])
 
     def test_an_mbarrier_counts_what_has_come(self):
-        begin = [(0, "mbarrier init", 8, 2), (0, "mbarrier arrive", 8, 1, 192), (0, "bulk load", 128, 8, 0), (0, "bulk load", 64, 8, 128), (0, "mbarrier arrive", 8, 1, 0)]
+        begin = [(0, "mbarrier init", 8, 2), (0, "mbarrier arrive", 8, 1, 192), (0, "bulk load", 128, 8, 0, 1), (0, "bulk load", 64, 8, 128, 1), (0, "mbarrier arrive", 8, 1, 0)]
         recorded = launch(*begin)
         for each in recorded.events:
             each[3] = 1
@@ -333,6 +448,8 @@ class Steps(unittest.TestCase):
         for step, shape, *words in (
             (STAGES, "256x256x256"), ("09_tma", "256x256x256"), ("10_wgmma", "512x512x256"), ("11_warp_specialized", "512x512x256"),
             ("12_persistent", "512x512x256", "--first", "--multiprocessors", "2"), ("13_ping_pong", "512x512x256", "--first", "--multiprocessors", "2"),
+            ("16_multicast", "512x256x256", "--first", "--multiprocessors", "2"), ("20_fewer_requests", "512x512x128", "--first", "--multiprocessors", "2"),
+            ("15_few_rows", "8x128x2048"),
         ):  # fmt: skip
             with self.subTest(step):
                 recorded, _ = self.record(step, shape, *words)
@@ -341,7 +458,7 @@ class Steps(unittest.TestCase):
                 if "--multiprocessors" in words:
                     self.assertEqual(recorded.blocks, 2)
                 drawn = picture.Picture(recorded, clock, step)
-                self.assertLessEqual(sum(span[3] - span[2] for span in clock.spans if recorded.kinds[recorded.events[span[0]][1]] in ("mma", "wgmma")), 4 * clock.clocks)
+                self.assertLessEqual(sum(span[3] - span[2] for span in clock.spans if recorded.kinds[recorded.events[span[0]][1]] in ("mma", "wgmma")), 4 * recorded.cluster_size * clock.clocks)
                 self.assertGreaterEqual(len(drawn.stages.ranges), 3)
                 self.assertTrue(drawn.file.endswith("gemm.cuh"))
                 for segment in drawn.segments:
@@ -350,7 +467,9 @@ class Steps(unittest.TestCase):
                     for line in segment.get("i", ()):
                         self.assertTrue(drawn.source[line - 1].strip(), segment)
                 # The phase that the interpreter saw end is the one that ends here, too.
-                phases = {address: len(barrier.phases) for address, barrier in clock.blocks[0].mbarriers.items()}
+                phases = {address: len(barrier.phases) for address, barrier in clock.blocks[0].mbarriers.items()}  # in all blocks alike
+                self.assertEqual([s["t"] for s in drawn.segments if s["k"] == "early"], [])
+                self.assertEqual(bool([s for s in drawn.segments if "to" in s]), recorded.cluster_size > 1)
                 for event in recorded.events:
                     if recorded.kinds[event[1]] == "mbarrier wait" and event[6] < 1 << 63:
                         self.assertLess(event[6], phases[event[4]])
@@ -373,6 +492,86 @@ class Steps(unittest.TestCase):
                 if not os.path.exists(os.path.join(PROGRAMS, step)):
                     self.skipTest(f"{step} is not built")
                 self.assertTrue(text == draw(os.environ["COURSE_BUILD"]).decode(), f"{name}: run 'python3 -B tools/see/figures.py' and look at it")
+
+    def test_descriptors_name_what_the_copies_have_written(self):
+        """Of each stage all bytes, once, in every layout: the slices of A of both warpgroups, and those of B."""
+        for layout in ("nn", "nt", "tn", "tt"):
+            with self.subTest(layout):
+                recorded, _ = self.record("10_wgmma", "128x256x128", "--first", "--layout", layout)
+                events = [(recorded.kinds[event[1]], event[0], event[4:]) for event in recorded.events]
+                copied = {piece for kind, _, v in events if kind == "bulk load" for piece in range(v[2], v[2] + v[0], descriptors.PIECE)}
+                issued = [descriptors.matrices_of(v) for kind, warp, v in events if kind == "wgmma" and warp in (0, 4)]
+                self.assertEqual({(each.name, each.is_mn_major) for pair in issued for each in pair}, {("A", layout[0] == "t"), ("B", layout[1] == "n")})
+                read = [piece for a, b in issued for each in (a, b) for piece, *_ in each.pieces()]
+                self.assertEqual(set(read), copied)
+                self.assertEqual(len(read), len(copied) + sum(len(b.pieces()) for _, b in issued) // 2)  # B is both warpgroups'
+                self.assertEqual("".join(descriptors.raster([a for a, _ in issued[:4]])[1]).count(descriptors.NO_SLICE), 0)
+                # Chunk c of row r of a panel lies at c XOR r % 8: a row runs along k, or along m or n.
+                for number, pair in enumerate(issued[:4]):
+                    for first, each in zip(issued[0], pair):
+                        for address, mn, k in each.pieces():
+                            k += number * descriptors.OF_K
+                            row, column = (k, mn % 64) if each.is_mn_major else (mn % 64, k)
+                            self.assertEqual(address, first.address + mn // 64 * 8192 + row * descriptors.ROW + (column // 8 ^ row % 8) * descriptors.PIECE)
+
+    def test_who_holds_what(self):
+        """Each lane's registers are what instructions of a kernel put there."""
+        said = defaultdict(dict)  # by matrix and lane, {(row, column): register}
+        with tempfile.TemporaryDirectory() as scratch:
+            program = [os.path.join(cost.ROOT, "tools/interpret/interpret.py"), "--build", os.environ["COURSE_BUILD"], "--cache", scratch]
+            output = subprocess.run([sys.executable, "-B", *program, os.path.join(cost.ROOT, "tools/see/fragments.cu")], stdout=subprocess.PIPE, encoding="ascii", check=True).stdout
+        for line in output.splitlines():
+            name, *numbers = line.split()
+            lane, register, row, column = map(int, numbers)
+            said[name, lane][row, column] = register
+        a, b, c = fragments.of_mma(8)
+        for lane in range(fragments.LANES):
+            for grid in (a, b, c):
+                self.assertEqual(fragments.held(grid, lane), said[grid.name, lane])
+            self.assertEqual(said["P", lane], said["C", lane])  # of A · 1 each lane has the elements of A: so its A was A
+            # ldmatrix has loaded A as four matrices, and B as two that are transposed.
+            whole = {}
+            for i, matrix in enumerate(fragments.of_ldmatrix(4, False)):
+                whole |= {(row + i % 2 * 8, column + i // 2 * 8): register for (row, column), register in fragments.held(matrix, lane).items()}
+            self.assertEqual(whole, said["A", lane])
+            whole = {}
+            for i, matrix in enumerate(fragments.of_ldmatrix(2, True)):
+                whole |= {(row + i * 8, column): register for (row, column), register in fragments.held(matrix, lane).items()}
+            self.assertEqual(whole, said["B", lane])
+
+    def test_everything_lies_within_the_pictures(self):
+        for name in figures.FIGURES:
+            with open(os.path.join(cost.ROOT, name), encoding="utf-8") as file:
+                text = file.read()
+            width, height = map(float, re.search(r'viewBox="0 0 (\S+) (\S+)"', text).groups())
+            for found in re.finditer(r'<text x="([\d.]+)" y="([\d.]+)"(?: text-anchor="(\w+)")?[^>]*>([^<]*)<', text):
+                x, y, anchor, words = found.groups()
+                length = 0.56 * figures.SIZE * len(words)
+                left = float(x) - {"middle": 0.5, "end": 1, None: 0}[anchor] * length
+                self.assertGreaterEqual(left, -3, f"{name}: {words}")
+                self.assertLessEqual(left + length, width + 4, f"{name}: {words}")
+                self.assertLessEqual(float(y), height, f"{name}: {words}")
+            for found in re.finditer(r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)"', text):
+                x, y, wide, high = map(float, found.groups())
+                self.assertLessEqual((x + wide, y + high), (width + 0.01, height + 0.01), name)
+
+    def test_what_the_lessons_say_of_where_data_lie(self):
+        build = os.environ["COURSE_BUILD"]
+        for mapping, sectors, lines in (("coalesced", (1, 4), (1, 1)), ("swapped", (32, 1), (32, 1))):
+            naive = data_figures.launch_of(build, "01_naive", "64x64x64", "--tile", mapping, dtype="f32")
+            loads = data_figures.accesses_of(naive, 0, "global load")[:2]
+            self.assertEqual(tuple(sum(map(len, each.lines.values())) for each in loads), sectors)
+            self.assertEqual(tuple(len(each.lines) for each in loads), lines)
+        tiled = data_figures.Tiled(build)
+        self.assertEqual(tiled.pitch, (128 + 4) * data_figures.FLOAT)
+        self.assertEqual(accesses.wavefronts(tiled.stores[0].passes), 1)
+        self.assertEqual(accesses.wavefronts(accesses.passes_of("shared store", 4, tiled.without_padding(tiled.stores[0]))), 2)
+        every = {(row + i, column + j) for lane in range(32) for row in tiled.rows[lane] for column in tiled.columns[lane] for i in range(4) for j in range(4)}
+        self.assertEqual(len(every), 32 * 64)  # nobody computes what another lane does
+        groups = figures.groups_of(figures.Recorded(build, "10_wgmma", "128x256x256"), 0)
+        self.assertEqual([each.count for each in groups], [4] * 4)
+        for before, after in zip(groups, groups[1:]):
+            self.assertLess(after.since, before.end)
 
     def test_what_the_lessons_say_of_their_pictures(self):
         build, tiles, shape = os.environ["COURSE_BUILD"], 6, "256x512x256"
@@ -398,6 +597,25 @@ class Steps(unittest.TestCase):
         for before, after in zip(pieces, pieces[1:]):
             gaps[before[0] == after[0]].append(after[1] - before[2])
         self.assertLessEqual(max(gaps[False]), max(gaps[True]))
+
+    def test_what_the_lessons_say_of_blocks_and_waves(self):
+        build = os.environ["COURSE_BUILD"]
+        multicast = figures.Recorded(build, "16_multicast", "256x256x448", *figures.FEW)
+        for rank in (0, 1):
+            fills = figures.fills_of(multicast, rank)
+            self.assertEqual([len(fills[stage]) for stage in range(4)], [2, 2, 2, 1])
+            self.assertTrue(all(set(each) == {0, 1} for rounds in fills.values() for each in rounds))  # both send to each stage
+            (empty,) = [address for address, name in multicast.drawn.names.items() if name == "empty[0]"]
+            arrived = [warp // multicast.launch.warps for _, warp, _, _ in multicast.clock.blocks[rank].mbarriers[empty].phases[0][3]]
+            self.assertEqual((arrived.count(0), arrived.count(1)), (8, 8))
+        few_rows = figures.Recorded(build, "15_few_rows", "8x64x2048")
+        for rank in (0, 1):
+            last = [(stage, rounds[-1]) for stage, rounds in figures.fills_of(few_rows, rank).items() if 1 - rank in rounds[-1]]
+            self.assertEqual([(stage, set(each)) for stage, each in last], [(3, {1 - rank})])
+            (ready,) = [address for address, name in few_rows.drawn.names.items() if name == "all_ready"]
+            (phase,) = few_rows.clock.blocks[rank].mbarriers[ready].phases
+            self.assertEqual({warp // few_rows.launch.warps for _, warp, _, _ in phase[3]}, {0, 1})
+            self.assertLess(phase[2], last[0][1][1 - rank][0])  # who sends has waited for it
 
     def check_trace(self, trace):
         """Times do not run backwards; what lies on one thread lies side by side."""

@@ -71,7 +71,7 @@ class BulkCopies final : public Family {
   void on_exit(Fiber& fiber) override;
 
   /// @param home whose shared memory is written
-  void load(const AsyncProxy::Instruction& by, Block& home, Box box, std::uintptr_t barrier);
+  void load(const AsyncProxy::Instruction& by, Box box, std::uintptr_t barrier);
   void multicast(const AsyncProxy::Instruction& by, const Box& box, std::uintptr_t barrier, unsigned mask);
   void store(const AsyncProxy::Instruction& by, Box box);
   /// @param shared where it comes to lie; 0: nowhere
@@ -98,6 +98,9 @@ class BulkCopies final : public Family {
     std::deque<Store> stores;  // under way
     std::uint64_t groups = 0;  // committed so far
   };
+  void load(const AsyncProxy::Instruction& by, Block& home, Box box, std::uintptr_t barrier);
+  void note_load(const AsyncProxy::Instruction& by, std::uintptr_t destination, unsigned bytes, std::uintptr_t barrier,
+                 unsigned mask);
   void read(Fiber& fiber, Store& store);
   static void write(const Store& store);
 
@@ -214,7 +217,6 @@ void BulkCopies::load(const AsyncProxy::Instruction& by, Block& home, Box box, s
   box.for_each_part([&](std::uintptr_t address, unsigned size) { block_.async_proxy.begin_write(by, address, size, barrier); });
   for (Run& run : box.runs) run.version = block_.async_proxy.begin_global_read(by, run.global, run.bytes);
   const unsigned bytes = box.bytes;
-  const std::uintptr_t destination = box.shared;
   const auto land = [this, &home, box = std::move(box), &fiber = by.fiber, name = by.name, pc = by.pc](const Stamp& stamp) {
     const AsyncProxy::Instruction again{fiber, name, pc};
     for (const Run& run : box.runs) block_.async_proxy.end_global_read(again, stamp, run.global, run.bytes, run.version);
@@ -224,9 +226,20 @@ void BulkCopies::load(const AsyncProxy::Instruction& by, Block& home, Box box, s
         [&](std::uintptr_t address, unsigned size) { home.async_proxy.end_write(stamp, address, size, box.swizzle_bytes); });
   };
   home.family<Mbarriers>().add_copy(by, barrier, bytes, land);
-  if (&home == &block_)
-    block_.note(by.fiber, EventKind::kBulkLoad, by.pc, bytes, home.shared.instruction_address(barrier),
-                home.shared.instruction_address(destination));
+}
+
+void BulkCopies::load(const AsyncProxy::Instruction& by, Box box, std::uintptr_t barrier) {
+  const unsigned bytes = box.bytes;
+  const std::uintptr_t destination = box.shared;
+  load(by, block_, std::move(box), barrier);
+  note_load(by, destination, bytes, barrier, 1u << block_.work().rank);
+}
+
+// @param mask of the blocks that get it, each at the same place
+void BulkCopies::note_load(const AsyncProxy::Instruction& by, std::uintptr_t destination, unsigned bytes, std::uintptr_t barrier,
+                           unsigned mask) {
+  block_.note(by.fiber, EventKind::kBulkLoad, by.pc, bytes, block_.shared.instruction_address(barrier),
+              block_.shared.instruction_address(destination), mask);
 }
 
 // Each block of the mask gets the box, and its bytes at its mbarrier, where the issuing block would have them.
@@ -248,6 +261,7 @@ void BulkCopies::multicast(const AsyncProxy::Instruction& by, const Box& box, st
     block_.visits.begin_variables(home, there.shared, there.extent());
     load(by, home, std::move(there), cluster.counterpart(block_, barrier, rank));
   }
+  note_load(by, box.shared, box.bytes, barrier, mask);
 }
 
 // ---------------------------------------------------------------------------------------------------------------- stores
@@ -328,7 +342,7 @@ void cp_async_bulk_tensor_load(void* shared, const TensorMap* map, const int* co
   auto& copies = in.block.family<BulkCopies>();
   Box box = copies.box_of(by, number(shared), *map, coordinates, false);
   copies.count(by, box, false, 1);
-  copies.load(by, in.block, std::move(box), number(barrier));
+  copies.load(by, std::move(box), number(barrier));
 }
 void cp_async_bulk_tensor_load_multicast(void* shared, const TensorMap* map, const int* coordinates, std::uint64_t* barrier,
                                          unsigned mask) {
@@ -359,7 +373,7 @@ void cp_async_bulk_load(void* shared, const void* global, unsigned bytes, std::u
   auto& copies = in.block.family<BulkCopies>();
   Box range = copies.range_of(by, number(shared), number(global), bytes);
   copies.count(by, range, false, 1);
-  copies.load(by, in.block, std::move(range), number(barrier));
+  copies.load(by, std::move(range), number(barrier));
 }
 void cp_async_bulk_load_multicast(void* shared, const void* global, unsigned bytes, std::uint64_t* barrier, unsigned mask) {
   const Entered in;

@@ -90,6 +90,7 @@ void ClusterBarrier::arrive(Fiber& fiber, Pc pc, bool relaxed) {
       *at.known = *merge(at.known, block_.clock.fenced(fiber.linear, true));
   }
   block_.activity.note_change();
+  block_.note(fiber, EventKind::kClusterArrive, pc);
   if (++at.arrived == live()) complete();
 }
 
@@ -120,6 +121,7 @@ void ClusterBarrier::wait(Fiber& fiber, Pc pc) {
   }
   thread.arrived = false;
   if (barrier().completed) block_.clock.acquire(fiber.linear, barrier().completed);
+  block_.note(fiber, EventKind::kClusterWait, pc);
 }
 
 // The barrier waits for no thread that has ended.

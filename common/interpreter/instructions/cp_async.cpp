@@ -170,8 +170,8 @@ void AsyncCopies::on_request(unsigned w, const Request& request) {
   if (block_.events) [[unlikely]] {
     std::uint64_t sectors[64];
     const unsigned sector_count = reading ? sectors_of(sources, sectors) : 0;
-    block_.events->add({EventKind::kCopy, static_cast<std::uint16_t>(w), request.lanes, request.pc, request.size * request.count,
-                        sector_count, block_.shared.instruction_address(*std::min_element(to, to + request.count)), bytes_read});
+    block_.add_event({EventKind::kCopy, static_cast<std::uint16_t>(w), request.lanes, request.pc, request.size * request.count,
+                      sector_count, block_.shared.instruction_address(*std::min_element(to, to + request.count)), bytes_read});
     block_.events->add_addresses(sources);
   }
 

@@ -138,8 +138,8 @@ void Mbarriers::expect(const AsyncProxy::Instruction& by, std::uintptr_t address
   barrier.bytes += bytes;
   require_tx_in_range(by, address, barrier);
   running.waiting.note_change(by.fiber);
-  if (&running == &block_)
-    block_.note(by.fiber, EventKind::kMbarrierExpect, by.pc, block_.shared.instruction_address(address), 0, bytes);
+  running.note(by.fiber, EventKind::kMbarrierExpect, by.pc, block_.shared.instruction_address(address), 0, bytes,
+               block_.work().rank);
 }
 
 // A thread of another block of the cluster uses a barrier of this one.
@@ -199,8 +199,8 @@ void Mbarriers::arrive(const AsyncProxy::Instruction& by, std::uintptr_t address
     barrier.arrived = merge(barrier.arrived, known ? known : running.clock.release(by.fiber.linear));
   running.waiting.note_change(by.fiber);
   if (somebody_waits_at(address) || (barrier.bytes == 0 && barrier.own_copies.empty())) advance(address, barrier);
-  if (&running == &block_)
-    block_.note(by.fiber, EventKind::kMbarrierArrive, by.pc, block_.shared.instruction_address(address), count, bytes);
+  running.note(by.fiber, EventKind::kMbarrierArrive, by.pc, block_.shared.instruction_address(address), count, bytes,
+               block_.work().rank);
 }
 
 void Mbarriers::add_copy(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned bytes,

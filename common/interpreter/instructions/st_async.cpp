@@ -34,6 +34,8 @@ void start(const AsyncProxy::Instruction& by, Block& block, void* p, const void*
     std::memcpy(reinterpret_cast<void*>(address), data.data(), bytes);
     home->async_proxy.end_write(stamp, address, bytes, 0);
   });
+  block.note(by.fiber, EventKind::kStoreAsync, by.pc, bytes, home->shared.instruction_address(barrier),
+             home->shared.instruction_address(address), home->work().rank);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ namespace {
 struct MatrixLoad {
   std::uint32_t* r;
   const void* row;
+  bool transposed;
 };
 
 // A function per instruction: lanes that execute different ones do not meet.
@@ -168,8 +169,10 @@ void move_matrices(const char* name, Op op, const void* row, int count, void* ar
                                ", which is not shared memory",
                            "the rows lie in shared memory", &in.fiber, user_location(pc), in.block.reporter.variable_at(row));
   in.block.meetings.instruction_of_warp(in.fiber, name, argument, combine, pc);
-  if (op == Op::kMatrixLoad)
-    in.block.note(in.fiber, Marks::kRegisters, pc, in.block.depth_of(in.fiber, static_cast<const MatrixLoad*>(argument)->r));
+  if (op == Op::kMatrixLoad) {
+    const auto& load = *static_cast<const MatrixLoad*>(argument);
+    in.block.note(in.fiber, Marks::kRegisters, pc, in.block.depth_of(in.fiber, load.r) | (load.transposed ? 1u : 0u));
+  }
   // Only now, when all lanes have come: one that waits for a barrier elsewhere would else be counted apart from the others.
   if (has_row) in.block.observe(in.fiber, row, 16, op, false, return_address);
 }
@@ -177,7 +180,7 @@ void move_matrices(const char* name, Op op, const void* row, int count, void* ar
 }  // namespace
 
 void ldmatrix(std::uint32_t* r, const void* row, int count, bool transposed) {
-  MatrixLoad argument{r, row};
+  MatrixLoad argument{r, row, transposed};
   static constexpr Combine kOf[][2] = {{load_matrices<1, false>, load_matrices<1, true>},
                                        {load_matrices<2, false>, load_matrices<2, true>},
                                        {load_matrices<4, false>, load_matrices<4, true>}};
@@ -206,7 +209,9 @@ static void start_mma(const MmaForm& form, unsigned m, unsigned k, void* d, cons
                           : form.a == Number::kF16   ? multiply<true>
                                                      : multiply<false>;
   in.block.meetings.instruction_of_warp(in.fiber, "mma", &argument, combine, pc);
-  in.block.note(in.fiber, EventKind::kMma, pc, 2 * m * 8 * k, in.block.depth_of(in.fiber, a), in.block.depth_of(in.fiber, d));
+  const bool is_in_words = m == 16 && form.sum != Number::kF64;
+  in.block.note(in.fiber, EventKind::kMma, pc, 2 * m * 8 * k, in.block.depth_of(in.fiber, a), in.block.depth_of(in.fiber, d),
+                is_in_words ? k * bytes_of(form.a) / 4 : 0);
 }
 void mma_m16n8k16(float* d, const std::uint32_t* a, const std::uint32_t* b, bool is_half) {
   const Number type = is_half ? Number::kF16 : Number::kBf16;

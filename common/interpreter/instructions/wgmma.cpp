@@ -234,6 +234,15 @@ void Warpgroups::begin_read(const AsyncProxy::Instruction& by, Operand& operand)
   });
 }
 
+// For pictures, how A and B lie: see EventKind::kWgmma.
+static std::uint64_t layouts(const WgmmaOperands& operands) {
+  constexpr auto kField = [](std::uint64_t descriptor) {  // the strides' 14 bits each, then the swizzle's 2
+    return (descriptor >> 16 & 0x3fff) | (descriptor >> 32 & 0x3fff) << 14 | descriptor >> 62 << 28;
+  };
+  const unsigned flags = (operands.a ? 1u : 0u) | (operands.transposed_a ? 2u : 0u) | (operands.transposed_b ? 4u : 0u);
+  return flags | kField(operands.descriptor_a) << 4 | kField(operands.descriptor_b) << 34;
+}
+
 void Warpgroups::issue(const std::array<Call*, 32>& lanes) {
   require_alike(lanes);
   const Call& call = *lanes[0];
@@ -275,9 +284,9 @@ void Warpgroups::issue(const std::array<Call*, 32>& lanes) {
   by.operand = "B";
   begin_read(by, multiplication.b);
   if (block_.events) [[unlikely]]
-    block_.events->add({EventKind::kWgmma, static_cast<std::uint16_t>(call.fiber->warp), 0xffffffffu, call.pc,
-                        2ull * kM * call.n * (kK * 2 / bytes_of(call.form.a)), multiplication.a.descriptor.address,
-                        multiplication.b.descriptor.address, call.n, call.operands.a != nullptr});
+    block_.add_event({EventKind::kWgmma, static_cast<std::uint16_t>(call.fiber->warp), 0xffffffffu, call.pc,
+                      2ull * kM * call.n * (kK * 2 / bytes_of(call.form.a)), multiplication.a.descriptor.address,
+                      multiplication.b.descriptor.address, call.n, layouts(call.operands)});
   warp.under_way.push_back(std::move(multiplication));
   note_reads(by.fiber);
   wake_waiting();
@@ -549,7 +558,7 @@ void together(void* const* lanes, unsigned) {
 // The warp's log has just been drained, so this is its place.
 void note(EventKind kind, const Call& call) {
   if (current_block->events) [[unlikely]]
-    current_block->events->add({kind, static_cast<std::uint16_t>(call.fiber->warp), 0xffffffffu, call.pc, call.groups});
+    current_block->add_event({kind, static_cast<std::uint16_t>(call.fiber->warp), 0xffffffffu, call.pc, call.groups});
 }
 void do_fence(const std::array<Call*, 32>& lanes) {
   current_block->family<Warpgroups>().fence(*lanes[0]->fiber);

@@ -13,10 +13,11 @@ namespace interpreter {
 
 const char* name(EventKind kind) {
   static constexpr const char* kNames[] = {
-      "global load", "global store",  "global atomic",   "shared load",     "shared store",  "shared atomic", "ldmatrix",
-      "stmatrix",    "copy",          "copy commit",     "copy wait",       "bulk load",     "bulk store",    "bulk commit",
-      "bulk wait",   "mbarrier init", "mbarrier arrive", "mbarrier expect", "mbarrier wait", "copy arrive",   "mma",
-      "wgmma",       "wgmma fence",   "wgmma commit",    "wgmma wait",      "barrier",       "named barrier"};
+      "global load",  "global store",  "global atomic",   "shared load",     "shared store",  "shared atomic", "ldmatrix",
+      "stmatrix",     "copy",          "copy commit",     "copy wait",       "bulk load",     "bulk store",    "bulk commit",
+      "bulk wait",    "mbarrier init", "mbarrier arrive", "mbarrier expect", "mbarrier wait", "copy arrive",   "mma",
+      "wgmma",        "wgmma fence",   "wgmma commit",    "wgmma wait",      "barrier",       "named barrier", "st.async",
+      "cluster load", "cluster store", "cluster atomic",  "cluster arrive",  "cluster wait"};
   return kNames[static_cast<unsigned>(kind)];
 }
 
@@ -44,7 +45,10 @@ void EventLog::add_addresses(const Request& request) {
     addresses_.push_back({events_.size() - 1, request.lanes, {request.addresses, request.addresses + request.count}});
 }
 
-void EventLog::add_name(std::uint64_t mbarrier, std::string name) { names_.emplace_back(mbarrier, std::move(name)); }
+void EventLog::add_name(std::uint64_t mbarrier, std::string name) {
+  const auto is_its = [&](const auto& known) { return known.first == mbarrier; };  // another block's at the same place
+  if (std::none_of(names_.begin(), names_.end(), is_its)) names_.emplace_back(mbarrier, std::move(name));
+}
 
 namespace {
 
@@ -62,21 +66,33 @@ std::string quoted(const std::string& text) {
   }
   return result + '"';
 }
+// The first block of the cluster. A block alone is one.
+uint3 first_of(uint3 block, dim3 cluster) {
+  return {block.x / cluster.x * cluster.x, block.y / cluster.y * cluster.y, block.z / cluster.z * cluster.z};
+}
+// Of `block` in the cluster that begins at `first`; -1: it is in another one.
+int rank_in(uint3 first, uint3 block, dim3 cluster) {
+  const uint3 at{block.x - first.x, block.y - first.y, block.z - first.z};  // beyond all clusters where it lies before
+  if (at.x >= cluster.x || at.y >= cluster.y || at.z >= cluster.z) return -1;
+  return static_cast<int>(at.x + cluster.x * (at.y + cluster.y * at.z));
+}
 std::string listed(dim3 d) { return '[' + std::to_string(d.x) + ',' + std::to_string(d.y) + ',' + std::to_string(d.z) + ']'; }
 
 }  // namespace
 
-void EventLog::write(const std::string& file, const Launch& launch, std::size_t static_shared_bytes,
-                     const Diagnosis* diagnosis) const {
+void EventLog::write(const std::string& file, const Launch& launch, std::size_t static_shared_bytes, const Diagnosis* diagnosis,
+                     bool is_first) const {
   std::FILE* const to = std::fopen(file.c_str(), "a");
   if (!to) throw std::runtime_error("cannot write the events to " + file);
   std::fseek(to, 0, SEEK_END);
-  if (std::ftell(to) > kMostBytes) {
+  if (std::ftell(to) > kMostBytes * (diagnosis ? 2 : 1)) {  // what ends a program is what somebody looks for
     std::fclose(to);
     return;
   }
+  const uint3 first = is_first ? uint3{} : first_of(diagnosis->block, launch.cluster);
   std::string out = "{\"kernel\":" + quoted(kernel_name_of(launch)) + ",\"grid\":" + listed(launch.grid) +
                     ",\"block\":" + listed(launch.block) + ",\"cluster\":" + listed(launch.cluster) +
+                    ",\"first\":" + listed(dim3(first.x, first.y, first.z)) +
                     ",\"shared_bytes\":" + std::to_string(launch.dynamic_shared_bytes + static_shared_bytes) +
                     ",\"whole\":" + (is_whole_ ? "true" : "false");
   if (diagnosis)
@@ -84,10 +100,10 @@ void EventLog::write(const std::string& file, const Launch& launch, std::size_t 
            ",\"expected\":" + quoted(diagnosis->expected) + ",\"file\":" + quoted(diagnosis->file) +
            ",\"line\":" + std::to_string(diagnosis->line) + ",\"called_at\":" + std::to_string(diagnosis->called_at) +
            ",\"called_in\":" + quoted(diagnosis->called_in) +
-           ",\"first_block\":" + (diagnosis->block.x || diagnosis->block.y || diagnosis->block.z ? "false" : "true") +
+           ",\"rank\":" + std::to_string(rank_in(first, diagnosis->block, launch.cluster)) +
            ",\"warp\":" + std::to_string(diagnosis->warp) + ",\"lane\":" + std::to_string(diagnosis->lane) + "}";
   out += ",\"kinds\":[";
-  for (unsigned kind = 0; kind <= static_cast<unsigned>(EventKind::kNamedBarrier); ++kind)
+  for (unsigned kind = 0; kind <= static_cast<unsigned>(EventKind::kClusterWait); ++kind)
     out += (kind ? "," : "") + quoted(interpreter::name(static_cast<EventKind>(kind)));
   out += "],\"names\":{";
   for (std::size_t i = 0; i < names_.size(); ++i)
@@ -146,7 +162,8 @@ void Marks::on_request(unsigned warp, const Request& request) {
     free_.push_back(mark);
     const Event& event = mark->event;
     const auto same = std::find_if(all, all + different, [&](const Event& other) {
-      return other.kind == event.kind && other.a == event.a && other.b == event.b && other.c == event.c && other.d == event.d &&
+      const bool same_place = other.c == event.c || event.kind == EventKind::kStoreAsync;  // of these it is each lane's own
+      return other.kind == event.kind && other.a == event.a && other.b == event.b && same_place && other.d == event.d &&
              other.e == event.e;
     });
     if (same == all + different) {
@@ -155,15 +172,21 @@ void Marks::on_request(unsigned warp, const Request& request) {
       ++different;
     }
     same->lanes |= rest & -rest;
+    same->c = std::min(same->c, event.c);
   }
   for (unsigned each = 0; each < different; ++each)
     if (all[each].kind == kRegisters)
       registers_[warp] = all[each].a;
     else if (block_.events)
-      block_.events->add(all[each]);
+      block_.add_event(all[each]);
 }
 
 // --------------------------------------------------------------------------------------------------- what a block records
+void Block::add_event(Event event) {
+  event.warp = static_cast<std::uint16_t>(event.warp + work_.rank * scheduler.warps());
+  events->add(event);
+}
+
 void Block::note_event(Fiber& fiber, const Event& event) {
   if (!worlds.in_other()) family<Marks>().note(fiber, event);
 }
@@ -172,8 +195,8 @@ void Block::record_request(unsigned w, const Request& request) {
   Event event{EventKind::kGlobalLoad, static_cast<std::uint16_t>(w), request.lanes, request.pc};
   event.a = request.size;
   const std::uint64_t lowest = *std::min_element(request.addresses, request.addresses + request.count);
+  if (request.shared && cluster().size() > 1 && record_visits(w, request)) return;
   if (request.shared) {
-    if (!shared.contains(lowest)) return;  // another block's
     event.kind = request.op == Op::kMatrixLoad    ? EventKind::kMatrixLoad
                  : request.op == Op::kMatrixStore ? EventKind::kMatrixStore
                  : request.op == Op::kLoad        ? EventKind::kSharedLoad
@@ -191,8 +214,26 @@ void Block::record_request(unsigned w, const Request& request) {
     event.b = sectors_of(request, sectors);
     event.c = lowest - global_begin_;
   }
-  events->add(event);
+  add_event(event);
   events->add_addresses(request);
+}
+
+// If a lane accesses another block's shared memory, an event for each block that lanes access. @return whether one does
+bool Block::record_visits(unsigned w, const Request& request) {
+  const auto is_own = [&](std::uint64_t address) { return shared.contains(address); };
+  if (std::all_of(request.addresses, request.addresses + request.count, is_own)) return false;
+  for (const Block* const block : cluster().blocks()) {
+    Event event{EventKind::kClusterLoad, static_cast<std::uint16_t>(w), 0, request.pc, request.size, 0, ~0ull, block->work_.rank};
+    if (request.op != Op::kLoad) event.kind = request.op == Op::kStore ? EventKind::kClusterStore : EventKind::kClusterAtomic;
+    unsigned i = 0;
+    for (std::uint32_t rest = request.lanes; rest; rest &= rest - 1, ++i) {
+      if (!block->shared.contains(request.addresses[i])) continue;
+      event.lanes |= rest & -rest;
+      event.c = std::min<std::uint64_t>(event.c, block->shared.instruction_address(request.addresses[i]));
+    }
+    if (event.lanes) add_event(event);
+  }
+  return true;
 }
 
 }  // namespace interpreter

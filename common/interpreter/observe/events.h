@@ -1,5 +1,6 @@
 /// @file
-/// What happened in a block, in the order of each warp's program: for pictures of it. Recorded on request only.
+/// What happened in a block, or in those of a cluster, in the order of each warp's program: for pictures of it. Recorded on request
+/// only.
 ///
 /// The interpreter has no clock. Each warp's events are in program order; between warps nothing is known but what barriers,
 /// mbarriers and groups order, and those are among the events. tools/see gives them times under a cost model.
@@ -18,7 +19,8 @@ namespace interpreter {
 
 class Block;
 
-/// What an event is. Its numbers a to e, where they have a meaning; addresses are SharedMemory::instruction_address().
+/// What an event is. Its numbers a to e, where they have a meaning; addresses are SharedMemory::instruction_address(), and blocks
+/// are ranks in their cluster, 0 of a block alone.
 enum class EventKind : std::uint8_t {
   kGlobalLoad,      ///< a bytes of a lane, b sectors, c bytes from the first sector of global memory
   kGlobalStore,     ///< the same
@@ -26,45 +28,54 @@ enum class EventKind : std::uint8_t {
   kSharedLoad,      ///< a bytes of a lane, b wavefronts, c lowest address, d wavefronts without bank conflicts
   kSharedStore,     ///< the same
   kSharedAtomic,    ///< the same
-  kMatrixLoad,      ///< ldmatrix: the same, e where its registers lie on the stack of a lane
+  kMatrixLoad,      ///< ldmatrix: the same, e where its registers lie on the stack of a lane, a multiple of 4; 1 more: .trans
   kMatrixStore,     ///< stmatrix: as kSharedStore
   kCopy,            ///< cp.async: a bytes written, b sectors, c lowest destination, d bytes read
   kCopyCommit,      ///< cp.async.commit_group
   kCopyWait,        ///< cp.async.wait_group: a groups that may still be under way
-  kBulkLoad,        ///< the copy engine: a bytes, b mbarrier, c destination, d blocks that get it
+  kBulkLoad,        ///< the copy engine: a bytes, b mbarrier, c destination, d blocks that get it, a bit for each
   kBulkStore,       ///< a bytes, c source
   kBulkCommit,      ///< cp.async.bulk.commit_group
   kBulkWait,        ///< cp.async.bulk.wait_group: a groups that may still be under way, b 1: only the sources have been read
   kMbarrierInit,    ///< a mbarrier, b arrivals of a phase
-  kMbarrierArrive,  ///< a mbarrier, b arrivals of each lane, c bytes that are expected
-  kMbarrierExpect,  ///< a mbarrier, c bytes
+  kMbarrierArrive,  ///< a mbarrier, b arrivals of each lane, c bytes that are expected, d its block
+  kMbarrierExpect,  ///< a mbarrier, c bytes, d its block
   kMbarrierWait,    ///< a mbarrier, b parity; recorded when the phase is over, c its number
   kCopyArrive,      ///< cp.async.mbarrier.arrive: a mbarrier: its phase waits for the copies so far
-  kMma,             ///< a operations of the warp, b where A's registers lie on a lane's stack, c the sums'
-  kWgmma,           ///< a operations of the warp, b address of A's matrix, c of B's, d columns, e 1: A is in registers
+  kMma,             ///< a operations of the warp, b where A's registers lie on a lane's stack, c the sums', d words of 4
+                    ///< bytes along k if it has 16 rows and these are no doubles, else 0
+  kWgmma,           ///< a operations of the warp, b address of A's matrix, c of B's, d columns, e from bit 0 on: 1, A is in
+                    ///< registers; 1, A is MN-major; 1, B is; from 4 on, of A's descriptor 14 bits of leading_bytes / 16, 14 of
+                    ///< stride_bytes / 16, 2 of swizzle (1: 128 bytes, 2: 64, 3: 32); from 34 on, B's
   kWgmmaFence,      ///< wgmma.fence
   kWgmmaCommit,     ///< wgmma.commit_group
   kWgmmaWait,       ///< wgmma.wait_group: a groups that may still be under way
   kBarrier,         ///< __syncthreads
   kNamedBarrier,    ///< a number, b threads, c 1: the warp waits
+  kStoreAsync,      ///< st.async: a bytes of a lane, b mbarrier, c lowest destination, d their block
+  kClusterLoad,     ///< from another block's shared memory: a bytes of a lane, c lowest address, d the block
+  kClusterStore,    ///< the same
+  kClusterAtomic,   ///< the same
+  kClusterArrive,   ///< barrier.cluster.arrive
+  kClusterWait,     ///< barrier.cluster.wait; recorded when it is over
 };
 const char* name(EventKind kind);
 
 /// One event of a warp.
 struct Event {
   EventKind kind;
-  std::uint16_t warp = 0;
+  std::uint16_t warp = 0;   ///< those of the cluster's blocks one after the other, by their rank
   std::uint32_t lanes = 0;  ///< who takes part
   Pc pc = 0;
   std::uint64_t a = 0, b = 0, c = 0, d = 0, e = 0;
 };
 
-/// The events of one block of a launch, the first one.
+/// The events of a launch's first block, or of all blocks of its first cluster; if a check ends the launch in another one, of that.
 class EventLog {
  public:
-  /// A block with more of them is recorded up to here.
+  /// What has more of them is recorded up to here.
   static constexpr std::size_t kMost = 400'000;
-  /// A file that has more bytes gets no more launches.
+  /// A file that has more bytes gets no more launches, but for one that a check has ended.
   static constexpr long kMostBytes = 32 << 20;
 
   void add(const Event& event);
@@ -76,7 +87,9 @@ class EventLog {
   bool is_whole() const { return is_whole_; }
 
   /// Appends a line of JSON to `file`: the launch, lines, events. @param diagnosis what ended it, null: nothing
-  void write(const std::string& file, const Launch& launch, std::size_t static_shared_bytes, const Diagnosis* diagnosis) const;
+  /// @param is_first whether it is that of the first cluster; else of the one in which the diagnosis is
+  void write(const std::string& file, const Launch& launch, std::size_t static_shared_bytes, const Diagnosis* diagnosis,
+             bool is_first) const;
 
  private:
   struct Addresses {

@@ -77,10 +77,13 @@ class Block final : private RequestSink {
   /// Logs an instruction of the family's own, see Family::on_request().
   void record(Fiber& fiber, Family::Record& what, unsigned size, Pc pc);
   /// For a picture of what happened: a lane's instruction that is no access. Lanes that say the same are one event.
-  void note(Fiber& fiber, EventKind kind, Pc pc, std::uint64_t a = 0, std::uint64_t b = 0, std::uint64_t c = 0) {
+  void note(Fiber& fiber, EventKind kind, Pc pc, std::uint64_t a = 0, std::uint64_t b = 0, std::uint64_t c = 0,
+            std::uint64_t d = 0) {
     if (events) [[unlikely]]
-      note_event(fiber, {.kind = kind, .pc = pc, .a = a, .b = b, .c = c});
+      note_event(fiber, {.kind = kind, .pc = pc, .a = a, .b = b, .c = c, .d = d});
   }
+  /// An event of one of its warps. There is a log.
+  void add_event(Event event);
   /// How far from the top of the fiber's stack `p` lies: the same for all lanes' places of one variable.
   std::uint64_t depth_of(const Fiber& fiber, const void* p) const {
     return static_cast<std::uint64_t>(static_cast<const char*>(stacks.top(fiber.linear)) - static_cast<const char*>(p));
@@ -171,6 +174,7 @@ class Block final : private RequestSink {
   void on_request(unsigned warp, const Request& request) override;
   void note_event(Fiber& fiber, const Event& event);
   void record_request(unsigned warp, const Request& request);
+  bool record_visits(unsigned warp, const Request& request);
 
   GlobalMemory& global_ = GlobalMemory::instance();
   const std::uintptr_t global_begin_ = reinterpret_cast<std::uintptr_t>(global_.base());

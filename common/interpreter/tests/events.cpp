@@ -3,14 +3,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "common/device/cluster.cuh"
 #include "common/device/mbarrier.cuh"
 #include "common/device/ptx.cuh"
 #include "common/interpreter/observe/events.h"
@@ -106,6 +109,36 @@ __global__ void deadlock() {
   if (threadIdx.x < 32) device::mbarrier_wait_parity(&barrier, 0);
 }
 
+// Two blocks: each stores into the other one's memory, asynchronously and not, and arrives there.
+__global__ void neighbours(float* out) {
+  __shared__ device::Mbarrier barrier;
+  __shared__ device::Floats<1> landed[32];
+  __shared__ float stored[32];
+  const unsigned other = device::cluster_ctarank() ^ 1;
+  if (threadIdx.x == 0) {
+    device::mbarrier_init(&barrier, 2);
+    device::mbarrier_arrive_expect_tx(&barrier, sizeof landed);
+  }
+  device::barrier_cluster_arrive();
+  device::barrier_cluster_wait();
+  const float mine[1] = {static_cast<float>(threadIdx.x)};
+  device::st_async(&landed[threadIdx.x], mine, &barrier, other);
+  if (threadIdx.x == 5) device::mbarrier_arrive_release_cluster(&barrier, other);
+  device::mbarrier_wait_parity_acquire_cluster(&barrier, 0);
+  *device::mapa(&stored[threadIdx.x], other) = landed[threadIdx.x].x[0];
+  device::barrier_cluster_arrive();
+  device::barrier_cluster_wait();
+  out[blockIdx.x * 32 + threadIdx.x] = stored[threadIdx.x];
+}
+
+// In that block thread 40 writes beyond an array.
+__global__ void fails_in(unsigned block) {
+  __shared__ int numbers[64];
+  if (blockIdx.x > 0) numbers[threadIdx.x] = 1;
+  __syncthreads();
+  if (blockIdx.x == block && threadIdx.x == 40) numbers[block + 4096] = 2;
+}
+
 }  // namespace
 
 TEST_CASE("the events of a launch of one block add up to its counters") {
@@ -156,7 +189,9 @@ TEST_CASE("a warp's events are in the order of its program, and name their lines
 TEST_CASE("a product names the registers that ldmatrix has loaded") {
   const json events = events_of([] { run_everything(); }).at(0);
   CHECK(sum(events, "ldmatrix", 8) != 0);
+  CHECK(sum(events, "ldmatrix", 8) % 2 == 0);  // none is transposed
   CHECK(sum(events, "mma", 5) != 0);
+  CHECK(sum(events, "mma", 7) == 2 * 8);  // words along k
   CHECK(sum(events, "mma", 4) == 2 * 2 * 16 * 8 * 16);
 }
 
@@ -184,14 +219,62 @@ TEST_CASE("an mbarrier's arrivals and the phases that were waited for") {
   });
 }
 
+TEST_CASE("of a cluster all blocks are recorded, and what they do in each other's memory") {
+  in_all_orders([] {
+    const Buffer<float> out(4 * 32, "out");
+    const auto run = [&] { device::launch_clusters(neighbours, 4, 32, dim3(2), 0, const_cast<float*>(out.data())); };
+    const json events = events_of(run).at(0);
+    CHECK(events["cluster"] == json({2, 1, 1}));
+    std::map<std::string, int> to_neighbour;  // lanes: they may come one after the other
+    for (const json& event : events["events"]) {
+      const std::string kind = events["kinds"][event[1].get<std::size_t>()];
+      const unsigned other = 1 - event[0].get<unsigned>();
+      if (event[7] == other || kind.starts_with("cluster ")) to_neighbour[kind] += std::popcount(event[3].get<std::uint32_t>());
+    }
+    CHECK(to_neighbour["st.async"] == 2 * 32);
+    CHECK(to_neighbour["cluster store"] == 2 * 32);
+    CHECK(to_neighbour["mbarrier arrive"] == 2);
+    CHECK(to_neighbour["cluster arrive"] == 2 * 2 * 32);
+    CHECK(to_neighbour["cluster wait"] == 2 * 2 * 32);
+    CHECK(sum(events, "mbarrier init") == 2);
+    CHECK(sum(events, "st.async", 4) == 4 * sum(events, "st.async"));
+    CHECK(events["names"].size() == 1);
+  });
+}
+
 TEST_CASE("what a check ends is written so far, with the reason") {
   const json events = events_of([] { launch(deadlock, 1, 64, 0); }).at(0);
   CHECK(events["diagnosis"]["check"] == "synccheck");
   CHECK(events["diagnosis"]["line"] > 0);
-  CHECK(events["diagnosis"]["first_block"] == true);
+  CHECK(events["diagnosis"]["rank"] == 0);
   CHECK(events["diagnosis"]["warp"] == 0);
   CHECK(events["diagnosis"]["lane"] == 0);
   CHECK(sum(events, "barrier") == 1);
+}
+
+TEST_CASE("of several blocks that in which a check fails is recorded") {
+  for (const unsigned block : {0u, 2u}) {
+    const json events = events_of([&] { launch(fails_in, 3, 64, 0, block); }).at(0);
+    CHECK(events["first"] == json({block, 0, 0}));
+    CHECK(events["diagnosis"]["rank"] == 0);
+    CHECK(events["diagnosis"]["warp"] == 1);
+    CHECK(sum(events, "barrier") == 2);
+    CHECK(sum(events, "shared store") == (block ? 2 : 0));
+  }
+}
+
+TEST_CASE("a file that is full still gets what a check has ended") {
+  const std::filesystem::path file = std::filesystem::temp_directory_path() / ("full-" + std::to_string(::getpid()));
+  std::ofstream(file).put('{');
+  const auto full = interpreter::EventLog::kMostBytes + 1;
+  std::filesystem::resize_file(file, full);  // it takes no room on the disk
+  interpreter::events_file() = file.string();
+  run_everything();
+  CHECK(std::filesystem::file_size(file) == full);
+  CHECK_THROWS_AS(launch(deadlock, 1, 64, 0), interpreter::KernelError);
+  CHECK(std::filesystem::file_size(file) > full);
+  interpreter::events_file().clear();
+  std::filesystem::remove(file);
 }
 
 TEST_CASE("nothing is recorded, and nothing written, if nobody asks") {

@@ -80,7 +80,9 @@ class Arguments:
             if not option or (equals and not option.metavar):
                 more = f" {self.command.hint}" if self.command.hint else ""
                 raise Refused(f"unknown option '{word}'; 'tools/course {self.command.name} --help' lists them.{more}")
-            if option.metavar and not equals:
+            if option.ending and not equals:
+                value = words.pop(0) if option.takes(words) else ""
+            elif option.metavar and not equals:
                 if not words:
                     raise Refused(f"{name} needs a value; see 'tools/course {self.command.name} --help'.")
                 value = words.pop(0)

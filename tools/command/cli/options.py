@@ -19,6 +19,7 @@ class Option:
     check: Optional[Callable] = None
     default: str = ""  # in words
     repeats: bool = False
+    ending: str = ""  # of a value that may be left out: a word that ends otherwise is none
 
     @property
     def key(self):
@@ -29,6 +30,10 @@ class Option:
         if "{choices}" in text:
             text = text.replace("{choices}", "{} or {}".format(", ".join(self.check.choices[:-1]), self.check.choices[-1]))
         return text + (f" [{self.default}]" if self.default else "")
+
+    def takes(self, words):
+        """Whether the first of the WORDS behind it is its value."""
+        return bool(self.metavar) and (not self.ending or bool(words) and words[0].endswith(self.ending))
 
     def but(self, **changes):
         return dataclasses.replace(self, **changes)
@@ -180,7 +185,16 @@ BLOCKS = Option(
     values.positive,
     "1",
 )
+GRID = Option("--grid", "all SMs and all blocks of the step's launch, in place of one block")
 LAUNCH = Option("--launch", "which launch, 1 is the first", "NUMBER", values.positive, "the first that a check has ended, else the one in which most happens")
+SEE = Option(
+    "--see",
+    "on the interpreter: write what the first block did as a page, as 'see' does; it opens where a check has ended the kernel",
+    "[FILE.html]",
+    values.page,
+    "a file in build/see",
+    ending=".html",
+)
 PERFETTO = Option(
     "--perfetto", "write the timeline there, too, in the format that Perfetto and chrome://tracing open", "FILE", values.text
 )

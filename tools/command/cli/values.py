@@ -48,6 +48,13 @@ class Activation:
 activation = Activation()
 
 
+def page(option, value):
+    """'' where it was left out."""
+    if value and not value.endswith(".html"):
+        raise Refused(f"{option} '{value}' is no page: let its name end with .html.")
+    return value
+
+
 def some_of(*choices):
     """Several with commas between."""
 

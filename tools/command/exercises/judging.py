@@ -103,15 +103,15 @@ class Workshop:
         compiling = next(line for line in lines if "COURSE_EXERCISE" in line)
         return shlex.split(compiling), [word for word in shlex.split(lines[-1]) if word not in (":", "&&")]
 
-    def judge(self, exercise, file):
-        """A Verdict on FILE."""
+    def judge(self, exercise, file, events=""):
+        """A Verdict on FILE; the file EVENTS, if it is named, says afterwards what happened in its launches."""
         begin = time.monotonic()
         file = existing(exercise, file)
         with self.program(exercise, file) as built:
-            kind, text, right = self.outcome(exercise, built, file)
+            kind, text, right = self.outcome(exercise, built, file, events)
         return Verdict(kind, printable(text.replace(ROOT + os.sep, "")), time.monotonic() - begin, right)
 
-    def outcome(self, exercise, built, file):
+    def outcome(self, exercise, built, file, events=""):
         if built.refused:
             return built.kind, built.refused, False
         word = secrets.token_hex(8)  # what a file cannot print by itself: it lies in a pipe until the check is over
@@ -120,7 +120,8 @@ class Workshop:
             command = [built.path, file, "-", "", "", str(seed)]
             if self.preset != "gpu":  # the word is in another process than FILE
                 command = [os.path.join(self.folder, "bin", f"referee_{exercise.name}"), *command[1:], built.path]
-            kind, text, right = verdict_of(self.limited(command, file, built.path, ROOT, SECONDS, word), word)
+            command, also = recording(command, events), os.path.dirname(events)
+            kind, text, right = verdict_of(self.limited(command, file, built.path, ROOT, SECONDS, word, also), word)
         if kind != PASSED and built.warnings:
             text += "\n\nThe compiler has a question, too:\n" + "\n".join(built.warnings)
         return kind, text, right
@@ -140,7 +141,7 @@ class Workshop:
         file = existing(exercise, file)
         with self.program(exercise, file) as built:
             if not built.refused:
-                command = ["env", f"COURSE_EVENTS={events}", built.path, file, "", f"{events}.profile"]
+                command = recording([built.path, file, "", f"{events}.profile"], events)
                 self.limited(command, file, built.path, ROOT, SECONDS, also=os.path.dirname(os.path.abspath(events)))
         return built.refused
 
@@ -183,6 +184,11 @@ class Workshop:
         if done.reason or done.code:
             return Built("", done.reason or linker_says(done.output, exercise))
         return Built(program, "", warnings)
+
+
+def recording(command, events):
+    """COMMAND, so that it writes to EVENTS what happens in launches, if that is named."""
+    return ["env", f"COURSE_EVENTS={events}", *command] if events else command
 
 
 def cleared(folder_of_build):

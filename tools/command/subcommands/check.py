@@ -12,6 +12,7 @@ from ..exercises.judging import MISSING, Verdict, Workshop
 from ..machine.gpu import choose_backend
 from ..messages import Refused, say
 from ..places import ROOT
+from . import see
 
 
 def files_of(given, exercises):
@@ -22,11 +23,22 @@ def files_of(given, exercises):
 
 
 def judged(workshop, given, exercise, file):
+    if given.see is None or not os.path.isfile(file):
+        return judged_with(workshop, given, exercise, file)
+    with see.page_of(page_of(given, exercise), f"exercise {exercise.title}") as events:
+        return judged_with(workshop, given, exercise, file, events)
+
+
+def page_of(given, exercise):
+    return see.path_of(given.see, f"exercise_{exercise.name}")
+
+
+def judged_with(workshop, given, exercise, file, events=""):
     if not os.path.isfile(file):
         return Verdict(MISSING, grading.handed_in(given.of, exercise)[1] if given.of else f"there is no {os.path.relpath(file, ROOT)}", 0.0)
     if not given.of:
-        return checking.check(workshop, exercise)
-    return workshop.judge(exercise, file)
+        return checking.check(workshop, exercise, events)
+    return workshop.judge(exercise, file, events)
 
 
 def run(given):
@@ -44,6 +56,12 @@ def run(given):
     backend = choose_backend(given.on or "interpreter")
     exercises = checking.able(exercises, backend, not given.all)
     files = files_of(given, exercises)
+    if given.see is not None:
+        if backend == "gpu":
+            raise Refused("--see is about the interpreter: it records what a kernel does. Leave it out, or --on gpu.")
+        if given.see and len(files) > 1:
+            raise Refused("--see FILE.html is a page of one exercise: name it, or leave out the file, and each has its own in build/see.")
+        page_of(given, exercises[0])  # or it is refused, before anything is built
     # One of the learner's own is talked about; several, or somebody else's, are listed.
     is_list = len(files) > 1 or bool(given.of)
     if not given.of and not given.all:
@@ -95,7 +113,7 @@ COMMAND = Command(
     EXERCISE, which is a number or a word of a name, the first one that has not passed. exercises/NN_name/README.md says what to do. What
     you write is exercises/my/NN_name/gemm.cuh: the first check makes it.
     """,
-    options=(options.ALL, options.EXERCISES_ON, options.EXERCISES_JSON, options.OF, options.SEED),
+    options=(options.ALL, options.EXERCISES_ON, options.EXERCISES_JSON, options.OF, options.SEED, options.SEE),
     outro="Exit code: 0 all that was checked passed, 1 something did not, 2 refused input, 130 interrupted. docs/exercises.md says more.",
     run=run,
 )

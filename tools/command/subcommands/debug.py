@@ -13,7 +13,7 @@ PRESET = "interpreter-debug"
 def check(given, steps):
     if len(steps) != 1:
         raise Refused("--debug runs one step in gdb: name it, for example: tools/course run 2 --debug")
-    for option, value in (("--json", given.json), ("--out", given.out), ("--as", getattr(given, "as"))):
+    for option, value in (("--json", given.json), ("--out", given.out), ("--as", getattr(given, "as")), ("--see", given.see is not None)):
         if value:
             raise Refused(f"{option} has no meaning with --debug: leave it out.")
 

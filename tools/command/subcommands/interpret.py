@@ -9,6 +9,7 @@ import tempfile
 from ..building import folder
 from ..cli import options
 from ..cli.arguments import Arguments, Command, require_file
+from ..machine import processes
 from ..machine.processes import become
 from ..messages import Refused, say
 from ..places import BUILD, script
@@ -34,14 +35,14 @@ MISPLACED = re.compile(r"-(arch|gencode|std|rdc)(=.*)?|-lineinfo|-X(compiler|ptx
 class Interpret(Command):
     def parse(self, words):
         """What is nvcc's is not refused: it is `ignored`, but for a `standard` that is newer than usual."""
-        words, ignored, standard = without_nvccs(list(words), {o.name for o in self.options if o.metavar})
+        words, ignored, standard = without_nvccs(list(words), {o.name: o for o in self.options if o.metavar})
         given = Arguments(self, words)
         given.ignored, given.standard = ignored, standard
         return given
 
 
 def without_nvccs(words, valued):
-    """(the words without nvcc's options, those options, the C++ standard or ''). `valued`: names of own options that have a value."""
+    """(the words without nvcc's options, those options, the C++ standard or ''). `valued`: own options that have a value, by name."""
     kept, ignored, standard, files = [], [], "", []
     is_whole_line = bool(words) and os.path.basename(words[0]) == "nvcc"  # then all of it is nvcc's
     if is_whole_line:
@@ -53,8 +54,9 @@ def without_nvccs(words, valued):
             continue
         name, _, value = word.partition("=")
         if word in valued:
-            kept += [word, *words[:1]]
-            del words[:1]
+            takes = valued[word].takes(words)
+            kept += [word, *words[:takes]]
+            del words[:takes]
         elif VALUED.fullmatch(name):
             value = value or (words.pop(0) if "=" not in word and words else "")
             if name.endswith("std") and NEWER.fullmatch(value):
@@ -85,23 +87,45 @@ def run(given):
     words = given.to_pass(options.COUNT, options.KEEP_GOING, options.ORDER, options.INCLUDE, options.DEFINE, options.AS, options.KEEP)
     if given.standard:
         words += ["--std", given.standard]
-    before = [*script("interpret", "interpret.py"), "--build", os.path.join(BUILD, "interpreter"), "--cache"]
+    if given.see is not None:
+        return run_seen(words, file, rest, given)
     if given.limited:
-        return run_limited(before, words, file, rest, given)
-    command = [*before, os.path.join(BUILD, "interpret"), *words, "--", file, *rest]
+        return run_limited(words, file, rest, given)
+    command = program_of(words, file, rest)
     # Ctrl-C waits until the next program has said what it does then.
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
     become(command)
 
 
-def run_limited(before, words, file, rest, given):
+CACHE = os.path.join(BUILD, "interpret")
+
+
+def program_of(words, file, rest, cache=CACHE):
+    """The command that compiles and runs FILE."""
+    return [*script("interpret", "interpret.py"), "--build", os.path.join(BUILD, "interpreter"), "--cache", cache, *words, "--", file, *rest]
+
+
+def run_seen(words, file, rest, given):
+    from . import see  # it needs this module
+    from .run import end_if_over
+
+    path = see.path_of(given.see, see.name_of_program(file))
+    with see.page_of(path, see.title_of_program(file)) as events:
+        if given.limited:
+            return run_limited(words, file, rest, given, events)
+        code = processes.run(program_of(words, file, rest), env={**os.environ, "COURSE_EVENTS": events})
+        end_if_over(code)
+        return code
+
+
+def run_limited(words, file, rest, given, events=""):
     """As an answer of an exercise is compiled and run. What it makes is not kept: it could write to that."""
     from ..exercises import judging
 
     with tempfile.TemporaryDirectory(prefix="limited-", dir=BUILD) as scratch:
-        command = [*before, scratch, *words, "--", os.path.abspath(file), *rest]
+        command = program_of(words, os.path.abspath(file), rest, scratch)
         shown = [os.path.dirname(os.path.abspath(file)), *map(os.path.abspath, given.I or []), sys.base_prefix]
-        command = judging.behind_wall(command, shown, [scratch, *filter(None, [given.keep])])
+        command = judging.behind_wall(judging.recording(command, events), shown, [scratch, *filter(None, [given.keep, os.path.dirname(events)])])
         done = judging.limited(command, os.getcwd(), judging.COMPILER_SECONDS + judging.SECONDS, remove=scratch)
     print(judging.printable(done.output), flush=True)
     if done.reason:
@@ -127,6 +151,7 @@ COMMAND = Interpret(
         options.DEFINE,
         options.KEEP_GOING,
         options.KEEP,
+        options.SEE.but(help="write what the first block did as a page, as 'see' does; it opens where a check has ended the kernel"),
         options.LIMITED,
     ),
     outro="""

@@ -50,6 +50,8 @@ def refuse_what_the_backend_lacks(given, backend):
             raise Refused("--order is about the interpreter: a GPU has an order of its own. Leave it out, or add --on interpreter.")
         if getattr(given, "as"):
             raise Refused("--as is about the interpreter: on a GPU one measures. Leave it out, or add --on interpreter.")
+        if given.see is not None:
+            raise Refused("--see is about the interpreter: it records what a kernel does. Leave it out, or add --on interpreter.")
         if given.debug:
             raise Refused("--debug is about the interpreter: there gdb stops in a kernel. Add --on interpreter.")
     elif given.mode:
@@ -114,6 +116,8 @@ class Run:
         if self.backend == "interpreter" and not given.force and not given.debug:
             steps.check_patience(self.steps, self.dtype, self.shapes)
         self.suffix = self.choose_programs(named)
+        if given.see and len(self.steps) > 1:
+            raise Refused("--see FILE.html is a page of one step: name it, or leave out the file, and each step has its own in build/see.")
         self.made, self.exit = [], Exit()
 
     def choose_programs(self, named):
@@ -134,6 +138,8 @@ class Run:
 
     def execute(self):
         require_writable(self.out)
+        if self.given.see is not None:
+            see_module().path_of(self.given.see, self.steps[0])
         folder.prepare(self.backend, ["python3"], [step + self.suffix for step in self.steps])
         lock_results(self.out)
         export_commit()
@@ -161,11 +167,12 @@ class Run:
     def run_step(self, step, arguments):
         results = os.path.join(self.out, f"{step}.json")
         command = [self.program(step), *arguments, "--json", results]
-        if self.quiet:
-            code = self.run_quietly(step, command)
-        else:
-            code = processes.run(command)
-        end_if_over(code)
+        with self.page_of(step) as environment:
+            if self.quiet:
+                code = self.run_quietly(step, command, environment)
+            else:
+                code = processes.run(command, env=environment)
+            end_if_over(code)
         if code == 0:
             self.made.append(results)
         elif code == 128 + signal.SIGKILL:
@@ -176,13 +183,24 @@ class Run:
             code = 1
         self.exit.fold(code)
 
-    def run_quietly(self, step, command):
+    @contextlib.contextmanager
+    def page_of(self, step):
+        """The environment of its program, which --see makes write what happens."""
+        if self.given.see is None:
+            yield None
+            return
+        see = see_module()
+        facts = [f"M×N×K = {self.shapes.text.replace('x', '×')}, {self.dtype}."] if len(self.shapes.shapes) == 1 else []
+        with see.page_of(see.path_of(self.given.see, step), step.replace("_", " "), facts) as events:
+            yield {**os.environ, "COURSE_EVENTS": events}
+
+    def run_quietly(self, step, command, environment):
         log = os.path.join(LOGS, f"run-{step}.log")
         say(f"{step}: running ...")
         with open(log, "wb") as output:
             # On a terminal, the steps show themselves how far they are.
             ticker = None if sys.stderr.isatty() else Ticker(f"{step}: running")
-            code = processes.wait(processes.start(command, stdout=output), ticker and ticker.tick)
+            code = processes.wait(processes.start(command, stdout=output, env=environment), ticker and ticker.tick)
         if code:
             sys.stderr.write(files.text(log))
             sys.stderr.flush()
@@ -225,6 +243,13 @@ class Run:
             say(f"plot: {shown(files.lines(log)[0])}")
 
 
+def see_module():
+    """Loaded where it is asked for: it needs this one."""
+    from . import see
+
+    return see
+
+
 def shown(path):
     """As short as it can be typed here, for lines of 80 characters."""
     with contextlib.suppress(OSError):  # the folder where this was typed may be gone
@@ -263,6 +288,7 @@ COMMAND = Command(
         options.ORDER,
         options.FORCE,
         options.DEBUG,
+        options.SEE,
         options.OUT,
         options.JSON,
     ),

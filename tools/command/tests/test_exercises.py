@@ -24,7 +24,7 @@ from command.cli import values
 from command.exercises import answers, checking, exercise, grading, judging, progress, symbols
 from command.machine import needs
 from command.messages import Failed, Refused
-from command.subcommands import check, grade, hint, interpret, reset, solution, start, watch
+from command.subcommands import check, grade, hint, interpret, reset, see, solution, start, watch
 from command.subcommands import list as list_
 
 STUB = "one\n// >>> Your turn\nhole\n// <<<\ntwo\n"
@@ -451,6 +451,40 @@ class Commands(Made):
         self.assertEqual([each["state"] for each in document["exercises"]], ["passed", "stopped"])
         self.assertEqual([name for name, each in self.progress().items() if "passed" in each], ["01_first"])
 
+    def test_of_many_launches_one_is_read(self):
+        path = os.path.join(self.root, "events")
+        self.assertEqual(see.read_chosen(path), ([], None))
+        lines = [json.dumps({"kernel": ',"diagnosis":{', "n": i, "events": [0] * count}, separators=(",", ":")) for i, count in enumerate((2, 50, 3))]
+        with mock.patch.object(see.replay, "Launch", lambda document: document["n"]):
+            self.write("events", "\n".join(lines))
+            self.assertEqual(see.read_chosen(path), ([1], (1, 3)))  # the one in which most happens
+            ended = lines[2].replace(',"events"', ',"diagnosis":{},"events"')
+            self.write("events", "\n".join([*lines[:2], ended, ended]))
+            self.assertEqual(see.read_chosen(path), ([2], (2, 4)))  # the first that a check has ended
+
+    def test_check_that_is_seen(self):
+        made = self.workshop(judging.NOT_YET, judging.NOT_YET)
+        path = os.path.join(self.root, "a page.html")
+        for launches, line in (([], "course: no page of it: exercise 01 first: no kernel has done anything that could be shown.\n"), (["one"], f"course: page: {path}\n")):
+            with contextlib.ExitStack() as stack:
+                stack.enter_context(mock.patch.object(see, "read_chosen", return_value=(launches, (0, 1))))
+                if launches:
+                    stack.enter_context(mock.patch.object(see, "draw", return_value=(mock.Mock(), [])))
+                    stack.enter_context(mock.patch.object(see.page, "page", return_value="a page"))
+                said = stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
+                code, text = self.run_command(check, "1", "--see", path)
+            self.assertEqual((code, "01 first: not yet" in text, "page" in text), (1, True, False))
+            self.assertTrue(said.getvalue().endswith(line), said.getvalue())
+            self.assertEqual(os.path.basename(made.judge.call_args.args[2]), "events")
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "a page")
+        for words, why in ((["--all", f"--see={path}"], "a page of one exercise"), (["1", "--on", "gpu", "--see"], "about the interpreter"), (["1", "--see=x.txt"], "no page")):
+            with mock.patch("command.subcommands.check.choose_backend", lambda on: on), self.assertRaisesRegex(Refused, why):
+                self.run_command(check, *words)
+        os.mkdir(os.path.join(self.root, "folder.html"))
+        with self.assertRaisesRegex(Refused, "it is a folder. Name a file with --see"):
+            self.run_command(check, "1", "--see", os.path.join(self.root, "folder.html"))
+
     def test_check_of_what_was_handed_in(self):
         self.write("handed in/01_first/gemm.cuh", SOLUTION)
         made = self.workshop(judging.PASSED)
@@ -458,12 +492,12 @@ class Commands(Made):
         code, text = self.run_command(check, "--all", "--json", "--of", folder)
         self.assertEqual(code, 1)
         self.assertEqual([each["state"] for each in json.loads(text)["exercises"]], ["passed", "missing"])
-        made.judge.assert_called_once_with(self.first, os.path.join(folder, "01_first", "gemm.cuh"))
+        made.judge.assert_called_once_with(self.first, os.path.join(folder, "01_first", "gemm.cuh"), "")
         self.assertFalse(os.path.exists(progress.FILE))
         self.write("handed in/my/01_first/gemm.cuh", SOLUTION)  # a whole exercises/: the other one is the stub
         made.judge.side_effect = [judging.Verdict(judging.PASSED, "", 1.5)]
         self.run_command(check, "1", "--of", folder)
-        made.judge.assert_called_with(self.first, os.path.join(folder, "my", "01_first", "gemm.cuh"))
+        made.judge.assert_called_with(self.first, os.path.join(folder, "my", "01_first", "gemm.cuh"), "")
         with self.assertRaisesRegex(Refused, "there is no such folder"):
             self.run_command(check, "--all", "--of", os.path.join(self.root, "nobody"))
         with self.assertRaisesRegex(Refused, "--all checks every exercise"):
@@ -610,7 +644,7 @@ class Watching(Made):
     def test_without_a_terminal(self):
         kinds = iter([judging.NOT_YET, judging.PASSED, judging.PASSED])
 
-        def judge(one, file):
+        def judge(one, file, _):
             if one == self.first:
                 threading.Timer(0.5, self.write, ["exercises/my/01_first/gemm.cuh", SOLUTION]).start()
             return judging.Verdict(next(kinds), "it is so", 1.5)

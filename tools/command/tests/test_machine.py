@@ -67,6 +67,7 @@ class Processes(unittest.TestCase):
     def test_a_step_that_was_killed(self):
         this = run_command.Run.__new__(run_command.Run)
         this.out, this.quiet, this.exit, this.made = "/tmp", False, run_command.Exit(), []
+        this.given = mock.Mock(see=None)
         said = io.StringIO()
         with mock.patch.object(run_command.processes, "run", return_value=137), contextlib.redirect_stderr(said):
             with mock.patch.object(run_command.Run, "program", lambda *_: "x"):

@@ -97,6 +97,20 @@ class Words(unittest.TestCase):
         self.assertEqual((given.dtype, given.bias, given.order), ("f16", True, None))
         self.assertEqual(given.to_pass(options.SHAPE, options.BIAS, options.ORDER), ["--shape", "2x3x4,5x6x7", "--bias"])
 
+    def test_a_value_that_may_be_left_out(self):
+        for words, see, positional in (
+            (["4"], None, ["4"]), (["--see", "4"], "", ["4"]), (["4", "--see"], "", ["4"]), (["--see", "a.html", "4"], "a.html", ["4"]), (["--see=a.html", "4"], "a.html", ["4"]),
+        ):  # fmt: skip
+            given = self.run.parse(words)
+            self.assertEqual((given.see, given.positional), (see, positional))
+        interpret = next(command for command in commands() if command.name == "interpret")
+        for words in (["--see", "-O3", "x.cu", "-a"], ["-O3", "--see", "x.cu", "-a"], ["--see", "a.html", "-O3", "x.cu", "-a"]):
+            given = interpret.parse(words)
+            self.assertEqual((given.see, given.ignored, given.everything), ("a.html" if "a.html" in words else "", ["-O3"], ["x.cu", "-a"]))
+        for words, message in ((["--see=a.txt"], "--see 'a.txt' is no page"), (["--see", "--shap"], "unknown option '--shap'")):
+            with self.assertRaisesRegex(Refused, re.escape(message)):
+                self.run.parse(words)
+
     def test_bad_words(self):
         for words, message in (
             (["--bias=3"], "unknown option '--bias=3'"),

@@ -1,0 +1,76 @@
+"""The page of a grid: SMs from above, time to the right."""
+
+import html
+import json
+import os
+
+from . import page, picture
+from .cost import CLOCK, LEFT_OUT
+
+TEMPLATE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "grid.html")
+MOST_PIECES = 9000  # more of them are drawn wave by wave, not block by block
+
+
+def percent(share):
+    return f"{100 * share:.1f} %" if 0 < share < 0.0995 else f"{100 * share:.0f} %"
+
+
+def facts(grid, launch, measured):
+    """Sentences for the heading."""
+    plan, threads = grid.plan, launch.block[0] * launch.block[1] * launch.block[2]
+    units = "clusters" if plan.cluster > 1 else "blocks"
+    of = f" in clusters of {plan.cluster}" if plan.cluster > 1 else ""
+    count, room = grid.last_wave()
+    if plan.stays:
+        tiles = f"{plan.tiles:,} tiles" + (f" of clusters, {plan.cluster} blocks wide" if plan.wide > 1 else f" of clusters, {plan.cluster} blocks high" if plan.high > 1 else "")
+        if plan.narrow:
+            tiles += f", {plan.tiles - plan.wide_tiles:,} of them narrow"
+        first = f"{plan.blocks:,} blocks{of} of {threads} threads stay, for {tiles}: {grid.waves():.2f} waves. In the last one {count} of {room} {units} have a tile."
+    else:
+        beside = "one of them at a time" if grid.resident == 1 else f"{grid.resident} of them at a time"
+        first = f"{plan.blocks:,} blocks{of} of {threads} threads; an SM has room for {beside}: {grid.waves():.2f} waves. The last one has {count} {units}, where there is room for {room}."
+    found = [first, f"The clock below counts {picture.number(grid.clocks)}; at its end, SMs have nothing more to do in {percent(grid.idle())} of all their time."]
+    if measured:
+        took = measured[1]["time"]["median"]
+        clock = measured[1].get("conditions", {}).get("sm_hz", CLOCK)
+        found.append(f"An H200 took {1e6 * took:,.0f} µs, {picture.number(took * clock)} clocks at {clock / 1e9:.2f} GHz ({measured[0]}).")
+    return [found[0], *found[2:], found[1]]
+
+
+def merged(pieces):
+    """Of too many blocks, those side by side on an SM are one."""
+    if len(pieces) <= MOST_PIECES:
+        return pieces
+    return [piece for piece in pieces if piece.place == 0]
+
+
+def document(grid, title):
+    plan, shown = grid.plan, merged(grid.pieces)
+    return {
+        "title": title,
+        "sms": plan.sms,
+        "resident": grid.resident if len(shown) == len(grid.pieces) else 1,
+        "together": grid.resident if len(shown) < len(grid.pieces) else 1,
+        "stays": plan.stays,
+        "units": plan.units,
+        "cluster": plan.cluster,
+        "clocks": round(grid.clocks, 1),
+        "ends": [round(end, 1) for end in grid.ends],
+        "pieces": [[p.sm, p.place, round(p.begin, 1), round(p.end, 1), p.block, p.tile, int(p.narrow)] for p in sorted(shown, key=lambda p: (p.begin, p.block))],
+    }
+
+
+def page_of(grid, title, sentences, costs):
+    with open(TEMPLATE, encoding="utf-8") as file:
+        text = file.read()
+    parts = {
+        "TITLE": html.escape(title),
+        "FACTS": html.escape(" ".join(sentences)),
+        "GPU": html.escape(costs.gpu),
+        "CONSTANTS": page.constants_table(costs),
+        "LEFT_OUT": "".join(f"<li>{html.escape(each)}</li>" for each in LEFT_OUT),
+        "DATA": json.dumps(document(grid, title), separators=(",", ":")).replace("</", "<\\/"),
+    }
+    for name, value in parts.items():
+        text = text.replace(f"@{name}@", value)
+    return text

@@ -1,0 +1,130 @@
+"""Tests of the grid. With COURSE_BUILD, blocks that run are compared with what is said of them."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from see import cost, grid, grid_page, replay
+from see.test_see import COSTS, PROGRAMS, launch, timed_of
+
+CUBE = (4096, 4096, 4096)
+NARROW = "128x256x64 s4 g8 cooperative narrow 240"
+
+
+class Plans(unittest.TestCase):
+    def test_the_blocks_of_all_launches_that_an_h200_has_seen(self):
+        compared = 0
+        for file, each in grid.measured_launches():
+            if not each["step"][0].isdigit() or "fallback" in each["tile"]:
+                continue
+            plan = grid.Plan(int(each["step"][:2]), each["tile"], (each["m"], each["n"], each["k"]), 132)
+            self.assertEqual(plan.blocks, each["launch"]["blocks"], (file, each["step"], each["tile"], each["m"], each["n"], each["k"]))
+            compared += 1
+        self.assertGreater(compared, 4000)
+
+    def test_tiles_of_blocks_that_stay(self):
+        plan = grid.Plan(12, "128x256x64 s4 g8", CUBE, 132)
+        tiles = [plan.tiles_of(block) for block in range(132)]
+        self.assertEqual((sum(map(len, tiles)), [len(each) for each in (tiles[0], tiles[115], tiles[116], tiles[131])]), (512, [4, 4, 3, 3]))
+        two = grid.Plan(19, NARROW, CUBE, 132)
+        self.assertEqual((two.tiles, two.wide_tiles), (528, 272))  # as the lesson's figure has them
+        self.assertEqual((two.tiles_of(7), two.tiles_of(8)), ([False, False, False, True], [False, False, True, True]))
+
+    def test_what_a_small_problem_leaves_of_a_cluster(self):
+        self.assertEqual(grid.Plan(16, "128x256x64 s4 g8 cooperative", CUBE, 132).small_shape(64), (256, 768, 64))
+        self.assertEqual(grid.Plan(20, "176x192x64 s4 g8 cluster 2", CUBE, 132).small_shape(64), (352, 576, 64))
+        self.assertEqual(grid.Plan(20, "192x128x64 s4 g8 cluster 2", CUBE, 132).small_shape(64), (192, 768, 64))
+        self.assertEqual(grid.Plan(15, "8x64x128 s5 split 2", (8, 4096, 4096), 132).small_shape(64), (8, 64, 64))
+
+
+class Times(unittest.TestCase):
+    def test_ends_of_tiles(self):
+        events = [(0, "wgmma", 1024 * 100)] * 4 + [(0, "wgmma commit"), (0, "wgmma wait", 0)]
+        self.assertEqual(grid.tile_ends(launch(*events), timed_of(*events), 2), [200, 400])
+        stay = grid.Stay.of(launch(*events), timed_of(*events), 2, False)
+        self.assertEqual((stay.first, stay.next, stay.last), (200, 200, 1))
+        self.assertEqual(grid.tile_times([False, False, True], grid.Stay(100, 80, 9), grid.Stay(0, 60, 5)), [(0, 100), (100, 180), (180, 245)])
+
+    def test_waves(self):
+        plan = grid.Plan(4, "128x128x64 s3", (128 * 5, 128 * 2, 64), 3)
+        pieces = grid.in_waves(plan, 2, lambda count: {1: 60, 2: 100}[count])
+        self.assertEqual([(p.block, p.sm, p.place, p.begin, p.end) for p in pieces if p.block in (0, 2, 3, 5, 6, 8, 9)], [(0, 0, 0, 0, 100), (2, 2, 0, 0, 100), (3, 0, 1, 0, 100), (5, 2, 1, 0, 100), (6, 0, 0, 100, 200), (8, 2, 0, 100, 160), (9, 0, 1, 100, 200)])
+        drawn = grid.Grid(plan, pieces, 2)
+        self.assertEqual((drawn.clocks, drawn.ends, drawn.last_wave()), (200, [200, 160, 160], (4, 6)))
+        self.assertAlmostEqual(drawn.idle(), 80 / 600)
+        self.assertEqual([(sm, count) for sm, count, _ in drawn.alike()], [(0, 1), (1, 2)])
+
+    def test_clusters_are_side_by_side(self):
+        plan = grid.Plan(15, "8x64x128 s5 split 2", (8, 192, 4096), 4)
+        pieces = grid.in_waves(plan, 1, lambda _: 10)
+        self.assertEqual([(p.block, p.sm, p.begin) for p in pieces], [(0, 0, 0), (1, 1, 0), (2, 2, 0), (3, 3, 0), (4, 0, 10), (5, 1, 10)])
+
+    def test_a_page_of_many_blocks_is_small(self):
+        plan = grid.Plan(1, "coalesced", CUBE, 132)
+        found = grid.Grid(plan, grid.in_waves(plan, 4, lambda count: 100.0 * count), 4)
+        text = grid_page.page_of(found, "a < b", grid_page.facts(found, launch((0, "mma", 4096)), None), COSTS)
+        self.assertLess(len(text), 1_000_000)
+        self.assertIn("<h1>a &lt; b</h1>", text)
+        self.assertNotRegex(text, r"@[A-Z_]+@")
+        self.assertIn("32,768 blocks of 32 threads; an SM has room for 4 of them at a time: 62.06 waves. The last one has 32 blocks, where there is room for 528.", text)
+
+
+class Refusals(unittest.TestCase):
+    def test_what_a_grid_cannot_show(self):
+        for words, why in (
+            (["6", "--launch", "1"], "--launch is for the timeline of a block"),
+            (["6", "--perfetto", "x.json"], "--perfetto is for the timeline of a block"),
+            (["docs/examples/saxpy.cu"], "--grid is for a step"),
+            (["solutions/31"], "--grid is for a step"),
+            (["6", "--shape", "1024,2048"], "name one --shape"),
+            (["3", "--shape", "4096x4095x4096"], "no multiple of 16 bytes"),
+            (["3", "--shape", "4096x4096x4095"], "no multiple of 16 bytes"),
+        ):
+            with self.subTest(words):
+                done = subprocess.run([os.path.join(cost.ROOT, "tools/course"), "see", "--grid", *words], capture_output=True, text=True)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(why, done.stderr)
+        done = subprocess.run([os.path.join(cost.ROOT, "tools/course"), "see", "6", "--as", "a100"], capture_output=True, text=True)
+        self.assertIn("--as chooses the GPU for --grid", done.stderr)
+
+
+@unittest.skipUnless(os.path.isdir(PROGRAMS), "needs COURSE_BUILD, the interpreter's")
+class Steps(unittest.TestCase):
+    def record(self, step, tile, shape, sms):
+        with tempfile.TemporaryDirectory() as scratch:
+            events, results = os.path.join(scratch, "events"), os.path.join(scratch, "results")
+            command = [os.path.join(PROGRAMS, step), "--dtype", "f16", "--shape", "x".join(map(str, shape)), "--force", "--json", results, "--multiprocessors", str(sms)]
+            command += ["--tile", tile] if tile else ["--first"]
+            subprocess.run(command, env={**os.environ, "COURSE_EVENTS": events}, stdout=subprocess.DEVNULL, check=True)
+            with open(results, encoding="utf-8") as file:
+                tile = json.load(file)["results"][0]["tile"]
+            return max(replay.read(events), key=lambda each: len(each.events)), tile
+
+    def test_what_is_not_run_is_as_what_is(self):
+        """From some tiles, the time of more of them; of two blocks, that each has as many as the plan says."""
+        for step, shape, sms in (("12_persistent", (128, 1280, 256), 1), ("13_ping_pong", (64, 1536, 256), 1), ("16_multicast", (256, 1280, 128), 2), ("19_two_widths", (128, 1280, 256), 1)):
+            with self.subTest(step):
+                whole, tile = self.record(step, None, shape, sms)
+                plan = grid.Plan(int(step[:2]), tile, shape, sms)
+                self.assertEqual((plan.blocks, plan.wide_tiles), (whole.blocks, plan.tiles))
+                found = grid.timed(plan, shape[2], lambda small, few, step=step, tile=tile: self.record(step, tile, small, few)[0], COSTS)
+                self.assertGreater(len(found.pieces), plan.tiles_to_run() * plan.cluster)
+                clocks = replay.Replay(whole, COSTS).all_clocks
+                self.assertLess(abs(found.clocks / clocks - 1), 0.02, (found.pieces, clocks))
+
+    def test_narrow_tiles_come_after_the_wide_ones(self):
+        shape = (1024, 496, 64)
+        recorded, tile = self.record("19_two_widths", None, shape, 3)
+        plan = grid.Plan(19, tile, shape, 3)
+        columns = [event[7] for event in recorded.events if recorded.kinds[event[1]] == "wgmma" and event[0] == 0]
+        of_tiles = columns[:: len(columns) // len(plan.tiles_of(0))]
+        self.assertEqual([each == plan.narrow for each in of_tiles], plan.tiles_of(0))
+        self.assertEqual(set(plan.tiles_of(0)), {False, True})
+
+
+if __name__ == "__main__":
+    unittest.main()
