@@ -304,7 +304,8 @@ void print() {
                        member("pipeline", list({timeline<Tile<1>>(), timeline<Tile<2>>(), timeline<Tile<3>>()})),
                        member("exercise", order<2>(5, 7, 1, 0)),
                        member("order",
-                              list({order<1>(9, 9, 9, 9), order<3>(9, 9, 9, 9), order<8>(9, 9, 9, 9), order<4>(10, 6, 9, 0)}))})
+                              list({order<1>(9, 9, 9, 9), order<3>(9, 9, 9, 9), order<8>(9, 9, 9, 9), order<4>(10, 6, 9, 0)})),
+                       member("wave", list({order<1>(64, 64, 1, 264), order<8>(64, 64, 1, 264)}))})
             << std::endl;
   if (!std::cout) throw std::runtime_error("cannot write to stdout");
 }

@@ -1,6 +1,7 @@
 """Draws the lessons' pictures of where data lie: which addresses a warp asks for, who computes what, what a descriptor names. As figures.py's,
 they come from what the interpreter recorded."""
 
+import json
 import os
 import re
 import subprocess
@@ -260,6 +261,42 @@ def draw_fragments(build):
     return svg.render(top + row * len(a.cells) + 6)
 
 
+# --- 05: what a wave needs ---
+
+L2_SWIZZLE = "05_l2_swizzle"
+EXTENT, BLOCK, OF_K = 8192, 128, 64  # of the matrices, of a tile of C, of its step along k
+HALF = 2  # bytes
+
+
+def draw_wave(build):
+    """The blocks that an H200 holds at a time, by the steps' own function from numbers to tiles."""
+    said = json.loads(subprocess.run([os.path.join(build, "bin", "figures")], stdout=subprocess.PIPE, check=True).stdout)
+    svg = Svg("The first wave of blocks of step 05 at 8192 × 8192 × 8192, and the strips of A and B that it needs", "")
+    side, top, described = 154, 44, []
+    scale = side / (EXTENT // BLOCK)
+    for i, order in enumerate(said["wave"]):
+        x = 20 + i * (side + 28)
+        wave = order["tiles"][: order["first"]]
+        rows, columns = ({tile[axis] for tile in wave} for axis in (0, 1))
+        name = "row by row" if order["group_m"] == 1 else f"in groups of {order['group_m']}"
+        svg.text(x, 10, name, bold=True)
+        svg.box(x, top, side, side, figures.TEXT, line=0.6)
+        for row in sorted(rows):  # a run of columns is one box
+            mine = sorted(n for m, n in wave if m == row)
+            svg.add("rect", x=x + mine[0] * scale, y=top + row * scale, width=(mine[-1] - mine[0] + 1) * scale, height=scale, fill=BLUE)
+            svg.add("rect", x=x - 12, y=top + row * scale, width=8, height=scale - 0.4, fill=GREEN)
+        for column in sorted(columns):
+            svg.add("rect", x=x + column * scale, y=top - 12, width=scale - 0.4, height=8, fill=PINK)
+        strips = len(rows) + len(columns)
+        lines = (f"{len(rows)} of A + {len(columns)} of B =", f"{strips} strips, {strips * BLOCK * EXTENT * HALF / 1e6:.0f} MB;", f"a slice of each: {strips * BLOCK * OF_K * HALF / 1e6:.2g} MB")
+        for j, words in enumerate(lines):
+            svg.text(x, top + side + 14 + 17 * j, words)
+        described.append(f"{name.capitalize()}, {order['first']} blocks need {len(rows)} rows of A and {len(columns)} columns of B: {' '.join(lines[1:])}.")
+    svg.description = " ".join(described)
+    y = svg.legend(top + side + 68, (120, sample(svg, 1.0, BLUE), "C: the wave"), (110, sample(svg, 1.0, GREEN), "rows of A"), (120, sample(svg, 1.0, PINK), "columns of B"))
+    return svg.render(y)
+
+
 # --- 10: what a descriptor names ---
 
 WGMMA = "10_wgmma"
@@ -324,5 +361,6 @@ FIGURES = {
     "steps/02_tiled/thread.svg": (TILED, draw_thread),
     "steps/02_tiled/banks.svg": (TILED, draw_banks),
     "steps/03_tensor_core/fragments.svg": (TENSOR, draw_fragments),
+    "steps/05_l2_swizzle/wave.svg": (L2_SWIZZLE, draw_wave),
     "steps/10_wgmma/descriptors.svg": (WGMMA, draw_descriptors),
 }

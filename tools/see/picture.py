@@ -677,15 +677,15 @@ class Picture:
             self.segments[-1].update({"i": self.lines_of_diagnosis(), "stop": 1})
 
     def stuck(self, text):
-        """{warp: (line, what for)} of a report of a deadlock in the first block, or in the first cluster. It names the first thread of each
+        """{warp: (line, what for)} of a report of a deadlock in the block, or in the cluster, that is shown. It names the first thread of each
         group that waits, and how many there are: others may have ended. So the groups' other warps are known only if all threads wait, in
         groups side by side."""
         if not text.startswith("deadlock: block "):
             return {}
         stuck, cluster = {}, self.launch.cluster
         for found in re.finditer(r"block \((\d+),(\d+),(\d+)\): (.*?)(?=; block \(|$)", text):
-            at = [int(found[i]) for i in (1, 2, 3)]
-            if all(i < extent for i, extent in zip(at, cluster)):
+            at = [int(found[i]) - self.launch.first[i - 1] for i in (1, 2, 3)]
+            if all(0 <= i < extent for i, extent in zip(at, cluster)):
                 rank = at[0] + cluster[0] * (at[1] + cluster[1] * at[2])
                 stuck.update({rank * self.launch.warps + warp: what for warp, what in self.stuck_in_block(found[4]).items()})
         return stuck

@@ -25,6 +25,7 @@ class Launch:
     def __init__(self, document):
         self.kernel, self.grid, self.block = document["kernel"], document["grid"], document["block"]
         self.cluster, self.shared_bytes = document["cluster"], document["shared_bytes"]
+        self.first = document.get("first", [0, 0, 0])  # block of the cluster that was recorded
         self.is_whole, self.diagnosis = document["whole"], document.get("diagnosis")
         self.kinds, self.places = document["kinds"], document["places"]
         self.names = {int(address): name for address, name in document["names"].items()}

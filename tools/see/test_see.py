@@ -323,6 +323,14 @@ class Words(unittest.TestCase):
         (stop,) = [s for s in at_barrier.segments if s.get("stop")]
         self.assertEqual((stop["t"], stop["a"], stop["b"]), ("Warp 1 waits for ever, in bar.sync.", 0, at_barrier.document()["clocks"]))
 
+    def test_a_check_may_have_ended_another_block_than_the_first(self):
+        what = "deadlock: block (2,0,0): 32 threads (the first: (0,0,0)) wait in bar.sync at kernel.cu:5"
+        diagnosis = {"check": "synccheck", "what": what, "expected": "", "file": "kernel.cu", "line": 5, "called_at": 0, "called_in": "", "warp": 0, "lane": 0, "rank": 0}
+        recorded = launch((0, "copy", 64, 2, 0, 64), (1, "copy", 64, 2, 0, 64), warps=2, grid=[3, 1, 1], first=[2, 0, 0], diagnosis=diagnosis)
+        drawn = picture.Picture(recorded, replay.Replay(recorded, COSTS), "")
+        self.assertEqual([(drawn.lanes[s["l"]]["n"], s["k"]) for s in drawn.segments if s.get("stop")], [("warp 0", "wait-ever")])
+        self.assertEqual(drawn.diagnosis()["where"], "warp 0, lane 0, line 5")
+
     def test_of_a_deadlock_what_is_not_known_is_not_drawn(self):
         groups = "{} threads (the first: (0,0,0)) wait in a at kernel.cu:1; {} threads (the first: ({},0,0)) wait in b at kernel.cu:2"
         for counts, stuck in (((32, 32, 32), "ab"), ((1, 63, 1), "ab"), ((64, 0, 64), "aa"), ((32, 16, 32), "ab"), ((48, 0, 0), "a")):

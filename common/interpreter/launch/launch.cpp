@@ -99,7 +99,9 @@ void run(const Launch& launch) {
   // Which is no launch, or one that begins again, see below.
   const bool is_refused = state.failed && state.diagnosis.check == Check::kLaunch;
   if (state.events && !is_refused)
-    state.events->write(events_file(), launch, blocks.static_shared_bytes, state.failed ? &state.diagnosis : nullptr);
+    (state.events_of_failed ? state.events_of_failed : state.events)
+        ->write(events_file(), launch, blocks.static_shared_bytes, state.failed ? &state.diagnosis : nullptr,
+                !state.events_of_failed);
   if (state.failed) {
     if (!is_refused) chain.end();  // else it may begin again with another configuration
     if (state.arguments_are_to_blame)

@@ -1,5 +1,7 @@
 #include "common/interpreter/launch/launch_state.h"
 
+#include "common/interpreter/schedule/block.h"
+
 namespace interpreter {
 
 std::string kernel_name_of(const Launch& launch) { return launch.name ? launch.name : function_name(launch.kernel); }
@@ -43,6 +45,8 @@ void LaunchState::fail(Diagnosis d) {
   std::lock_guard lock(mutex);
   if (failed) return;
   diagnosis = std::move(d);
+  // What was recorded is that of the cluster in which it happened. Its blocks may still write to the log.
+  if (events && current_block && current_block->cluster().events) events_of_failed = std::move(current_block->cluster().events);
   failed = true;
 }
 

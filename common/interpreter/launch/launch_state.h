@@ -70,12 +70,13 @@ struct LaunchState {
   std::atomic<bool> fences_global_memory{false};    ///< a thread has, for the async proxy
   std::atomic<std::uint64_t> steps{0};
   std::mutex mutex;
-  Diagnosis diagnosis;                     ///< of the first error; guarded by mutex
-  std::set<std::string> notes;             ///< guarded by mutex
-  std::map<Pc, std::uint32_t> one_values;  ///< of is_one_value(); guarded by mutex
-  std::map<Pc, std::string> pointers;      ///< of pointer_at(); guarded by mutex
-  std::unique_ptr<EventLog> events;        ///< of its first block; null: nobody has asked
-  std::set<std::string> restricted;        ///< __restrict__ parameters that share an allocation with another one: usually none
+  Diagnosis diagnosis;                         ///< of the first error; guarded by mutex
+  std::set<std::string> notes;                 ///< guarded by mutex
+  std::map<Pc, std::uint32_t> one_values;      ///< of is_one_value(); guarded by mutex
+  std::map<Pc, std::string> pointers;          ///< of pointer_at(); guarded by mutex
+  std::unique_ptr<EventLog> events;            ///< of its first cluster; null: nobody has asked
+  std::unique_ptr<EventLog> events_of_failed;  ///< of the cluster whose error is the diagnosis, if that is another one
+  std::set<std::string> restricted;            ///< __restrict__ parameters that share an allocation with another one: usually none
 };
 
 /// The index that has the number `linear` in a grid or block of that shape.

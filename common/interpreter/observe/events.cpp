@@ -66,9 +66,13 @@ std::string quoted(const std::string& text) {
   }
   return result + '"';
 }
-// -1: in another cluster. A block alone is a cluster.
-int rank_in_first_cluster(const Diagnosis& diagnosis, dim3 cluster) {
-  const uint3 at = diagnosis.block;
+// The first block of the cluster. A block alone is one.
+uint3 first_of(uint3 block, dim3 cluster) {
+  return {block.x / cluster.x * cluster.x, block.y / cluster.y * cluster.y, block.z / cluster.z * cluster.z};
+}
+// Of `block` in the cluster that begins at `first`; -1: it is in another one.
+int rank_in(uint3 first, uint3 block, dim3 cluster) {
+  const uint3 at{block.x - first.x, block.y - first.y, block.z - first.z};  // beyond all clusters where it lies before
   if (at.x >= cluster.x || at.y >= cluster.y || at.z >= cluster.z) return -1;
   return static_cast<int>(at.x + cluster.x * (at.y + cluster.y * at.z));
 }
@@ -76,8 +80,8 @@ std::string listed(dim3 d) { return '[' + std::to_string(d.x) + ',' + std::to_st
 
 }  // namespace
 
-void EventLog::write(const std::string& file, const Launch& launch, std::size_t static_shared_bytes,
-                     const Diagnosis* diagnosis) const {
+void EventLog::write(const std::string& file, const Launch& launch, std::size_t static_shared_bytes, const Diagnosis* diagnosis,
+                     bool is_first) const {
   std::FILE* const to = std::fopen(file.c_str(), "a");
   if (!to) throw std::runtime_error("cannot write the events to " + file);
   std::fseek(to, 0, SEEK_END);
@@ -85,8 +89,10 @@ void EventLog::write(const std::string& file, const Launch& launch, std::size_t 
     std::fclose(to);
     return;
   }
+  const uint3 first = is_first ? uint3{} : first_of(diagnosis->block, launch.cluster);
   std::string out = "{\"kernel\":" + quoted(kernel_name_of(launch)) + ",\"grid\":" + listed(launch.grid) +
                     ",\"block\":" + listed(launch.block) + ",\"cluster\":" + listed(launch.cluster) +
+                    ",\"first\":" + listed(dim3(first.x, first.y, first.z)) +
                     ",\"shared_bytes\":" + std::to_string(launch.dynamic_shared_bytes + static_shared_bytes) +
                     ",\"whole\":" + (is_whole_ ? "true" : "false");
   if (diagnosis)
@@ -94,7 +100,7 @@ void EventLog::write(const std::string& file, const Launch& launch, std::size_t 
            ",\"expected\":" + quoted(diagnosis->expected) + ",\"file\":" + quoted(diagnosis->file) +
            ",\"line\":" + std::to_string(diagnosis->line) + ",\"called_at\":" + std::to_string(diagnosis->called_at) +
            ",\"called_in\":" + quoted(diagnosis->called_in) +
-           ",\"rank\":" + std::to_string(rank_in_first_cluster(*diagnosis, launch.cluster)) +
+           ",\"rank\":" + std::to_string(rank_in(first, diagnosis->block, launch.cluster)) +
            ",\"warp\":" + std::to_string(diagnosis->warp) + ",\"lane\":" + std::to_string(diagnosis->lane) + "}";
   out += ",\"kinds\":[";
   for (unsigned kind = 0; kind <= static_cast<unsigned>(EventKind::kClusterWait); ++kind)

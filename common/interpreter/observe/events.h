@@ -70,7 +70,7 @@ struct Event {
   std::uint64_t a = 0, b = 0, c = 0, d = 0, e = 0;
 };
 
-/// The events of a launch's first block, or of all blocks of its first cluster.
+/// The events of a launch's first block, or of all blocks of its first cluster; if a check ends the launch in another one, of that.
 class EventLog {
  public:
   /// What has more of them is recorded up to here.
@@ -87,7 +87,9 @@ class EventLog {
   bool is_whole() const { return is_whole_; }
 
   /// Appends a line of JSON to `file`: the launch, lines, events. @param diagnosis what ended it, null: nothing
-  void write(const std::string& file, const Launch& launch, std::size_t static_shared_bytes, const Diagnosis* diagnosis) const;
+  /// @param is_first whether it is that of the first cluster; else of the one in which the diagnosis is
+  void write(const std::string& file, const Launch& launch, std::size_t static_shared_bytes, const Diagnosis* diagnosis,
+             bool is_first) const;
 
  private:
   struct Addresses {

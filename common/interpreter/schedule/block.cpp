@@ -32,7 +32,7 @@ void Block::begin(LaunchState& launch, std::uint64_t index, Cluster& cluster, un
   worlds.begin(threads);
   collective_worlds.begin();
 
-  events = cluster.block(0).work_.number == 0 ? launch.events.get() : nullptr;
+  events = cluster.events ? cluster.events.get() : launch.events.get();
   atomics.begin(threads);
   mma_of_warp.assign((threads + 31) / 32, 0);
   for (const auto& family : families_)

@@ -5,12 +5,14 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "common/interpreter/checks/happens_before.h"
 #include "common/interpreter/launch/launch_state.h"
+#include "common/interpreter/observe/events.h"
 
 namespace interpreter {
 
@@ -42,6 +44,8 @@ class Cluster {
   std::string who_waits_where() const;
 
   ReaderSets readers;  ///< of all blocks' shared memory
+  /// What happens in its blocks, for pictures; null: nobody has asked, or it is the first one, whose log the launch has.
+  std::unique_ptr<EventLog> events;
 
   /// @name Turns, called on the OS threads of the blocks
   /// @{

@@ -131,6 +131,14 @@ __global__ void neighbours(float* out) {
   out[blockIdx.x * 32 + threadIdx.x] = stored[threadIdx.x];
 }
 
+// In that block thread 40 writes beyond an array.
+__global__ void fails_in(unsigned block) {
+  __shared__ int numbers[64];
+  if (blockIdx.x > 0) numbers[threadIdx.x] = 1;
+  __syncthreads();
+  if (blockIdx.x == block && threadIdx.x == 40) numbers[block + 4096] = 2;
+}
+
 }  // namespace
 
 TEST_CASE("the events of a launch of one block add up to its counters") {
@@ -242,6 +250,17 @@ TEST_CASE("what a check ends is written so far, with the reason") {
   CHECK(events["diagnosis"]["warp"] == 0);
   CHECK(events["diagnosis"]["lane"] == 0);
   CHECK(sum(events, "barrier") == 1);
+}
+
+TEST_CASE("of several blocks that in which a check fails is recorded") {
+  for (const unsigned block : {0u, 2u}) {
+    const json events = events_of([&] { launch(fails_in, 3, 64, 0, block); }).at(0);
+    CHECK(events["first"] == json({block, 0, 0}));
+    CHECK(events["diagnosis"]["rank"] == 0);
+    CHECK(events["diagnosis"]["warp"] == 1);
+    CHECK(sum(events, "barrier") == 2);
+    CHECK(sum(events, "shared store") == (block ? 2 : 0));
+  }
 }
 
 TEST_CASE("a file that is full still gets what a check has ended") {

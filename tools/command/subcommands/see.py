@@ -267,15 +267,22 @@ def most_resident(launch):
     return max(1, min(32, warps // launch.warps, shared // (launch.shared_bytes + 1024)))
 
 
+def which_of(launch):
+    """In the beginning of a sentence: a check may have ended another one than the first."""
+    if not any(launch.first):
+        return "The first"
+    return f"{'The one with block' if launch.cluster_size > 1 else 'Block'} ({', '.join(map(str, launch.first))})"
+
+
 def facts_of(launch, number, count, resident):
     threads = launch.block[0] * launch.block[1] * launch.block[2]
     which = f"Launch {number + 1} of {count}. " if count > 1 else ""
     clusters, more = launch.blocks // launch.cluster_size, f"with {resident - 1} more that {'does' if resident == 2 else 'do'} the same"
     if launch.cluster_size > 1:
-        block = "The one cluster" if clusters == 1 else f"The first of {clusters:,} clusters"
+        block = "The one cluster" if clusters == 1 else f"{which_of(launch)} of {clusters:,} clusters"
         beside = f"{launch.cluster_size} blocks, each {'alone on its SM' if resident == 1 else f'on an SM {more}'}; of a block"
     else:
-        block = "The one block" if clusters == 1 else f"The first of {clusters:,} blocks"
+        block = "The one block" if clusters == 1 else f"{which_of(launch)} of {clusters:,} blocks"
         beside = "alone on its SM" if resident == 1 else f"on an SM {more}"
     shared = f", {launch.shared_bytes:,} bytes of shared memory" if launch.shared_bytes else ""
     return f"{which}{block}, {beside}: {threads} threads, {picture.several(launch.warps, 'warp')}{shared}."
