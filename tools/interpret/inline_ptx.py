@@ -725,6 +725,11 @@ def _stmatrix(m, o, b):
     return f"{{ const uint32_t ptx_r[] = {{{', '.join(b.read(r, 'uint32_t') for r in b.elements(o[1]))}}}; ::interpreter::stmatrix({b.address(o[0], 'shared')}, ptx_r, {m[1]}, {'true' if m[2] else 'false'}); }}"
 
 
+@_instruction(r"movmatrix\.sync\.aligned\.m8n8\.trans\.b16")
+def _movmatrix(_, o, b):
+    return b.write(o[0], f"{_PTX}movmatrix({b.read(o[1], 'uint32_t')})")
+
+
 _BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "f64": 64}
 # Types of a and b that one instruction takes, and those of their sums.
 _FACTORS = [

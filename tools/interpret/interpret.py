@@ -148,6 +148,13 @@ def first_error(output):
     return _about_launch(lines[begin], lines[begin + 1 : end]) or "\n".join(lines[begin:end]).rstrip()
 
 
+def only_reuses_names(output):
+    """Whether all errors are of classes that give a type's name to one of their own members, which nvcc takes. g++ does with -fpermissive,
+    but that forgives too much where it is not needed."""
+    errors = re.findall(r": (?:fatal )?error: (.*)", output)
+    return bool(errors) and all(" changes meaning of " in error for error in errors)
+
+
 def _about_launch(error, quoted):
     """Of an error in what a launch has become, which is not the user's text: a line that makes sense without it. None for others."""
     match = re.match(r"(.*?:\d+):(\d+): error: (.*)", error)
@@ -166,12 +173,16 @@ def _about_launch(error, quoted):
     return None
 
 
-def unresolved(output, path, linked_refusals=()):
+def unresolved(output, path, linked_refusals=(), uses=()):
     """(exit code, lines) for names that the linker does not know; None if that is not what it says. `linked_refusals` are those of
-    program.py."""
-    refused, others = [], []
+    program.py, `uses` the program's refusals that count for names in the output."""
+    names = set(re.findall(r"undefined reference to [`'‘]([^'’\n]+)", output))
+    refused, others = [use for use in uses if use.word in names], []
+    names = {use.word for use in refused}
     for match in re.finditer(r"(?:^(.+?:\d+): |[^\n]*)undefined reference to [`'‘]([^'’\n]+)", output, re.MULTILINE):
         place, name = match[1] or path, match[2]
+        if name in names:
+            continue
         if of_program := re.search(r"\bcourse_refusal_(\d+)\b", name):
             refused.append(linked_refusals[int(of_program[1])])
         elif "wmma_of_this_shape_and_type" in name:
@@ -245,10 +256,10 @@ def say(text):
 
 
 def active_refusals(program, build, options, folder):
-    """Those of the program's refusals whose lines the preprocessor keeps."""
+    """Those of the program's refusals whose lines the preprocessor keeps, and those that only the linker decides about."""
     found = program.refusals()
-    if not found:
-        return []
+    if all(refusal.is_linked for refusal in found):
+        return found
     kept = set()
     for view in program.views.values():
         source = program.write(folder, view)
@@ -380,8 +391,8 @@ def content(path):
         return hashlib.sha256(stream.read()).hexdigest()
 
 
-def make(program, build, options, cache, key):
-    """Compiles and links. Returns the program's path, or an exit code after saying what is wrong."""
+def make(program, build, options, cache, key, uses=()):
+    """Compiles and links. Returns the program's path, or an exit code after saying what is wrong. `uses` are as of unresolved()."""
     with cache.new_folder() as folder:
         # The copies' folder is where they will be found later, for debuggers.
         objects, commands = [], []
@@ -392,7 +403,10 @@ def make(program, build, options, cache, key):
             commands.append(compile_command(build, options, program.write(copies, view), objects[-1], name))
             if program.has_later:
                 commands[-1] = expand(program, commands[-1], folder)
-        for result in run_tools(commands, folder):
+        results = run_tools(commands, folder)
+        if any(result.returncode and only_reuses_names(result.stderr) for result in results):
+            results = run_tools([[*command, "-fpermissive"] for command in commands], folder)
+        for result in results:
             if "unrecognized command-line option" in result.stderr and f"-std={options.std}" in result.stderr:
                 say(f"-std={options.std.replace('gnu', 'c')}: {build['compiler']} is too old for it. Without the option, the language is C++20.")
                 return REFUSED
@@ -403,7 +417,7 @@ def make(program, build, options, cache, key):
             set_apart(objects[1], folder)
         result = run_tool(link_command(build, objects, os.path.join(folder, "program")), folder)
         if result.returncode:
-            code, lines = unresolved(result.stderr, options.file, program.linked_refusals) or (1, [result.stderr.strip()])
+            code, lines = unresolved(result.stderr, options.file, program.linked_refusals, uses) or (1, [result.stderr.strip()])
             print(*lines, sep="\n", file=sys.stderr)
             return code
         for path in objects:
@@ -442,10 +456,10 @@ def compiled_program(build, options):
     if not compiled:
         with cache.new_folder() as folder:
             refused = active_refusals(program, build, options, folder)
-        if refused:
+        if not all(refusal.is_linked for refusal in refused):
             print(*told(refused), sep="\n", file=sys.stderr)
             return refused[0].code
-        compiled = make(program, build, options, cache, key)
+        compiled = make(program, build, options, cache, key, refused)
     if isinstance(compiled, str):
         cache.remember(question, key, program)
     return compiled

@@ -25,9 +25,9 @@ _LIBRARIES = (
     (r"cub/.*", "the library CUB", r"cub::", _WITHOUT),
     (r"thrust/.*", "the library thrust", r"thrust::", "There are host_vector, device_vector, copy and fill."),
     (r"(cutlass|cute)/.*", "the library CUTLASS", r"cutlass::|cute::", "Name the folder of its headers with -I."),
-    (r"cublas\w*\.h", "the library cuBLAS", rf"(?!({'|'.join(_of_cublas())})\b)(cublas|CUBLAS_)\w+", "There is gemm: cublasSgemm, cublasGemmEx and their like."),
+    (r"cublas\w*\.h", "the library cuBLAS", rf"(?!({'|'.join(_of_cublas())})\b)(cublas[A-Z]|CUBLAS_)\w+", "There is gemm: cublasSgemm, cublasGemmEx and their like."),
     *(
-        (rf"{name.lower()}\w*([./].*)?", f"the library {name}", rf"{name.lower()}\w+|{name.upper()}_\w+", _WITHOUT)
+        (rf"{name.lower()}\w*([./].*)?", f"the library {name}", rf"{name.lower()}{'(_|[A-Z]|[(])' if name == 'cuRAND' else '[A-Z]'}\w*|{name.upper()}_\w+", _WITHOUT)
         for name in ("cuFFT", "cuSPARSE", "cuSOLVER", "cuRAND", "NVRTC", "nvJPEG", "cuDNN", "NCCL")
     ),
     (r"npp\w*([./].*)?", "the library NPP", r"npp\w+|Npp\w+|NPP_\w+", _WITHOUT),
@@ -60,6 +60,8 @@ _WORDS = (
     # <nv/target> would take the host's side in kernels.
     (r"NV_IF_TARGET|NV_IF_ELSE_TARGET|NV_DISPATCH_TARGET", "code for one target", "#ifdef __CUDA_ARCH__ does the same."),
 )
+# Host functions that CUDA's headers declare: who calls none compiles, so it is the linker that knows whether a program needs them.
+_LINKED = ("the driver API", "memory shared between processes", "three-dimensional copies", "CUDA graphs")
 _TYPES = {"int", "float", "double", "bool", "char", "unsigned", "signed", "long", "short", "half", "__half", "float2", "float4"}
 _ONLY_CALLS = re.compile(r"__|cu[A-Z]")  # without parentheses, such a word may be anybody's variable
 _USE = r"(?:{})(?:\(|::)?\Z"  # of a word with what follows it
@@ -87,6 +89,11 @@ class Refusal:
 
     def __init__(self, path, line, feature, way="", word="", macro=None):
         self.path, self.line, self.feature, self.way, self.word, self.macro = path, line, feature, way, word, macro
+
+    @property
+    def is_linked(self):
+        """Whether it counts only if the linker does not find the word."""
+        return self.feature in _LINKED
 
     def __str__(self):
         what = f"{self.feature} ({self.word})" if self.word not in self.feature else self.feature

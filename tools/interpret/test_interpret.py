@@ -67,6 +67,7 @@ class Refusals(Folder):
             "#include <cufft.h>\n#define CHECK(x) if (x != CUFFT_SUCCESS) exit(1)\nint main() {}\n",
             "#include <cublas_v2.h>\nint f(cublasHandle_t h) { return cublasSgemm(h, CUBLAS_OP_N) == CUBLAS_STATUS_SUCCESS && cublasCreate(&h); }\n",
             "namespace wmma { int x; } int cublasMine = wmma::x;\n",
+            "#include <cublas_v2.h>\n#include <nccl.h>\ncublasHandle_t cublas_handle;\nint nccl_id = 0;\n",
             "#define __shfl_down(x, d) __shfl_down_sync(~0u, x, d)\n__global__ void k() { float v = __shfl_down(1.0f, 2); }\n",
             "template <int n> __global__ void __launch_bounds__(n) k(int x, float* y) {}\n",
             "#define KERNEL(T) __global__ T\nKERNEL(void) k(int x) {}\n",
@@ -745,6 +746,62 @@ int main() {
         self.assertEqual(len(lines), 2, lines)
         self.assertTrue(lines[0].endswith("x.cu:4: the library cuFFT (cufftHandle): the interpreter does not have it. Put it between #ifndef WITHOUT_IT and #endif, and give -D WITHOUT_IT. Also line 6."), lines[0])
         self.assertIn("x.cu:10: CUDA graphs (cudaGraph_t)", lines[1])
+
+    def test_host_functions_that_nobody_calls_need_not_be_here(self):
+        text = """#include <cstdio>
+#include <cuda.h>
+inline void share(CUmemGenericAllocationHandle h, cudaIpcMemHandle_t* ipc, void* p) {
+  cuMemRelease(h);
+  cudaIpcGetMemHandle(ipc, p);
+}
+template <class T> T* reserve(size_t n) { CUdeviceptr p; return cuMemAddressReserve(&p, n, 0, 0, 0) ? nullptr : (T*)p; }
+int main() {
+#ifdef MORE
+  share(0, nullptr, nullptr);
+#endif
+  std::puts("ran");
+}
+"""
+        ran = self.interpret(text)
+        self.assertEqual((ran.returncode, ran.stdout), (0, "ran\n"), ran.stderr)
+        refused = self.interpret(text, options=["-D", "MORE"])
+        self.assertEqual(refused.returncode, 2)
+        self.assertRegex(refused.stderr.replace(self.folder + "/", ""), r"\Ax.cu:4: the driver API \(cuMemRelease\): the interpreter does not have it. [^\n]*\n")
+        self.assertIn("x.cu:5: memory shared between processes (cudaIpcGetMemHandle)", refused.stderr.replace(self.folder + "/", ""))
+        self.assertNotIn("cuMemAddressReserve", refused.stderr)
+
+    def test_a_member_may_have_its_types_name(self):
+        ran = self.interpret("""template <class T> struct Storage { T x[4]; };
+template <class T> struct Traits {
+  using Storage = Storage<T>;
+  static constexpr int bytes = sizeof(Storage);
+};
+int main() { return Traits<int>::bytes; }
+""")
+        self.assertEqual(ran.returncode, 16, ran.stderr)
+        wrong = self.interpret("struct S {};\nstruct T {\n  using S = S;\n};\nint main() { int* p = 3; }\n")
+        self.assertEqual(wrong.returncode, 1)
+
+    def test_a_pointer_to_dynamic_shared_memory_has_the_instructions_address(self):
+        ran = self.interpret("""#include <cstdint>
+__global__ void k(unsigned* wrong) {
+  extern __shared__ unsigned x[];
+  x[threadIdx.x] = 100 + threadIdx.x;
+  __syncthreads();
+  unsigned y;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(y) : "r"((unsigned)((uint64_t)(x + 255 - threadIdx.x) & 0x3ffff)));
+  if (y != 355 - threadIdx.x) atomicAdd(wrong, 1u);
+}
+int main() {
+  unsigned* wrong;
+  cudaMallocManaged(&wrong, 4);
+  *wrong = 0;
+  k<<<8, 256, 1024>>>(wrong);
+  cudaDeviceSynchronize();
+  return *wrong != 0;
+}
+""")
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
 
     def test_what_cooperative_groups_are_made_of(self):
         text = """#include <cstdio>
