@@ -137,22 +137,26 @@ def link_command(build, objects, result):
 
 
 def first_error(output):
-    """The compiler's first error with the lines that belong to it."""
+    """The compiler's first error with the lines that belong to it; of those that nvcc would tell too, if there are any."""
     lines = output.split("\n")
-    begin = next((i for i, line in enumerate(lines) if re.search(r"(^|[ :])(fatal )?error: ", line)), None)
-    if begin is None:
+    errors = [i for i, line in enumerate(lines) if re.search(r"(^|[ :])(fatal )?error: ", line)]
+    if not errors:
         return output.strip()
+    begin = min(errors, key=lambda i: (_REUSED_NAME in lines[i], i))
     end = begin + 1
     while end < len(lines) and not re.match(r"\S.*?(:\d+: |: (error|In|At)\b)|In file included from ", lines[end]):
         end += 1
     return _about_launch(lines[begin], lines[begin + 1 : end]) or "\n".join(lines[begin:end]).rstrip()
 
 
+_REUSED_NAME = " changes meaning of "
+
+
 def only_reuses_names(output):
     """Whether all errors are of classes that give a type's name to one of their own members, which nvcc takes. g++ does with -fpermissive,
     but that forgives too much where it is not needed."""
     errors = re.findall(r": (?:fatal )?error: (.*)", output)
-    return bool(errors) and all(" changes meaning of " in error for error in errors)
+    return bool(errors) and all(_REUSED_NAME in error for error in errors)
 
 
 def _about_launch(error, quoted):

@@ -6,6 +6,7 @@ import re
 from structure import skip_template
 
 _CUBLAS = "cublas_v2.h"
+_RUNTIME = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../common/interpreter/cuda_runtime")
 _OWN_CUBLAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../common/interpreter/include", _CUBLAS)
 
 
@@ -13,6 +14,12 @@ def _of_cublas():
     """What the interpreter's own cuBLAS has."""
     with open(_OWN_CUBLAS, encoding="utf-8") as header:
         return sorted({*re.findall(r"\b(?:cublas|CUBLAS_)\w+", header.read()), *(f"cublas{letter}gemm(StridedBatched)?" for letter in "SDH")})
+
+
+def _of_graphs():
+    """The functions of CUDA graphs that the interpreter has."""
+    with open(os.path.join(_RUNTIME, "graph.cpp"), encoding="utf-8") as source:
+        return sorted(set(re.findall(r"\bcuda(?:Graph|Stream)\w+(?=\()", source.read())))
 
 
 _OWN_INCLUDES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")
@@ -43,9 +50,9 @@ _WORDS = (
     (r"cudaTextureObject_t|cudaCreateTextureObject|tex(1D|2D|3D|Cubemap)\w*|textureReference", "textures", _GLOBAL_MEMORY),
     (r"cudaSurfaceObject_t|cudaCreateSurfaceObject|surf(1D|2D|3D|Cubemap)\w*", "surfaces", _GLOBAL_MEMORY),
     (r"cudaArray_t|cudaMallocArray|cudaMalloc3DArray|cudaMemcpyToArray|cudaMemcpy2DToArray\w*|cudaMipmappedArray_t", "CUDA arrays, which are for textures", _GLOBAL_MEMORY),
-    (r"cudaMalloc3D|cudaMemcpy3D\w*|cudaMemset3D\w*", "three-dimensional copies", "cudaMallocPitch and cudaMemcpy2D of all planes do the same."),
+    (r"cudaMemcpy3D\w*", "three-dimensional copies between devices", "There is one device."),
     (r"cudaOccupancyMaxActiveClusters|cudaOccupancyMaxPotentialClusterSize", "how many clusters a GPU holds", "Give a number."),
-    (r"cudaGraph\w+|cudaStreamBeginCapture|cudaStreamEndCapture", "CUDA graphs", "Put the work into a stream."),
+    (rf"(?!({'|'.join(_of_graphs())})\b)cuda(Graph[A-Z]\w*|Stream[A-Z]\w*Capture\w*)", "this of CUDA graphs", "docs/interpret.md lists what it has."),
     (r"cudaIpc\w+|cudaImportExternal\w+", "memory shared between processes", "Use one process."),
     (r"cudaGraphics\w+", "graphics", _WITHOUT),
     (r"__shfl|__shfl_up|__shfl_down|__shfl_xor|__any|__all|__ballot", "warp functions without _sync, which sm_70 and later do not have", "Write _sync behind the name, and a mask."),
@@ -61,9 +68,9 @@ _WORDS = (
     (r"NV_IF_TARGET|NV_IF_ELSE_TARGET|NV_DISPATCH_TARGET", "code for one target", "#ifdef __CUDA_ARCH__ does the same."),
 )
 # Host functions that CUDA's headers declare: who calls none compiles, so it is the linker that knows whether a program needs them.
-_LINKED = ("the driver API", "memory shared between processes", "three-dimensional copies", "CUDA graphs")
+_LINKED = ("the driver API", "memory shared between processes", "three-dimensional copies between devices", "this of CUDA graphs")
 _TYPES = {"int", "float", "double", "bool", "char", "unsigned", "signed", "long", "short", "half", "__half", "float2", "float4"}
-_ONLY_CALLS = re.compile(r"__|cu[A-Z]")  # without parentheses, such a word may be anybody's variable
+_ONLY_CALLS = re.compile(r"__|cu[A-Z]|cudaGraph[A-Z]|cudaStream")  # without parentheses, such a word may be anybody's variable
 _USE = r"(?:{})(?:\(|::)?\Z"  # of a word with what follows it
 _LIBRARY_PATTERNS = tuple((re.compile(header), (re.compile(_USE.format(words)), feature, way)) for header, feature, words, way in _LIBRARIES)
 _WORD_PATTERNS = tuple((re.compile(_USE.format(words)), feature, way) for words, feature, way in _WORDS)

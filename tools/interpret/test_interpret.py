@@ -39,7 +39,7 @@ class Refusals(Folder):
             ("\n\n__global__ void k(cudaTextureObject_t t) {}\n", 3, "textures"),
             ("__global__ void c();\n__global__ void k() {\n  c<<<1, 1>>>(); }\n", 3, "dynamic parallelism"),
             ("__global__ void k() { float v = __shfl_down(1.0f, 2); }\n", 1, "without _sync"),
-            ("int main() { cudaGraph_t g; cudaGraphCreate(&g, 0); }\n", 1, "CUDA graphs"),
+            ("int main() { cudaGraph_t g; cudaGraphDebugDotPrint(g, 0, 0); }\n", 1, "CUDA graphs (cudaGraphDebugDotPrint)"),
             ("int main() { int n; cudaOccupancyMaxActiveClusters(&n, k, &c); }\n", 1, "clusters"),
             ("__device__ int f() {\n NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return 1;), (return 2;)) }\n", 2, "NV_IF_ELSE_TARGET"),
             ("\n__global__ int k() { return 1; }\n", 2, "a __global__ function must have a void return type"),
@@ -708,6 +708,56 @@ int main() {
         self.assertIn("lda is 4, but a column has 8 elements", result.stderr)
         self.assertIn("cudaErrorInvalidValue", result.stderr)
 
+    def test_graphs_and_boxes(self):
+        for order in ("forward", "reverse"):
+            ran = self.run_program(os.path.join(HERE, "programs/graphs.cu"), options=["--order", order])
+            self.assertEqual((ran.returncode, ran.stdout), (0, "right\n"), ran.stderr)
+        bug = self.interpret("""__global__ void k(int* x) { x[threadIdx.x] = 1; }
+int main() {
+  int* numbers;
+  cudaStream_t s;
+  cudaGraph_t g;
+  cudaGraphExec_t e;
+  cudaMalloc(&numbers, 124);
+  cudaStreamCreate(&s);
+  cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal);
+  k<<<1, 32, 0, s>>>(numbers);
+  cudaStreamEndCapture(s, &g);
+  cudaGraphInstantiate(&e, g, 0);
+#ifdef LAUNCH
+  cudaGraphLaunch(e, s);
+#endif
+}
+""", options=["-D", "LAUNCH"])
+        self.assertEqual(bug.returncode, 1)
+        self.assertRegex(bug.stderr, r"write of 4 bytes out of bounds: numbers[^\n]*\n  at [^\n]*x.cu:1\n")
+        self.assertEqual(self.run_program(os.path.join(self.folder, "x.cu")).returncode, 0)
+
+    def test_a_captured_product_of_cublas_is_a_node(self):
+        ran = self.interpret(r"""#include <cublas_v2.h>
+#define CHECK(x) if (x) return __LINE__
+int main() {
+  float* x; cudaGraph_t graph; cudaGraphExec_t exec; cudaStream_t stream;
+  CHECK(cudaMallocManaged(&x, 3 * 4 * sizeof(float)));
+  for (int i = 0; i < 12; ++i) x[i] = i < 8 ? i : -1;
+  cublasHandle_t handle;
+  float one = 1, zero = 0;
+  cublasCreate(&handle);
+  CHECK(cudaStreamCreate(&stream));
+  cublasSetStream(handle, stream);
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  CHECK(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 2, &one, x, 2, x + 4, 2, &zero, x + 8, 2));
+  CHECK(cudaStreamEndCapture(stream, &graph));
+  CHECK(x[8] != -1);
+  CHECK(cudaGraphInstantiate(&exec, graph, 0));
+  CHECK(cudaGraphLaunch(exec, stream));
+  CHECK(cudaStreamSynchronize(stream));
+  CHECK(x[8] != 10 || x[9] != 19 || x[10] != 14 || x[11] != 27);
+  return 0;
+}
+""")
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+
     def test_words_that_lead_to_the_mistake(self):
         text = """__global__ void same(int* x) { x[threadIdx.x / 2] = threadIdx.x; }
 __global__ void far(unsigned char* c, int row, int ld) { c[row * ld] = 7; }
@@ -738,14 +788,14 @@ int main() {
 #if defined(NOBODY_HAS_THIS)
   cudaArray_t a;
 #endif
-  cudaGraph_t g;
+  cudaOccupancyMaxActiveClusters(nullptr, nullptr, nullptr);
 }
 """)
         self.assertEqual(refused.returncode, 2)
         lines = refused.stderr.strip().split("\n")
         self.assertEqual(len(lines), 2, lines)
         self.assertTrue(lines[0].endswith("x.cu:4: the library cuFFT (cufftHandle): the interpreter does not have it. Put it between #ifndef WITHOUT_IT and #endif, and give -D WITHOUT_IT. Also line 6."), lines[0])
-        self.assertIn("x.cu:10: CUDA graphs (cudaGraph_t)", lines[1])
+        self.assertIn("x.cu:10: how many clusters a GPU holds (cudaOccupancyMaxActiveClusters)", lines[1])
 
     def test_host_functions_that_nobody_calls_need_not_be_here(self):
         text = """#include <cstdio>
@@ -781,6 +831,7 @@ int main() { return Traits<int>::bytes; }
         self.assertEqual(ran.returncode, 16, ran.stderr)
         wrong = self.interpret("struct S {};\nstruct T {\n  using S = S;\n};\nint main() { int* p = 3; }\n")
         self.assertEqual(wrong.returncode, 1)
+        self.assertIn("x.cu:5:", wrong.stderr)
 
     def test_a_pointer_to_dynamic_shared_memory_has_the_instructions_address(self):
         ran = self.interpret("""#include <cstdint>

@@ -11,6 +11,12 @@
 
 #include <cuda_runtime_api.h>
 
+#include "common/interpreter/cuda_runtime/graph.h"
+
+using interpreter::cuda_runtime::captured;
+using interpreter::cuda_runtime::copy_bytes;
+using interpreter::cuda_runtime::is_captured;
+
 struct cublasContext {
   cudaStream_t stream = nullptr;
   cublasPointerMode_t pointers = CUBLAS_POINTER_MODE_HOST;
@@ -209,25 +215,35 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
   if (!alpha || !beta) return failed(CUBLAS_STATUS_INVALID_VALUE, "alpha or beta is null: they are pointers");
   if (!bytes_of(type_a) || !bytes_of(type_b) || !bytes_of(type_c) || type_c == CUDA_R_8I)
     return failed(CUBLAS_STATUS_NOT_SUPPORTED, "the interpreter multiplies float, double, half, bfloat16 and int8");
+  if (handle->pointers == CUBLAS_POINTER_MODE_DEVICE && is_captured(handle->stream))
+    return failed(CUBLAS_STATUS_NOT_SUPPORTED, "of a stream that is captured, alpha and beta are the host's here");
   double scale[2];
   for (int i = 0; i < 2; ++i) {
     char value[8];
     const cudaDataType type = scale_type(compute);
-    if (cudaMemcpy(value, i ? beta : alpha, static_cast<std::size_t>(bytes_of(type)), cudaMemcpyDefault) != cudaSuccess)
+    const void* const from = i ? beta : alpha;
+    if (copy_bytes("cublas", value, from, static_cast<std::size_t>(bytes_of(type)), cudaMemcpyDefault) != cudaSuccess)
       return CUBLAS_STATUS_EXECUTION_FAILED;
     scale[i] = read(value, type);
   }
-  const auto matrix = [&](const void* data, cudaDataType type, int ld, int rows, int columns, long long stride, int i) {
+  const auto matrix = [](const void* data, cudaDataType type, int ld, int rows, int columns, long long stride, int i) {
     return Matrix{static_cast<const char*>(data) + stride * i * bytes_of(type), type, static_cast<std::size_t>(ld),
                   static_cast<std::size_t>(rows), static_cast<std::size_t>(columns)};
   };
-  for (int i = 0; i < count; ++i) {
-    const cublasStatus_t status = multiply(matrix(A, type_a, lda, rows_a, t_a ? m : k, stride_a, i), t_a,
-                                           matrix(B, type_b, ldb, rows_b, t_b ? k : n, stride_b, i), t_b,
-                                           matrix(C, type_c, ldc, m, n, stride_c, i), scale[0], scale[1]);
-    if (status != CUBLAS_STATUS_SUCCESS) return status;
-  }
-  return CUBLAS_STATUS_SUCCESS;
+  const auto multiply_all = [=] {
+    for (int i = 0; i < count; ++i) {
+      const cublasStatus_t status = multiply(matrix(A, type_a, lda, rows_a, t_a ? m : k, stride_a, i), t_a,
+                                             matrix(B, type_b, ldb, rows_b, t_b ? k : n, stride_b, i), t_b,
+                                             matrix(C, type_c, ldc, m, n, stride_c, i), scale[0], scale[1]);
+      if (status != CUBLAS_STATUS_SUCCESS) return status;
+    }
+    return CUBLAS_STATUS_SUCCESS;
+  };
+  const auto as_node = [multiply_all](cudaStream_t) {
+    return multiply_all() == CUBLAS_STATUS_SUCCESS ? cudaSuccess : cudaErrorLaunchFailure;
+  };
+  if (captured(handle->stream, cudaGraphNodeTypeKernel, as_node)) return CUBLAS_STATUS_SUCCESS;
+  return multiply_all();
 }
 
 cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, int m, int n, int k,

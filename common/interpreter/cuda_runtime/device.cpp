@@ -7,6 +7,7 @@
 #include <string>
 
 #include "common/interpreter/count/gpus.h"
+#include "common/interpreter/cuda_runtime/graph.h"
 #include "common/interpreter/cuda_runtime/state.h"
 #include "common/interpreter/language/memory.h"
 #include "common/interpreter/launch/launch_state.h"
@@ -166,6 +167,7 @@ cudaError_t cudaDeviceGetPCIBusId(char* id, int length, int) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
+  if (const cudaError_t error = runtime::forbidden("cudaDeviceSynchronize"); error != cudaSuccess) return error;
   interpreter::synchronize();
   return runtime::sticky();
 }
