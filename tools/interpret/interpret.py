@@ -405,6 +405,8 @@ def make(program, build, options, cache, key, uses=()):
             os.makedirs(copies, exist_ok=True)
             objects.append(os.path.join(folder, f"{name}.o"))
             commands.append(compile_command(build, options, program.write(copies, view), objects[-1], name))
+            if program.has_openmp:
+                commands[-1].insert(1, "-fopenmp")
             if program.has_later:
                 commands[-1] = expand(program, commands[-1], folder)
         results = run_tools(commands, folder)
@@ -419,7 +421,8 @@ def make(program, build, options, cache, key, uses=()):
                 return 1
         if len(objects) == 2:
             set_apart(objects[1], folder)
-        result = run_tool(link_command(build, objects, os.path.join(folder, "program")), folder)
+        command = link_command(build, objects, os.path.join(folder, "program"))
+        result = run_tool([*command, "-fopenmp"] if program.has_openmp else command, folder)
         if result.returncode:
             code, lines = unresolved(result.stderr, options.file, program.linked_refusals, uses) or (1, [result.stderr.strip()])
             print(*lines, sep="\n", file=sys.stderr)

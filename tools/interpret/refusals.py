@@ -5,15 +5,18 @@ import re
 
 from structure import skip_template
 
-_CUBLAS = "cublas_v2.h"
+_CUBLAS = ("cublas_v2.h", "cublasLt.h")
 _RUNTIME = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../common/interpreter/cuda_runtime")
-_OWN_CUBLAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../common/interpreter/include", _CUBLAS)
+_OWN_CUBLAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../common/interpreter/include")
 
 
 def _of_cublas():
     """What the interpreter's own cuBLAS has."""
-    with open(_OWN_CUBLAS, encoding="utf-8") as header:
-        return sorted({*re.findall(r"\b(?:cublas|CUBLAS_)\w+", header.read()), *(f"cublas{letter}gemm(StridedBatched)?" for letter in "SDH")})
+    found = {*(f"cublas{letter}gemm(StridedBatched)?" for letter in "SDH"), "cublas[SD]gemv"}
+    for name in _CUBLAS:
+        with open(os.path.join(_OWN_CUBLAS, name), encoding="utf-8") as header:
+            found.update(re.findall(r"\b(?:cublas|CUBLAS(?:LT)?_)\w+", header.read()))
+    return sorted(found)
 
 
 def _of_graphs():
@@ -32,7 +35,7 @@ _LIBRARIES = (
     (r"cub/.*", "the library CUB", r"cub::", _WITHOUT),
     (r"thrust/.*", "the library thrust", r"thrust::", "There are host_vector, device_vector, copy and fill."),
     (r"(cutlass|cute)/.*", "the library CUTLASS", r"cutlass::|cute::", "Name the folder of its headers with -I."),
-    (r"cublas\w*\.h", "the library cuBLAS", rf"(?!({'|'.join(_of_cublas())})\b)(cublas[A-Z]|CUBLAS_)\w+", "There is gemm: cublasSgemm, cublasGemmEx and their like."),
+    (r"cublas\w*\.h", "the library cuBLAS", rf"(?!({'|'.join(_of_cublas())})\b)(cublas[A-Z]|CUBLAS(LT)?_)\w+", "There is gemm: cublasSgemm, cublasGemmEx, cublasLtMatmul and their like."),
     *(
         (rf"{name.lower()}\w*([./].*)?", f"the library {name}", rf"{name.lower()}{'(_|[A-Z]|[(])' if name == 'cuRAND' else '[A-Z]'}\w*|{name.upper()}_\w+", _WITHOUT)
         for name in ("cuFFT", "cuSPARSE", "cuSOLVER", "cuRAND", "NVRTC", "nvJPEG", "cuDNN", "NCCL")
@@ -79,7 +82,7 @@ _ANY_WORD = re.compile(_USE.format("|".join(words for words, _, _ in _WORDS)))
 
 def is_left_out(header):
     """Whether a header of that name, which is not the program's own, is none of the interpreter's."""
-    is_there = header == _CUBLAS or os.path.isfile(os.path.join(_OWN_INCLUDES, header))
+    is_there = header in _CUBLAS or os.path.isfile(os.path.join(_OWN_INCLUDES, header))
     return not is_there and library(header) is not None
 
 
@@ -127,16 +130,17 @@ def told(refusals):
         yield f"{first}{also}"
 
 
-def in_macros(files, libraries):
+def in_macros(files, libraries, own=frozenset()):
     """Macros that use what stays out, themselves or by another one: name -> [(feature, what to do, word, (path, line))].
 
-    `files` are pairs of a path and a rewrite.File. A macro may be defined several times, for other compilers.
+    `files` are pairs of a path and a rewrite.File. A macro may be defined several times, for other compilers. `own` are names that the
+    program gives to something else.
     """
     found, used = {}, {}
     for path, file in files:
         for name, body, token in file.definitions():
             used.setdefault(name, set()).update(t.text for t in body)
-            for i in range(len(body)):
+            for i in (i for i in range(len(body)) if body[i].text not in own):
                 for use in _uses_at(body, i, libraries):
                     found.setdefault(name, []).append((*use, (path, file.lines.line(token.start))))
     while True:

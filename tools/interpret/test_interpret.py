@@ -67,6 +67,7 @@ class Refusals(Folder):
             "#include <cufft.h>\n#define CHECK(x) if (x != CUFFT_SUCCESS) exit(1)\nint main() {}\n",
             "#include <cublas_v2.h>\nint f(cublasHandle_t h) { return cublasSgemm(h, CUBLAS_OP_N) == CUBLAS_STATUS_SUCCESS && cublasCreate(&h); }\n",
             "namespace wmma { int x; } int cublasMine = wmma::x;\n",
+            "#include <cublas_v2.h>\nvoid cublasCheck(int e, int l) {}\n#define cublasCheck(e) (cublasCheck(e, __LINE__))\nint main() { cublasCheck(1); }\n",
             "#include <cublas_v2.h>\n#include <nccl.h>\ncublasHandle_t cublas_handle;\nint nccl_id = 0;\n",
             "#define __shfl_down(x, d) __shfl_down_sync(~0u, x, d)\n__global__ void k() { float v = __shfl_down(1.0f, 2); }\n",
             "template <int n> __global__ void __launch_bounds__(n) k(int x, float* y) {}\n",
@@ -757,6 +758,63 @@ int main() {
 }
 """)
         self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+
+    def test_products_of_cublaslt_and_of_vectors(self):
+        text = r"""#include <cmath>
+#include <cstdio>
+#include <cublasLt.h>
+#include <omp.h>
+#define CHECK(x) if (x) return __LINE__
+int main() {
+  float *a, *b, *d, *bias;  // a: 3 x 2, b: 3 x 4, d = a^T b
+  cudaMallocManaged(&a, 6 * 4), cudaMallocManaged(&b, 12 * 4), cudaMallocManaged(&d, 8 * 4), cudaMallocManaged(&bias, 2 * 4);
+  for (int i = 0; i < 12; ++i) b[i] = i % 5 - 2, a[i % 6] = i % 6 - 1, bias[i % 2] = i % 2 ? -3.5f : 0.25f;
+  cublasLtHandle_t handle;
+  cublasLtMatmulDesc_t desc;
+  cublasLtMatrixLayout_t of_a, of_b, of_d;
+  cublasLtMatmulPreference_t preference;
+  cublasLtMatmulHeuristicResult_t found;
+  int count = 0;
+  const cublasOperation_t t = CUBLAS_OP_T;
+  const float one = 1, zero = 0;
+  CHECK(cublasLtCreate(&handle));
+  CHECK(cublasLtMatmulDescCreate(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  CHECK(cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_TRANSA, &t, sizeof t));
+  CHECK(cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
+  CHECK(cublasLtMatrixLayoutCreate(&of_a, CUDA_R_32F, 3, 2, 3));
+  CHECK(cublasLtMatrixLayoutCreate(&of_b, CUDA_R_32F, 3, 4, 3));
+  CHECK(cublasLtMatrixLayoutCreate(&of_d, CUDA_R_32F, 2, 4, 2));
+  CHECK(cublasLtMatmulPreferenceCreate(&preference));
+  CHECK(cublasLtMatmulAlgoGetHeuristic(handle, desc, of_a, of_b, of_d, of_d, preference, 1, &found, &count) || count != 1);
+  for (const cublasLtEpilogue_t e : {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_RELU, CUBLASLT_EPILOGUE_GELU_BIAS}) {
+    CHECK(cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &e, sizeof e));
+    CHECK(cublasLtMatmul(handle, desc, &one, a, of_a, b, of_b, &zero, d, of_d, d, of_d, &found.algo, nullptr, 0, 0));
+    int wrong = 0;
+#pragma omp parallel for reduction(+ : wrong)
+    for (int i = 0; i < 8; ++i) {
+      float x = 0;
+      for (int k = 0; k < 3; ++k) x += a[k + i % 2 * 3] * b[k + i / 2 * 3];
+      if (e & 4) x += bias[i % 2];
+      if (e == CUBLASLT_EPILOGUE_RELU) x = x < 0 ? 0 : x;
+      if (e & 32) x = x / 2 * (1 + std::tanh(0.7978845608f * (x + 0.044715f * x * x * x)));
+      wrong += std::fabs(d[i] - x) > 1e-5f;
+    }
+    CHECK(wrong);
+  }
+  CHECK(cublasLtMatmul(handle, desc, &one, b, of_b, a, of_a, &zero, d, of_d, d, of_d, &found.algo, nullptr, 0, 0) != CUBLAS_STATUS_INVALID_VALUE);
+  cublasHandle_t plain;
+  CHECK(cublasCreate(&plain));
+  // y = a^T x of every second element, and back
+  CHECK(cublasSgemv(plain, CUBLAS_OP_T, 3, 2, &one, a, 3, b, 2, &zero, d, 3));
+  CHECK(d[0] != a[0] * b[0] + a[1] * b[2] + a[2] * b[4] || d[3] != a[3] * b[0] + a[4] * b[2] + a[5] * b[4]);
+  CHECK(cublasSgemv(plain, CUBLAS_OP_N, 3, 2, &one, a, 3, b, 1, &one, d, 1));
+  CHECK(d[0] != a[0] * b[0] + a[1] * b[2] + a[2] * b[4] + a[0] * b[0] + a[3] * b[1]);
+  std::printf("%d\n", omp_get_max_threads() > 0);
+}
+"""
+        ran = self.interpret(text)
+        self.assertEqual((ran.returncode, ran.stdout), (0, "1\n"), ran.stderr)
+        self.assertIn("the matrices' shapes do not fit together", ran.stderr)
 
     def test_words_that_lead_to_the_mistake(self):
         text = """__global__ void same(int* x) { x[threadIdx.x / 2] = threadIdx.x; }

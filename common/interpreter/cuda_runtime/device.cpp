@@ -203,6 +203,11 @@ cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) {
   *can = 0;
   return cudaSuccess;
 }
+cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr, int from, int to) {
+  *value = 0;
+  return runtime::failed("cudaDeviceGetP2PAttribute", cudaErrorInvalidDevice,
+                         from == to ? "both devices are the same one" : "there is one device, number 0");
+}
 cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) {
   return runtime::failed("cudaDeviceEnablePeerAccess", cudaErrorInvalidDevice);
 }

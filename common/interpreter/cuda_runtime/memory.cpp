@@ -16,6 +16,8 @@
 #include "common/interpreter/memory/global_memory.h"
 #include "common/interpreter/report/source_map.h"
 
+struct CUmemPoolHandle_st {};  // CUDA's own name
+
 extern "C" char __executable_start, _end;  // of the program's own image, from the linker
 
 namespace interpreter::cuda_runtime {
@@ -428,11 +430,27 @@ cudaError_t cudaMemPrefetchAsync(const void*, std::size_t, int, cudaStream_t) { 
 cudaError_t cudaMemAdvise(const void*, std::size_t, cudaMemoryAdvise, int) { return cudaSuccess; }
 #endif
 
-// Pools: one, and it keeps nothing.
+// Pools keep nothing.
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) {
-  *pool = nullptr;
+  static CUmemPoolHandle_st the_default;
+  *pool = &the_default;
   return cudaSuccess;
 }
+cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int device) { return cudaDeviceGetDefaultMemPool(pool, device); }
+cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
+  if (properties->handleTypes != cudaMemHandleTypeNone)
+    return runtime::failed("cudaMemPoolCreate", cudaErrorNotSupported, "no other process can have the memory here");
+  *pool = new CUmemPoolHandle_st;
+  return cudaSuccess;
+}
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
+  cudaMemPool_t of_device;
+  cudaDeviceGetDefaultMemPool(&of_device, 0);
+  if (pool == of_device) return runtime::failed("cudaMemPoolDestroy", cudaErrorInvalidValue, "it is the device's own");
+  delete pool;
+  return cudaSuccess;
+}
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t, const cudaMemAccessDesc*, std::size_t) { return cudaSuccess; }
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, std::size_t) { return cudaSuccess; }
 

@@ -163,3 +163,16 @@ COURSE_GEMM(S, float, CUDA_R_32F, CUBLAS_COMPUTE_32F)
 COURSE_GEMM(D, double, CUDA_R_64F, CUBLAS_COMPUTE_64F)
 COURSE_GEMM(H, __half, CUDA_R_16F, CUBLAS_COMPUTE_16F)
 #undef COURSE_GEMM
+
+/// cublasSgemv and its like: y is the product's only row, x that of its left factor, so that their elements may stand apart.
+#define COURSE_GEMV(letter, Type, data, sums)                                                                                    \
+  inline cublasStatus_t cublas##letter##gemv(cublasHandle_t handle, cublasOperation_t op, int m, int n, const Type* alpha,       \
+                                             const Type* A, int lda, const Type* x, int incx, const Type* beta, Type* y,         \
+                                             int incy) {                                                                         \
+    const bool is_plain = op == CUBLAS_OP_N;                                                                                     \
+    return cublasGemmEx(handle, CUBLAS_OP_N, is_plain ? CUBLAS_OP_T : CUBLAS_OP_N, 1, is_plain ? m : n, is_plain ? n : m, alpha, \
+                        x, data, incx, A, data, lda, beta, y, data, incy, sums, CUBLAS_GEMM_DEFAULT);                            \
+  }
+COURSE_GEMV(S, float, CUDA_R_32F, CUBLAS_COMPUTE_32F)
+COURSE_GEMV(D, double, CUDA_R_64F, CUBLAS_COMPUTE_64F)
+#undef COURSE_GEMV
