@@ -68,7 +68,7 @@ struct Captures {
   std::map<Capture*, std::unique_ptr<Capture>> all;
   std::map<cudaStream_t, Captured> streams;
   std::map<cudaEvent_t, Captured> events;
-  std::set<const void*> memory;
+  std::map<const void*, std::size_t> memory;  // bytes by address
   unsigned long long next_id = 1;
 };
 Captures& captures() {
@@ -311,9 +311,9 @@ bool is_of_graph(const void* p) {
   std::lock_guard lock(captures().mutex);
   return captures().memory.contains(p);
 }
-void give_to_graph(const void* p) {
+void give_to_graph(const void* p, std::size_t bytes) {
   std::lock_guard lock(captures().mutex);
-  captures().memory.insert(p);
+  captures().memory[p] = bytes;
 }
 
 KeptLaunch keep(const Launch& launch, bool cooperative) {
@@ -544,7 +544,7 @@ cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t* node, cudaGraph_t graph, 
 cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after, std::size_t count,
                                      cudaMemAllocNodeParams* p) {
   if (const cudaError_t error = cudaMalloc(&p->dptr, p->bytesize); error != cudaSuccess) return error;
-  give_to_graph(p->dptr);
+  give_to_graph(p->dptr, p->bytesize);
   return add_node("cudaGraphAddMemAllocNode", node, graph, after, count, cudaGraphNodeTypeMemAlloc,
                   [](cudaStream_t) { return cudaSuccess; });
 }
@@ -624,6 +624,17 @@ cudaError_t cudaGraphDestroyNode(cudaGraphNode_t node) {
   std::erase_if(graph.nodes, [&](const auto& each) { return each.get() == node; });
   return cudaSuccess;
 }
+
+// All of it is there from the node's making on: what is used and what is reserved is the same.
+cudaError_t cudaDeviceGetGraphMemAttribute(int, cudaGraphMemAttributeType, void* value) {
+  std::lock_guard lock(captures().mutex);
+  std::size_t bytes = 0;
+  for (const auto& [p, size] : captures().memory) bytes += size;
+  *static_cast<std::size_t*>(value) = bytes;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceSetGraphMemAttribute(int, cudaGraphMemAttributeType, void*) { return cudaSuccess; }
+cudaError_t cudaDeviceGraphMemTrim(int) { return cudaSuccess; }
 
 // ------------------------------------------------------------------------------------------------------------- launches
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* result, cudaGraph_t graph, unsigned long long flags) {

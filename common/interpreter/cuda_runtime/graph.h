@@ -36,7 +36,7 @@ bool is_captured(cudaEvent_t event);
 /// Whether `p` is memory that a node has allocated: it stays where it is.
 bool is_of_graph(const void* p);
 /// Makes it such memory.
-void give_to_graph(const void* p);
+void give_to_graph(const void* p, std::size_t bytes);
 
 /// A launch with a copy of the kernel's arguments.
 struct KeptLaunch {

@@ -281,7 +281,7 @@ cudaError_t cudaMallocAsync(void** p, std::size_t bytes, cudaStream_t stream) {
   const cudaError_t error = runtime::allocate("cudaMallocAsync", p, bytes, cudaMemoryTypeDevice);
   // Of a node, the address is the same in each launch.
   if (error == cudaSuccess && runtime::captured(stream, cudaGraphNodeTypeMemAlloc, [](cudaStream_t) { return cudaSuccess; }))
-    runtime::give_to_graph(*p);
+    runtime::give_to_graph(*p, bytes);
   return error;
 }
 cudaError_t cudaMallocFromPoolAsync(void** p, std::size_t bytes, cudaMemPool_t, cudaStream_t stream) {

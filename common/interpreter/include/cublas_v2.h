@@ -4,6 +4,9 @@
 /// Declared are the handle's functions and those of gemm. A sum is formed in double and rounded once, to the type of C.
 #pragma once
 
+#define CUBLAS_API_H_  // programs ask by cuBLAS's own words whether it is there
+#define CUBLAS_V2_H_
+
 #include <cuComplex.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
