@@ -117,7 +117,8 @@ def _operands(visible, partner, begin, end, source):
         if constraint.lstrip("=+&") not in _REGISTERS:
             raise NotHere(f'with an operand of the constraint "{constraint}"')
         found.append((constraint, source(k + 2, partner[k + 1] - 1)))
-        k = partner[k + 1] + 2
+        k = partner[k + 1] + 1
+        k += k < end and visible[k].text == ","  # which nvcc does not miss
     return found
 
 

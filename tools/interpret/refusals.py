@@ -27,13 +27,13 @@ def _of_graphs():
 
 _OWN_INCLUDES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")
 # What there is of thrust: include/thrust/vectors.h.
-_OF_THRUST = {"host_vector", "device_vector", "device_ptr", "device_reference", "raw_pointer_cast", "device_pointer_cast", "copy", "fill"}
+_OF_THRUST = {"host_vector", "device_vector", "device_ptr", "device_reference", "raw_pointer_cast", "device_pointer_cast", "copy", "fill", "sequence", "sort", "sort_by_key", "is_sorted", "default_random_engine", "uniform_int_distribution", "uniform_real_distribution"}
 _WITHOUT = "Put it between #ifndef WITHOUT_IT and #endif, and give -D WITHOUT_IT."
 # Names of headers, what they stand for, the words of a program that use it, and what to do then. An include alone needs nothing of it.
 _LIBRARIES = (
     (r"cuda_awbarrier\w*\.h", "awbarrier", r"__mbarrier_\w+|awbarrier", "cuda::barrier of <cuda/barrier> does the same."),
     (r"cub/.*", "the library CUB", r"cub::", _WITHOUT),
-    (r"thrust/.*", "the library thrust", r"thrust::", "There are host_vector, device_vector, copy and fill."),
+    (r"thrust/.*", "the library thrust", r"thrust::", "There are host_vector, device_vector, copy, fill and sort."),
     (r"(cutlass|cute)/.*", "the library CUTLASS", r"cutlass::|cute::", "Name the folder of its headers with -I."),
     (r"cublas\w*\.h", "the library cuBLAS", rf"(?!({'|'.join(_of_cublas())})\b)(cublas[A-Z]|CUBLAS(LT)?_)\w+", "There is gemm: cublasSgemm, cublasGemmEx, cublasLtMatmul and their like."),
     *(

@@ -17,6 +17,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import interpret  # noqa: E402
+import strangers  # noqa: E402
 from program import Program  # noqa: E402
 from testing import BUILD, HERE, Folder  # noqa: E402
 
@@ -28,7 +29,7 @@ class Refusals(Folder):
 
     def test_what_stays_out_is_named_with_its_line(self):
         for text, line, feature in (
-            ("#include <thrust/sort.h>\nint x; void f() { thrust::sort(&x, &x); }\n", 2, "the library thrust: the interpreter does not have it. There are host_vector,"),
+            ("#include <thrust/reduce.h>\nint x; void f() { thrust::reduce(&x, &x); }\n", 2, "the library thrust: the interpreter does not have it. There are host_vector,"),
             ("#include <cub/cub.cuh>\nusing namespace cub;\n", 2, "the library CUB"),
             ("#include <cublas_v2.h>\ncublasHandle_t h;\nint x = cublasSaxpy(h);\n", 3, "the library cuBLAS (cublasSaxpy)"),
             ("#include <cufft.h>\n#define CHECK(x) if (x != CUFFT_SUCCESS) exit(1)\nint main() { CHECK(0); }\n", 3, "(CUFFT_SUCCESS)"),
@@ -80,6 +81,23 @@ class Refusals(Folder):
         ):
             with self.subTest(text):
                 self.assertIsNone(self.refusal(text))
+
+
+class Samples(Folder):
+    def test_the_table_of_strangers_is_the_scripts(self):
+        with open(os.path.join(interpret.ROOT, "docs/results/interpreter/strangers.md"), encoding="utf-8") as page:
+            self.assertTrue(page.read().endswith("\n" + strangers.table()), "tools/interpret/samples.py --table prints it")
+
+    def test_a_copy_is_made_small_and_the_original_stays(self):
+        self.write("in/a.cu", "__global__ void k() { int n = 8192; }\nint main() { int n = 8192; }\n")
+        copy = os.path.join(self.folder, "out")
+        repository = strangers.Repository("", "", [], (("*.cu", r"n = 8192", "n = 64"),), behind="int main(", more={"b.cu": ("a.cu", (("64", "32"),))})
+        repository.prepare(os.path.join(self.folder, "in"), copy)
+        for path, text in (("in/a.cu", "8192; }\nint main() { int n = 8192;"), ("out/a.cu", "8192; }\nint main() { int n = 64;"), ("out/b.cu", "n = 32")):
+            with open(os.path.join(self.folder, path), encoding="utf-8") as stream:
+                self.assertIn(text, stream.read())
+        with self.assertRaisesRegex(ValueError, "n = 8193"):
+            strangers.Repository("", "", [], (("*.cu", r"n = 8193", ""),)).prepare(os.path.join(self.folder, "in"), copy)
 
 
 class Programs(Folder):
@@ -1443,6 +1461,34 @@ int main() {
         outside = self.interpret(text.replace("threadIdx.x < n", "threadIdx.x <= n"))
         self.assertEqual(outside.returncode, 1)
         self.assertIn("out of bounds", outside.stderr)
+
+    def test_sorting_by_thrust(self):
+        ran = self.interpret("""#include <thrust/device_vector.h>
+#include <thrust/host_vector.h>
+#include <thrust/random.h>
+#include <thrust/sequence.h>
+#include <thrust/sort.h>
+__global__ void halve(float* x) { x[threadIdx.x] /= 2; }
+int main() {
+  thrust::default_random_engine engine(1);
+  thrust::uniform_real_distribution<float> d(0, 1);
+  thrust::host_vector<float> keys(64);
+  for (auto& key : keys) key = d(engine);
+  thrust::device_vector<float> sorted = keys;
+  thrust::device_vector<unsigned> places(64);
+  thrust::sequence(places.begin(), places.end());
+  thrust::sort_by_key(sorted.begin(), sorted.end(), places.begin());
+  if (!thrust::is_sorted(sorted.begin(), sorted.end())) return 1;
+  halve<<<1, 64>>>(thrust::raw_pointer_cast(&sorted[0]));
+  for (int i = 0; i < 64; ++i)
+    if (sorted[i] != keys[places[i]] / 2) return 2;
+  thrust::sort(places.begin(), places.end());
+  thrust::sort(keys.begin(), keys.end());
+  for (int i = 0; i < 64; ++i)
+    if (places[i] != i || keys[i] != 2 * sorted[i]) return 3;
+}
+""")
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
 
     def test_a_kernels_address_may_come_by_way_of_a_variable(self):
         text = """#include <cstdio>

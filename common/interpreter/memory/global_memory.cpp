@@ -14,9 +14,9 @@
 #include <deque>
 #include <map>
 #include <mutex>
-#include <set>
 #include <new>
 #include <optional>
+#include <set>
 #include <stdexcept>
 
 #include "common/interpreter/checks/happens_before.h"
