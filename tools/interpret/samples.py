@@ -26,7 +26,7 @@ import time  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from strangers import CODES, STRANGERS, table  # noqa: E402
+from strangers import CODES, SOMETIMES, STRANGERS, table  # noqa: E402
 
 REPOSITORY, TAG = "https://github.com/NVIDIA/cuda-samples", "v13.0"
 CUTLASS, CUTLASS_COMMIT = "https://github.com/NVIDIA/cutlass", "7107b05535f8977f5ecb9d01ee203205b1fd9bc4"
@@ -156,8 +156,7 @@ def run_strangers(name, folder, names):
         begin = time.monotonic()
         path, file = os.path.split(os.path.join(copy, program.file))
         code, said = run(path, [], file, program.arguments, [option.replace("{cutlass}", cutlass) for option in program.options])
-        expected = CODES[program.result]
-        is_as_told = (code == expected if expected is not None else code not in (None, 0, 2)) and program.says in said
+        is_as_told = code in CODES[program.result] and (program.says in said or (code == 0 and program.result == SOMETIMES))
         failed += not is_as_told
         last = said.strip().split("\n")[-1][:100]
         print(f"{'as told' if is_as_told else 'FAILED':<8} {name} {program.name:<44} {time.monotonic() - begin:4.0f} s  {program.result if is_as_told else last}", flush=True)
