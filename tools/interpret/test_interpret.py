@@ -41,6 +41,7 @@ class Refusals(Folder):
             ("__global__ void c();\n__global__ void k() {\n  c<<<1, 1>>>(); }\n", 3, "dynamic parallelism"),
             ("__global__ void k() { float v = __shfl_down(1.0f, 2); }\n", 1, "without _sync"),
             ("int main() { cudaGraph_t g; cudaGraphDebugDotPrint(g, 0, 0); }\n", 1, "CUDA graphs (cudaGraphDebugDotPrint)"),
+            ("__global__ void k(cudaGraphConditionalHandle h) {\n  cudaGraphSetConditional(h, 1); }\n", 2, "conditions in CUDA graphs"),
             ("int main() { int n; cudaOccupancyMaxActiveClusters(&n, k, &c); }\n", 1, "clusters"),
             ("__device__ int f() {\n NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return 1;), (return 2;)) }\n", 2, "NV_IF_ELSE_TARGET"),
             ("\n__global__ int k() { return 1; }\n", 2, "a __global__ function must have a void return type"),

@@ -265,6 +265,7 @@ cudaError_t forbidden(const char* call) {
 }
 
 bool captured_record(cudaEvent_t event, cudaStream_t stream) {
+  if (!under_way) return false;  // the end of a capture forgets its events
   Captures& c = captures();
   std::lock_guard lock(c.mutex);
   const auto found = c.streams.find(stream);
