@@ -354,6 +354,7 @@ STRANGERS = {
             ("Samples/6_Performance/alignedTypes/*.cu", r"MEM_SIZE       = 50000000", "MEM_SIZE = 500000"),
             ("Samples/6_Performance/alignedTypes/*.cu", r"NUM_ITERATIONS = 32", "NUM_ITERATIONS = 1"),
             ("Samples/3_CUDA_Features/simpleCudaGraphs/*.cu", r"1 << 24", "1 << 18"),
+            ("Samples/3_CUDA_Features/graphMemoryFootprint/*.cu", r"bytes  = 64 \* 1024 \* 1024", "bytes = 16 * 1024"),
             ("Samples/0_Introduction/simpleStreams/*.cu", r"nreps       = 10;", "nreps = 2;"),
             ("Samples/0_Introduction/simpleStreams/*.cu", r"n           = 16 \* 1024 \* 1024", "n = 64 * 1024"),
         ),
