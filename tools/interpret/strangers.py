@@ -252,7 +252,7 @@ _SAMPLES = {
     "5_Domain_Specific/vulkanImageCUDA": (REFUSED, "graphics", "graphics"),
     "6_Performance/LargeKernelParameter": (),
     "6_Performance/alignedTypes": (),
-    "6_Performance/cudaGraphsPerfScaling": (),
+    "6_Performance/cudaGraphsPerfScaling/cudaGraphPerfScaling": (),
     "6_Performance/transpose": ("-dimX=64", "-dimY=64"),
 }
 
