@@ -117,7 +117,8 @@ def _operands(visible, partner, begin, end, source):
         if constraint.lstrip("=+&") not in _REGISTERS:
             raise NotHere(f'with an operand of the constraint "{constraint}"')
         found.append((constraint, source(k + 2, partner[k + 1] - 1)))
-        k = partner[k + 1] + 2
+        k = partner[k + 1] + 1
+        k += k < end and visible[k].text == ","  # which nvcc does not miss
     return found
 
 
@@ -723,6 +724,11 @@ def _ldmatrix(m, o, b):
 @_instruction(r"stmatrix\.sync\.aligned\.(?:m8n8\.)?x([124])(?:\.m8n8)?(\.trans)?(?:\.m8n8)?(?:\.shared(?:::cta)?)?\.b16")
 def _stmatrix(m, o, b):
     return f"{{ const uint32_t ptx_r[] = {{{', '.join(b.read(r, 'uint32_t') for r in b.elements(o[1]))}}}; ::interpreter::stmatrix({b.address(o[0], 'shared')}, ptx_r, {m[1]}, {'true' if m[2] else 'false'}); }}"
+
+
+@_instruction(r"movmatrix\.sync\.aligned\.m8n8\.trans\.b16")
+def _movmatrix(_, o, b):
+    return b.write(o[0], f"{_PTX}movmatrix({b.read(o[1], 'uint32_t')})")
 
 
 _BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "f64": 64}

@@ -137,15 +137,26 @@ def link_command(build, objects, result):
 
 
 def first_error(output):
-    """The compiler's first error with the lines that belong to it."""
+    """The compiler's first error with the lines that belong to it; of those that nvcc would tell too, if there are any."""
     lines = output.split("\n")
-    begin = next((i for i, line in enumerate(lines) if re.search(r"(^|[ :])(fatal )?error: ", line)), None)
-    if begin is None:
+    errors = [i for i, line in enumerate(lines) if re.search(r"(^|[ :])(fatal )?error: ", line)]
+    if not errors:
         return output.strip()
+    begin = min(errors, key=lambda i: (_REUSED_NAME in lines[i], i))
     end = begin + 1
     while end < len(lines) and not re.match(r"\S.*?(:\d+: |: (error|In|At)\b)|In file included from ", lines[end]):
         end += 1
     return _about_launch(lines[begin], lines[begin + 1 : end]) or "\n".join(lines[begin:end]).rstrip()
+
+
+_REUSED_NAME = " changes meaning of "
+
+
+def only_reuses_names(output):
+    """Whether all errors are of classes that give a type's name to one of their own members, which nvcc takes. g++ does with -fpermissive,
+    but that forgives too much where it is not needed."""
+    errors = re.findall(r": (?:fatal )?error: (.*)", output)
+    return bool(errors) and all(_REUSED_NAME in error for error in errors)
 
 
 def _about_launch(error, quoted):
@@ -166,12 +177,16 @@ def _about_launch(error, quoted):
     return None
 
 
-def unresolved(output, path, linked_refusals=()):
+def unresolved(output, path, linked_refusals=(), uses=()):
     """(exit code, lines) for names that the linker does not know; None if that is not what it says. `linked_refusals` are those of
-    program.py."""
-    refused, others = [], []
+    program.py, `uses` the program's refusals that count for names in the output."""
+    names = set(re.findall(r"undefined reference to [`'‘]([^'’\n]+)", output))
+    refused, others = [use for use in uses if use.word in names], []
+    names = {use.word for use in refused}
     for match in re.finditer(r"(?:^(.+?:\d+): |[^\n]*)undefined reference to [`'‘]([^'’\n]+)", output, re.MULTILINE):
         place, name = match[1] or path, match[2]
+        if name in names:
+            continue
         if of_program := re.search(r"\bcourse_refusal_(\d+)\b", name):
             refused.append(linked_refusals[int(of_program[1])])
         elif "wmma_of_this_shape_and_type" in name:
@@ -245,10 +260,10 @@ def say(text):
 
 
 def active_refusals(program, build, options, folder):
-    """Those of the program's refusals whose lines the preprocessor keeps."""
+    """Those of the program's refusals whose lines the preprocessor keeps, and those that only the linker decides about."""
     found = program.refusals()
-    if not found:
-        return []
+    if all(refusal.is_linked for refusal in found):
+        return found
     kept = set()
     for view in program.views.values():
         source = program.write(folder, view)
@@ -380,8 +395,8 @@ def content(path):
         return hashlib.sha256(stream.read()).hexdigest()
 
 
-def make(program, build, options, cache, key):
-    """Compiles and links. Returns the program's path, or an exit code after saying what is wrong."""
+def make(program, build, options, cache, key, uses=()):
+    """Compiles and links. Returns the program's path, or an exit code after saying what is wrong. `uses` are as of unresolved()."""
     with cache.new_folder() as folder:
         # The copies' folder is where they will be found later, for debuggers.
         objects, commands = [], []
@@ -390,9 +405,14 @@ def make(program, build, options, cache, key):
             os.makedirs(copies, exist_ok=True)
             objects.append(os.path.join(folder, f"{name}.o"))
             commands.append(compile_command(build, options, program.write(copies, view), objects[-1], name))
+            if program.has_openmp:
+                commands[-1].insert(1, "-fopenmp")
             if program.has_later:
                 commands[-1] = expand(program, commands[-1], folder)
-        for result in run_tools(commands, folder):
+        results = run_tools(commands, folder)
+        if any(result.returncode and only_reuses_names(result.stderr) for result in results):
+            results = run_tools([[*command, "-fpermissive"] for command in commands], folder)
+        for result in results:
             if "unrecognized command-line option" in result.stderr and f"-std={options.std}" in result.stderr:
                 say(f"-std={options.std.replace('gnu', 'c')}: {build['compiler']} is too old for it. Without the option, the language is C++20.")
                 return REFUSED
@@ -401,9 +421,10 @@ def make(program, build, options, cache, key):
                 return 1
         if len(objects) == 2:
             set_apart(objects[1], folder)
-        result = run_tool(link_command(build, objects, os.path.join(folder, "program")), folder)
+        command = link_command(build, objects, os.path.join(folder, "program"))
+        result = run_tool([*command, "-fopenmp"] if program.has_openmp else command, folder)
         if result.returncode:
-            code, lines = unresolved(result.stderr, options.file, program.linked_refusals) or (1, [result.stderr.strip()])
+            code, lines = unresolved(result.stderr, options.file, program.linked_refusals, uses) or (1, [result.stderr.strip()])
             print(*lines, sep="\n", file=sys.stderr)
             return code
         for path in objects:
@@ -442,10 +463,10 @@ def compiled_program(build, options):
     if not compiled:
         with cache.new_folder() as folder:
             refused = active_refusals(program, build, options, folder)
-        if refused:
+        if not all(refusal.is_linked for refusal in refused):
             print(*told(refused), sep="\n", file=sys.stderr)
             return refused[0].code
-        compiled = make(program, build, options, cache, key)
+        compiled = make(program, build, options, cache, key, refused)
     if isinstance(compiled, str):
         cache.remember(question, key, program)
     return compiled

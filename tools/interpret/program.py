@@ -30,6 +30,7 @@ class Program:
         self.files = {}  # by real path: (File, name for messages); in the order in which they are found
         self.libraries = []  # that are included and stay out, see refusals.library()
         self.linked_refusals = []  # of what has become calls of course_refusal_N, N by the index here: refused if the linker needs it
+        self.has_openmp = False  # whether it includes OpenMP's header
         self.has_later = False  # whether what was written has asm statements that only the preprocessor knows
         self.missing = set()  # paths where a header was looked for before it was found, or not
         self._written = {}  # by the name of the view: the copies' names and texts
@@ -57,6 +58,7 @@ class Program:
         for token in file.tokens:
             if token.kind == "directive" and (match := _INCLUDE.match(token.text)):
                 header = self._find(match[1] or match[2], match[1] is not None, path)
+                self.has_openmp |= header is None and (match[1] or match[2]) == "omp.h"
                 if header:
                     self._read(header, header)
                 elif (library := refusals.library(match[1] or match[2])) and library not in self.libraries:
@@ -76,8 +78,9 @@ class Program:
 
     def refusals(self):
         found = []
-        macros = refusals.in_macros([(shown, file) for file, shown in self.files.values()], self.libraries)
-        own = {name for file, _ in self.files.values() for name, _, _ in file.definitions()}
+        files = [(shown, file) for file, shown in self.files.values()]
+        own = {name for _, file in files for name, _, _ in file.definitions()} | {f.name for _, file in files for f in file.functions}
+        macros = refusals.in_macros(files, self.libraries, own)
         for file, shown in self.files.values():
             found += refusals.in_file(shown, file, launches(file.visible, file.partner), self.libraries, macros, own)
         return found

@@ -5,29 +5,39 @@ import re
 
 from structure import skip_template
 
-_CUBLAS = "cublas_v2.h"
-_OWN_CUBLAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../common/interpreter/include", _CUBLAS)
+_CUBLAS = ("cublas_v2.h", "cublasLt.h")
+_RUNTIME = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../common/interpreter/cuda_runtime")
+_OWN_CUBLAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../common/interpreter/include")
 
 
 def _of_cublas():
     """What the interpreter's own cuBLAS has."""
-    with open(_OWN_CUBLAS, encoding="utf-8") as header:
-        return sorted({*re.findall(r"\b(?:cublas|CUBLAS_)\w+", header.read()), *(f"cublas{letter}gemm(StridedBatched)?" for letter in "SDH")})
+    found = {*(f"cublas{letter}gemm(StridedBatched)?" for letter in "SDH"), "cublas[SD]gemv"}
+    for name in _CUBLAS:
+        with open(os.path.join(_OWN_CUBLAS, name), encoding="utf-8") as header:
+            found.update(re.findall(r"\b(?:cublas|CUBLAS(?:LT)?_)\w+", header.read()))
+    return sorted(found)
+
+
+def _of_graphs():
+    """The functions of CUDA graphs that the interpreter has."""
+    with open(os.path.join(_RUNTIME, "graph.cpp"), encoding="utf-8") as source:
+        return sorted(set(re.findall(r"\bcuda(?:Graph|Stream)\w+(?=\()", source.read())))
 
 
 _OWN_INCLUDES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")
 # What there is of thrust: include/thrust/vectors.h.
-_OF_THRUST = {"host_vector", "device_vector", "device_ptr", "device_reference", "raw_pointer_cast", "device_pointer_cast", "copy", "fill"}
+_OF_THRUST = {"host_vector", "device_vector", "device_ptr", "device_reference", "raw_pointer_cast", "device_pointer_cast", "copy", "fill", "sequence", "sort", "sort_by_key", "is_sorted", "default_random_engine", "uniform_int_distribution", "uniform_real_distribution"}
 _WITHOUT = "Put it between #ifndef WITHOUT_IT and #endif, and give -D WITHOUT_IT."
 # Names of headers, what they stand for, the words of a program that use it, and what to do then. An include alone needs nothing of it.
 _LIBRARIES = (
     (r"cuda_awbarrier\w*\.h", "awbarrier", r"__mbarrier_\w+|awbarrier", "cuda::barrier of <cuda/barrier> does the same."),
     (r"cub/.*", "the library CUB", r"cub::", _WITHOUT),
-    (r"thrust/.*", "the library thrust", r"thrust::", "There are host_vector, device_vector, copy and fill."),
+    (r"thrust/.*", "the library thrust", r"thrust::", "There are host_vector, device_vector, copy, fill and sort."),
     (r"(cutlass|cute)/.*", "the library CUTLASS", r"cutlass::|cute::", "Name the folder of its headers with -I."),
-    (r"cublas\w*\.h", "the library cuBLAS", rf"(?!({'|'.join(_of_cublas())})\b)(cublas|CUBLAS_)\w+", "There is gemm: cublasSgemm, cublasGemmEx and their like."),
+    (r"cublas\w*\.h", "the library cuBLAS", rf"(?!({'|'.join(_of_cublas())})\b)(cublas[A-Z]|CUBLAS(LT)?_)\w+", "There is gemm: cublasSgemm, cublasGemmEx, cublasLtMatmul and their like."),
     *(
-        (rf"{name.lower()}\w*([./].*)?", f"the library {name}", rf"{name.lower()}\w+|{name.upper()}_\w+", _WITHOUT)
+        (rf"{name.lower()}\w*([./].*)?", f"the library {name}", rf"{name.lower()}{'(_|[A-Z]|[(])' if name == 'cuRAND' else '[A-Z]'}\w*|{name.upper()}_\w+", _WITHOUT)
         for name in ("cuFFT", "cuSPARSE", "cuSOLVER", "cuRAND", "NVRTC", "nvJPEG", "cuDNN", "NCCL")
     ),
     (r"npp\w*([./].*)?", "the library NPP", r"npp\w+|Npp\w+|NPP_\w+", _WITHOUT),
@@ -43,9 +53,10 @@ _WORDS = (
     (r"cudaTextureObject_t|cudaCreateTextureObject|tex(1D|2D|3D|Cubemap)\w*|textureReference", "textures", _GLOBAL_MEMORY),
     (r"cudaSurfaceObject_t|cudaCreateSurfaceObject|surf(1D|2D|3D|Cubemap)\w*", "surfaces", _GLOBAL_MEMORY),
     (r"cudaArray_t|cudaMallocArray|cudaMalloc3DArray|cudaMemcpyToArray|cudaMemcpy2DToArray\w*|cudaMipmappedArray_t", "CUDA arrays, which are for textures", _GLOBAL_MEMORY),
-    (r"cudaMalloc3D|cudaMemcpy3D\w*|cudaMemset3D\w*", "three-dimensional copies", "cudaMallocPitch and cudaMemcpy2D of all planes do the same."),
+    (r"cudaMemcpy3D\w*", "three-dimensional copies between devices", "There is one device."),
     (r"cudaOccupancyMaxActiveClusters|cudaOccupancyMaxPotentialClusterSize", "how many clusters a GPU holds", "Give a number."),
-    (r"cudaGraph\w+|cudaStreamBeginCapture|cudaStreamEndCapture", "CUDA graphs", "Put the work into a stream."),
+    (r"cudaGraphSetConditional|cudaGraphConditionalHandleCreate\w*", "conditions in CUDA graphs", "Let the host decide, and launch a graph for each."),
+    (rf"(?!(cudaGraph\w*Conditional\w*|{'|'.join(_of_graphs())})\b)cuda(Graph[A-Z]\w*|Stream[A-Z]\w*Capture\w*)", "this of CUDA graphs", "docs/interpret.md lists what it has."),
     (r"cudaIpc\w+|cudaImportExternal\w+", "memory shared between processes", "Use one process."),
     (r"cudaGraphics\w+", "graphics", _WITHOUT),
     (r"__shfl|__shfl_up|__shfl_down|__shfl_xor|__any|__all|__ballot", "warp functions without _sync, which sm_70 and later do not have", "Write _sync behind the name, and a mask."),
@@ -60,8 +71,10 @@ _WORDS = (
     # <nv/target> would take the host's side in kernels.
     (r"NV_IF_TARGET|NV_IF_ELSE_TARGET|NV_DISPATCH_TARGET", "code for one target", "#ifdef __CUDA_ARCH__ does the same."),
 )
+# Host functions that CUDA's headers declare: who calls none compiles, so it is the linker that knows whether a program needs them.
+_LINKED = ("the driver API", "memory shared between processes", "three-dimensional copies between devices", "this of CUDA graphs")
 _TYPES = {"int", "float", "double", "bool", "char", "unsigned", "signed", "long", "short", "half", "__half", "float2", "float4"}
-_ONLY_CALLS = re.compile(r"__|cu[A-Z]")  # without parentheses, such a word may be anybody's variable
+_ONLY_CALLS = re.compile(r"__|cu[A-Z]|cudaGraph[A-Z]|cudaStream")  # without parentheses, such a word may be anybody's variable
 _USE = r"(?:{})(?:\(|::)?\Z"  # of a word with what follows it
 _LIBRARY_PATTERNS = tuple((re.compile(header), (re.compile(_USE.format(words)), feature, way)) for header, feature, words, way in _LIBRARIES)
 _WORD_PATTERNS = tuple((re.compile(_USE.format(words)), feature, way) for words, feature, way in _WORDS)
@@ -70,7 +83,7 @@ _ANY_WORD = re.compile(_USE.format("|".join(words for words, _, _ in _WORDS)))
 
 def is_left_out(header):
     """Whether a header of that name, which is not the program's own, is none of the interpreter's."""
-    is_there = header == _CUBLAS or os.path.isfile(os.path.join(_OWN_INCLUDES, header))
+    is_there = header in _CUBLAS or os.path.isfile(os.path.join(_OWN_INCLUDES, header))
     return not is_there and library(header) is not None
 
 
@@ -87,6 +100,11 @@ class Refusal:
 
     def __init__(self, path, line, feature, way="", word="", macro=None):
         self.path, self.line, self.feature, self.way, self.word, self.macro = path, line, feature, way, word, macro
+
+    @property
+    def is_linked(self):
+        """Whether it counts only if the linker does not find the word."""
+        return self.feature in _LINKED
 
     def __str__(self):
         what = f"{self.feature} ({self.word})" if self.word not in self.feature else self.feature
@@ -113,16 +131,17 @@ def told(refusals):
         yield f"{first}{also}"
 
 
-def in_macros(files, libraries):
+def in_macros(files, libraries, own=frozenset()):
     """Macros that use what stays out, themselves or by another one: name -> [(feature, what to do, word, (path, line))].
 
-    `files` are pairs of a path and a rewrite.File. A macro may be defined several times, for other compilers.
+    `files` are pairs of a path and a rewrite.File. A macro may be defined several times, for other compilers. `own` are names that the
+    program gives to something else.
     """
     found, used = {}, {}
     for path, file in files:
         for name, body, token in file.definitions():
             used.setdefault(name, set()).update(t.text for t in body)
-            for i in range(len(body)):
+            for i in (i for i in range(len(body)) if body[i].text not in own):
                 for use in _uses_at(body, i, libraries):
                     found.setdefault(name, []).append((*use, (path, file.lines.line(token.start))))
     while True:

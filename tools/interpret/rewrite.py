@@ -360,6 +360,21 @@ class File:
         self._rewrite_kernel_addresses()
         self._rewrite_launch_functions()
         self._rewrite_asm(refuse)
+        self._keep_lines_behind_conditions()
+
+    def _keep_lines_behind_conditions(self):
+        """A part that the preprocessor leaves out has more lines than the user's, too, and there '#line' does nothing."""
+        moved = sorted(begin for begin, _, _, keep in self._edits if keep)
+        begins = []
+        for token in self.tokens if moved else ():
+            kind = _kind(token) if token.kind == "directive" else None
+            if kind in _OPENING:
+                begins.append(token.start)
+            elif begins and kind in (*_ELSE, "endif"):
+                if bisect.bisect(moved, begins[-1]) < bisect.bisect(moved, token.start):
+                    self._replace(token.end, token.end, f"\n#line {self.lines.line(token.end) + 1}")
+                if kind == "endif":
+                    begins.pop()
 
     def _rewrite_words(self):
         for i, token in enumerate(self.visible):

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Runs NVIDIA's samples and CuTe's tutorials on the interpreter: real programs that nobody here wrote, unmodified.
+"""Runs NVIDIA's samples, CuTe's tutorials and other people's kernels on the interpreter: real programs that nobody here wrote.
 
-usage: tools/interpret/samples.py [--folder FOLDER] [--list] [cute] [NAME...]
+usage: tools/interpret/samples.py [--folder FOLDER] [--list | --table] [cute | REPOSITORY] [NAME...]
 
 Fetches https://github.com/NVIDIA/cuda-samples with git, at the tag that the samples below were tried with, into FOLDER
 [build/cuda-samples], unless it is there. Runs those of them that consist of one .cu file and use nothing that the interpreter lacks, and
 says of each whether it ended well. NAME: only these; of any other sample of one file too. A sample verifies its own results.
 With the word cute it is CuTe's tutorials, of https://github.com/NVIDIA/cutlass in build/cutlass. They compare with nothing: each runs as it is,
-and once more with a comparison in its main.
+and once more with a comparison in its main. REPOSITORY is one of strangers.py: it is fetched into build/strangers, a copy beside it is made
+small, and each of its programs ends as it is said there. --folder names a folder with those that are there already, by the same names;
+--table prints docs/results/interpreter/strangers.md's tables.
 Exit code: 0 all as they should be, 1 some not, 2 they cannot be fetched.
 """
 
@@ -23,6 +25,9 @@ import subprocess  # noqa: E402
 import time  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from strangers import CODES, SOMETIMES, STRANGERS, table  # noqa: E402
+
 REPOSITORY, TAG = "https://github.com/NVIDIA/cuda-samples", "v13.0"
 CUTLASS, CUTLASS_COMMIT = "https://github.com/NVIDIA/cutlass", "7107b05535f8977f5ecb9d01ee203205b1fd9bc4"
 LIMIT = 600  # seconds for each
@@ -99,9 +104,9 @@ def fetch(repository, revision, folder):
         return False
 
 
-def run(path, include, file, arguments):
+def run(path, include, file, arguments, options=()):
     """The program's exit code, None if it took too long, and all that it wrote."""
-    command = [os.path.join(ROOT, "tools/course"), "interpret", *(word for folder in include for word in ("-I", folder)), file]
+    command = [os.path.join(ROOT, "tools/course"), "interpret", *(word for folder in include for word in ("-I", folder)), *options, file]
     try:
         result = subprocess.run(command + list(arguments), cwd=path, capture_output=True, text=True, errors="replace", timeout=LIMIT)
     except subprocess.TimeoutExpired:
@@ -132,6 +137,33 @@ def run_tutorials(folder, names):
     return 1 if failed else 0
 
 
+def run_strangers(name, folder, names):
+    """The programs of a repository, each to its end. Returns main()'s exit code."""
+    repository = STRANGERS[name]
+    if not fetch(repository.url, repository.commit, os.path.join(folder, name)):
+        return 2
+    cutlass = os.path.join(folder, "cutlass")
+    if any("{cutlass}" in option for program in repository.programs for option in program.options) and not fetch(CUTLASS, CUTLASS_COMMIT, cutlass):
+        return 2
+    copy = os.path.join(ROOT, "build/strangers/small", name)
+    try:
+        repository.prepare(os.path.join(folder, name), copy)
+    except (OSError, ValueError) as error:
+        print(f"{name} is not what it was at {repository.commit}: {error}", file=sys.stderr)
+        return 2
+    failed, wanted = 0, [program for program in repository.programs if not names or program.name in names]
+    for program in wanted:
+        begin = time.monotonic()
+        path, file = os.path.split(os.path.join(copy, program.file))
+        code, said = run(path, [], file, program.arguments, [option.replace("{cutlass}", cutlass) for option in program.options])
+        is_as_told = code in CODES[program.result] and (program.says in said or (code == 0 and program.result == SOMETIMES))
+        failed += not is_as_told
+        last = said.strip().split("\n")[-1][:100]
+        print(f"{'as told' if is_as_told else 'FAILED':<8} {name} {program.name:<44} {time.monotonic() - begin:4.0f} s  {program.result if is_as_told else last}", flush=True)
+    print(f"{len(wanted) - failed} of {len(wanted)} as told")
+    return 1 if failed or not wanted else 0
+
+
 def find(folder, name):
     """The sample called `name`, with its chapter."""
     for chapter in sorted(os.listdir(os.path.join(folder, "Samples"))):
@@ -142,17 +174,24 @@ def find(folder, name):
 
 def main(arguments):
     parser = argparse.ArgumentParser(usage=__doc__.split("\n\n")[1].removeprefix("usage: "))
-    parser.add_argument("--folder", default=os.path.join(ROOT, "build/cuda-samples"))
+    parser.add_argument("--folder")
     parser.add_argument("--list", action="store_true", help="say which samples are run, and run nothing")
+    parser.add_argument("--table", action="store_true", help="print how the strangers' programs end, and run nothing")
     parser.add_argument("names", nargs="*", metavar="NAME")
     options = parser.parse_args(arguments)
+    if options.table:
+        print(table(), end="")
+        return 0
+    if options.names and options.names[0] in STRANGERS:
+        folder = os.path.abspath(options.folder or os.path.join(ROOT, "build/strangers"))
+        return run_strangers(options.names[0], folder, options.names[1:])
     if options.list:
         print("\n".join(" ".join((sample, *more)) for sample, more in SAMPLES.items()))
         return 0
     if options.names[:1] == ["cute"]:
-        folder = os.path.join(ROOT, "build/cutlass")
+        folder = os.path.join(os.path.abspath(options.folder), "cutlass") if options.folder else os.path.join(ROOT, "build/cutlass")
         return run_tutorials(folder, options.names[1:]) if fetch(CUTLASS, CUTLASS_COMMIT, folder) else 2
-    folder = os.path.abspath(options.folder)
+    folder = os.path.abspath(options.folder or os.path.join(ROOT, "build/cuda-samples"))
     if not fetch(REPOSITORY, TAG, folder):
         return 2
     wanted = dict(SAMPLES)

@@ -38,6 +38,9 @@ class Translation(unittest.TestCase):
         self.assertIn("constexpr auto ptx_0 = N - 1;", result)
         self.assertRegex(result, r"::interpreter::cp_async_wait_group\(.*ptx_0.*\);")
 
+    def test_operands_need_no_comma(self):
+        self.assertEqual(translated('asm("st.u32 [%1], %0;" ::"r"(a) "l"(b));'), translated('asm("st.u32 [%1], %0;" ::"r"(a), "l"(b));'))
+
     def test_a_special_register_is_a_value(self):
         result = translated('asm("mov.u32 %0, %%nclusterid.y;" : "=r"(n));')
         self.assertIn("(gridDim.y / ::__clusterDim().y)", result)

@@ -17,6 +17,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import interpret  # noqa: E402
+import strangers  # noqa: E402
 from program import Program  # noqa: E402
 from testing import BUILD, HERE, Folder  # noqa: E402
 
@@ -28,7 +29,7 @@ class Refusals(Folder):
 
     def test_what_stays_out_is_named_with_its_line(self):
         for text, line, feature in (
-            ("#include <thrust/sort.h>\nint x; void f() { thrust::sort(&x, &x); }\n", 2, "the library thrust: the interpreter does not have it. There are host_vector,"),
+            ("#include <thrust/reduce.h>\nint x; void f() { thrust::reduce(&x, &x); }\n", 2, "the library thrust: the interpreter does not have it. There are host_vector,"),
             ("#include <cub/cub.cuh>\nusing namespace cub;\n", 2, "the library CUB"),
             ("#include <cublas_v2.h>\ncublasHandle_t h;\nint x = cublasSaxpy(h);\n", 3, "the library cuBLAS (cublasSaxpy)"),
             ("#include <cufft.h>\n#define CHECK(x) if (x != CUFFT_SUCCESS) exit(1)\nint main() { CHECK(0); }\n", 3, "(CUFFT_SUCCESS)"),
@@ -39,7 +40,8 @@ class Refusals(Folder):
             ("\n\n__global__ void k(cudaTextureObject_t t) {}\n", 3, "textures"),
             ("__global__ void c();\n__global__ void k() {\n  c<<<1, 1>>>(); }\n", 3, "dynamic parallelism"),
             ("__global__ void k() { float v = __shfl_down(1.0f, 2); }\n", 1, "without _sync"),
-            ("int main() { cudaGraph_t g; cudaGraphCreate(&g, 0); }\n", 1, "CUDA graphs"),
+            ("int main() { cudaGraph_t g; cudaGraphDebugDotPrint(g, 0, 0); }\n", 1, "CUDA graphs (cudaGraphDebugDotPrint)"),
+            ("__global__ void k(cudaGraphConditionalHandle h) {\n  cudaGraphSetConditional(h, 1); }\n", 2, "conditions in CUDA graphs"),
             ("int main() { int n; cudaOccupancyMaxActiveClusters(&n, k, &c); }\n", 1, "clusters"),
             ("__device__ int f() {\n NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return 1;), (return 2;)) }\n", 2, "NV_IF_ELSE_TARGET"),
             ("\n__global__ int k() { return 1; }\n", 2, "a __global__ function must have a void return type"),
@@ -67,6 +69,8 @@ class Refusals(Folder):
             "#include <cufft.h>\n#define CHECK(x) if (x != CUFFT_SUCCESS) exit(1)\nint main() {}\n",
             "#include <cublas_v2.h>\nint f(cublasHandle_t h) { return cublasSgemm(h, CUBLAS_OP_N) == CUBLAS_STATUS_SUCCESS && cublasCreate(&h); }\n",
             "namespace wmma { int x; } int cublasMine = wmma::x;\n",
+            "#include <cublas_v2.h>\nvoid cublasCheck(int e, int l) {}\n#define cublasCheck(e) (cublasCheck(e, __LINE__))\nint main() { cublasCheck(1); }\n",
+            "#include <cublas_v2.h>\n#include <nccl.h>\ncublasHandle_t cublas_handle;\nint nccl_id = 0;\n",
             "#define __shfl_down(x, d) __shfl_down_sync(~0u, x, d)\n__global__ void k() { float v = __shfl_down(1.0f, 2); }\n",
             "template <int n> __global__ void __launch_bounds__(n) k(int x, float* y) {}\n",
             "#define KERNEL(T) __global__ T\nKERNEL(void) k(int x) {}\n",
@@ -78,6 +82,23 @@ class Refusals(Folder):
         ):
             with self.subTest(text):
                 self.assertIsNone(self.refusal(text))
+
+
+class Samples(Folder):
+    def test_the_table_of_strangers_is_the_scripts(self):
+        with open(os.path.join(interpret.ROOT, "docs/results/interpreter/strangers.md"), encoding="utf-8") as page:
+            self.assertTrue(page.read().endswith("\n" + strangers.table()), "tools/interpret/samples.py --table prints it")
+
+    def test_a_copy_is_made_small_and_the_original_stays(self):
+        self.write("in/a.cu", "__global__ void k() { int n = 8192; }\nint main() { int n = 8192; }\n")
+        copy = os.path.join(self.folder, "out")
+        repository = strangers.Repository("", "", [], (("*.cu", r"n = 8192", "n = 64"),), behind="int main(", more={"b.cu": ("a.cu", (("64", "32"),))})
+        repository.prepare(os.path.join(self.folder, "in"), copy)
+        for path, text in (("in/a.cu", "8192; }\nint main() { int n = 8192;"), ("out/a.cu", "8192; }\nint main() { int n = 64;"), ("out/b.cu", "n = 32")):
+            with open(os.path.join(self.folder, path), encoding="utf-8") as stream:
+                self.assertIn(text, stream.read())
+        with self.assertRaisesRegex(ValueError, "n = 8193"):
+            strangers.Repository("", "", [], (("*.cu", r"n = 8193", ""),)).prepare(os.path.join(self.folder, "in"), copy)
 
 
 class Programs(Folder):
@@ -707,6 +728,113 @@ int main() {
         self.assertIn("lda is 4, but a column has 8 elements", result.stderr)
         self.assertIn("cudaErrorInvalidValue", result.stderr)
 
+    def test_graphs_and_boxes(self):
+        for order in ("forward", "reverse"):
+            ran = self.run_program(os.path.join(HERE, "programs/graphs.cu"), options=["--order", order])
+            self.assertEqual((ran.returncode, ran.stdout), (0, "right\n"), ran.stderr)
+        bug = self.interpret("""__global__ void k(int* x) { x[threadIdx.x] = 1; }
+int main() {
+  int* numbers;
+  cudaStream_t s;
+  cudaGraph_t g;
+  cudaGraphExec_t e;
+  cudaMalloc(&numbers, 124);
+  cudaStreamCreate(&s);
+  cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal);
+  k<<<1, 32, 0, s>>>(numbers);
+  cudaStreamEndCapture(s, &g);
+  cudaGraphInstantiate(&e, g, 0);
+#ifdef LAUNCH
+  cudaGraphLaunch(e, s);
+#endif
+}
+""", options=["-D", "LAUNCH"])
+        self.assertEqual(bug.returncode, 1)
+        self.assertRegex(bug.stderr, r"write of 4 bytes out of bounds: numbers[^\n]*\n  at [^\n]*x.cu:1\n")
+        self.assertEqual(self.run_program(os.path.join(self.folder, "x.cu")).returncode, 0)
+
+    def test_a_captured_product_of_cublas_is_a_node(self):
+        ran = self.interpret(r"""#include <cublas_v2.h>
+#define CHECK(x) if (x) return __LINE__
+int main() {
+  float* x; cudaGraph_t graph; cudaGraphExec_t exec; cudaStream_t stream;
+  CHECK(cudaMallocManaged(&x, 3 * 4 * sizeof(float)));
+  for (int i = 0; i < 12; ++i) x[i] = i < 8 ? i : -1;
+  cublasHandle_t handle;
+  float one = 1, zero = 0;
+  cublasCreate(&handle);
+  CHECK(cudaStreamCreate(&stream));
+  cublasSetStream(handle, stream);
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  CHECK(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 2, &one, x, 2, x + 4, 2, &zero, x + 8, 2));
+  CHECK(cudaStreamEndCapture(stream, &graph));
+  CHECK(x[8] != -1);
+  CHECK(cudaGraphInstantiate(&exec, graph, 0));
+  CHECK(cudaGraphLaunch(exec, stream));
+  CHECK(cudaStreamSynchronize(stream));
+  CHECK(x[8] != 10 || x[9] != 19 || x[10] != 14 || x[11] != 27);
+  return 0;
+}
+""")
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+
+    def test_products_of_cublaslt_and_of_vectors(self):
+        text = r"""#include <cmath>
+#include <cstdio>
+#include <cublasLt.h>
+#include <omp.h>
+#define CHECK(x) if (x) return __LINE__
+int main() {
+  float *a, *b, *d, *bias;  // a: 3 x 2, b: 3 x 4, d = a^T b
+  cudaMallocManaged(&a, 6 * 4), cudaMallocManaged(&b, 12 * 4), cudaMallocManaged(&d, 8 * 4), cudaMallocManaged(&bias, 2 * 4);
+  for (int i = 0; i < 12; ++i) b[i] = i % 5 - 2, a[i % 6] = i % 6 - 1, bias[i % 2] = i % 2 ? -3.5f : 0.25f;
+  cublasLtHandle_t handle;
+  cublasLtMatmulDesc_t desc;
+  cublasLtMatrixLayout_t of_a, of_b, of_d;
+  cublasLtMatmulPreference_t preference;
+  cublasLtMatmulHeuristicResult_t found;
+  int count = 0;
+  const cublasOperation_t t = CUBLAS_OP_T;
+  const float one = 1, zero = 0;
+  CHECK(cublasLtCreate(&handle));
+  CHECK(cublasLtMatmulDescCreate(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  CHECK(cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_TRANSA, &t, sizeof t));
+  CHECK(cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
+  CHECK(cublasLtMatrixLayoutCreate(&of_a, CUDA_R_32F, 3, 2, 3));
+  CHECK(cublasLtMatrixLayoutCreate(&of_b, CUDA_R_32F, 3, 4, 3));
+  CHECK(cublasLtMatrixLayoutCreate(&of_d, CUDA_R_32F, 2, 4, 2));
+  CHECK(cublasLtMatmulPreferenceCreate(&preference));
+  CHECK(cublasLtMatmulAlgoGetHeuristic(handle, desc, of_a, of_b, of_d, of_d, preference, 1, &found, &count) || count != 1);
+  for (const cublasLtEpilogue_t e : {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_RELU, CUBLASLT_EPILOGUE_GELU_BIAS}) {
+    CHECK(cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &e, sizeof e));
+    CHECK(cublasLtMatmul(handle, desc, &one, a, of_a, b, of_b, &zero, d, of_d, d, of_d, &found.algo, nullptr, 0, 0));
+    int wrong = 0;
+#pragma omp parallel for reduction(+ : wrong)
+    for (int i = 0; i < 8; ++i) {
+      float x = 0;
+      for (int k = 0; k < 3; ++k) x += a[k + i % 2 * 3] * b[k + i / 2 * 3];
+      if (e & 4) x += bias[i % 2];
+      if (e == CUBLASLT_EPILOGUE_RELU) x = x < 0 ? 0 : x;
+      if (e & 32) x = x / 2 * (1 + std::tanh(0.7978845608f * (x + 0.044715f * x * x * x)));
+      wrong += std::fabs(d[i] - x) > 1e-5f;
+    }
+    CHECK(wrong);
+  }
+  CHECK(cublasLtMatmul(handle, desc, &one, b, of_b, a, of_a, &zero, d, of_d, d, of_d, &found.algo, nullptr, 0, 0) != CUBLAS_STATUS_INVALID_VALUE);
+  cublasHandle_t plain;
+  CHECK(cublasCreate(&plain));
+  // y = a^T x of every second element, and back
+  CHECK(cublasSgemv(plain, CUBLAS_OP_T, 3, 2, &one, a, 3, b, 2, &zero, d, 3));
+  CHECK(d[0] != a[0] * b[0] + a[1] * b[2] + a[2] * b[4] || d[3] != a[3] * b[0] + a[4] * b[2] + a[5] * b[4]);
+  CHECK(cublasSgemv(plain, CUBLAS_OP_N, 3, 2, &one, a, 3, b, 1, &one, d, 1));
+  CHECK(d[0] != a[0] * b[0] + a[1] * b[2] + a[2] * b[4] + a[0] * b[0] + a[3] * b[1]);
+  std::printf("%d\n", omp_get_max_threads() > 0);
+}
+"""
+        ran = self.interpret(text)
+        self.assertEqual((ran.returncode, ran.stdout), (0, "1\n"), ran.stderr)
+        self.assertIn("the matrices' shapes do not fit together", ran.stderr)
+
     def test_words_that_lead_to_the_mistake(self):
         text = """__global__ void same(int* x) { x[threadIdx.x / 2] = threadIdx.x; }
 __global__ void far(unsigned char* c, int row, int ld) { c[row * ld] = 7; }
@@ -737,14 +865,71 @@ int main() {
 #if defined(NOBODY_HAS_THIS)
   cudaArray_t a;
 #endif
-  cudaGraph_t g;
+  cudaOccupancyMaxActiveClusters(nullptr, nullptr, nullptr);
 }
 """)
         self.assertEqual(refused.returncode, 2)
         lines = refused.stderr.strip().split("\n")
         self.assertEqual(len(lines), 2, lines)
         self.assertTrue(lines[0].endswith("x.cu:4: the library cuFFT (cufftHandle): the interpreter does not have it. Put it between #ifndef WITHOUT_IT and #endif, and give -D WITHOUT_IT. Also line 6."), lines[0])
-        self.assertIn("x.cu:10: CUDA graphs (cudaGraph_t)", lines[1])
+        self.assertIn("x.cu:10: how many clusters a GPU holds (cudaOccupancyMaxActiveClusters)", lines[1])
+
+    def test_host_functions_that_nobody_calls_need_not_be_here(self):
+        text = """#include <cstdio>
+#include <cuda.h>
+inline void share(CUmemGenericAllocationHandle h, cudaIpcMemHandle_t* ipc, void* p) {
+  cuMemRelease(h);
+  cudaIpcGetMemHandle(ipc, p);
+}
+template <class T> T* reserve(size_t n) { CUdeviceptr p; return cuMemAddressReserve(&p, n, 0, 0, 0) ? nullptr : (T*)p; }
+int main() {
+#ifdef MORE
+  share(0, nullptr, nullptr);
+#endif
+  std::puts("ran");
+}
+"""
+        ran = self.interpret(text)
+        self.assertEqual((ran.returncode, ran.stdout), (0, "ran\n"), ran.stderr)
+        refused = self.interpret(text, options=["-D", "MORE"])
+        self.assertEqual(refused.returncode, 2)
+        self.assertRegex(refused.stderr.replace(self.folder + "/", ""), r"\Ax.cu:4: the driver API \(cuMemRelease\): the interpreter does not have it. [^\n]*\n")
+        self.assertIn("x.cu:5: memory shared between processes (cudaIpcGetMemHandle)", refused.stderr.replace(self.folder + "/", ""))
+        self.assertNotIn("cuMemAddressReserve", refused.stderr)
+
+    def test_a_member_may_have_its_types_name(self):
+        ran = self.interpret("""template <class T> struct Storage { T x[4]; };
+template <class T> struct Traits {
+  using Storage = Storage<T>;
+  static constexpr int bytes = sizeof(Storage);
+};
+int main() { return Traits<int>::bytes; }
+""")
+        self.assertEqual(ran.returncode, 16, ran.stderr)
+        wrong = self.interpret("struct S {};\nstruct T {\n  using S = S;\n};\nint main() { int* p = 3; }\n")
+        self.assertEqual(wrong.returncode, 1)
+        self.assertIn("x.cu:5:", wrong.stderr)
+
+    def test_a_pointer_to_dynamic_shared_memory_has_the_instructions_address(self):
+        ran = self.interpret("""#include <cstdint>
+__global__ void k(unsigned* wrong) {
+  extern __shared__ unsigned x[];
+  x[threadIdx.x] = 100 + threadIdx.x;
+  __syncthreads();
+  unsigned y;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(y) : "r"((unsigned)((uint64_t)(x + 255 - threadIdx.x) & 0x3ffff)));
+  if (y != 355 - threadIdx.x) atomicAdd(wrong, 1u);
+}
+int main() {
+  unsigned* wrong;
+  cudaMallocManaged(&wrong, 4);
+  *wrong = 0;
+  k<<<8, 256, 1024>>>(wrong);
+  cudaDeviceSynchronize();
+  return *wrong != 0;
+}
+""")
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
 
     def test_what_cooperative_groups_are_made_of(self):
         text = """#include <cstdio>
@@ -1277,6 +1462,34 @@ int main() {
         outside = self.interpret(text.replace("threadIdx.x < n", "threadIdx.x <= n"))
         self.assertEqual(outside.returncode, 1)
         self.assertIn("out of bounds", outside.stderr)
+
+    def test_sorting_by_thrust(self):
+        ran = self.interpret("""#include <thrust/device_vector.h>
+#include <thrust/host_vector.h>
+#include <thrust/random.h>
+#include <thrust/sequence.h>
+#include <thrust/sort.h>
+__global__ void halve(float* x) { x[threadIdx.x] /= 2; }
+int main() {
+  thrust::default_random_engine engine(1);
+  thrust::uniform_real_distribution<float> d(0, 1);
+  thrust::host_vector<float> keys(64);
+  for (auto& key : keys) key = d(engine);
+  thrust::device_vector<float> sorted = keys;
+  thrust::device_vector<unsigned> places(64);
+  thrust::sequence(places.begin(), places.end());
+  thrust::sort_by_key(sorted.begin(), sorted.end(), places.begin());
+  if (!thrust::is_sorted(sorted.begin(), sorted.end())) return 1;
+  halve<<<1, 64>>>(thrust::raw_pointer_cast(&sorted[0]));
+  for (int i = 0; i < 64; ++i)
+    if (sorted[i] != keys[places[i]] / 2) return 2;
+  thrust::sort(places.begin(), places.end());
+  thrust::sort(keys.begin(), keys.end());
+  for (int i = 0; i < 64; ++i)
+    if (places[i] != i || keys[i] != 2 * sorted[i]) return 3;
+}
+""")
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
 
     def test_a_kernels_address_may_come_by_way_of_a_variable(self):
         text = """#include <cstdio>

@@ -126,11 +126,25 @@ __global__ void fences(float* out) {
     out[32] = 0; // memcheck
   }
 }
+__global__ void barrier(const float* in, float* out) {
+  __shared__ __align__(128) float tile[32];
+  __shared__ unsigned long long full;
+  const unsigned to = (unsigned)__cvta_generic_to_shared(tile), bar = (unsigned)__cvta_generic_to_shared(&full);
+  if (threadIdx.x == 0) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(bar));
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 128;" ::"r"(bar) : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 128, [%2];" ::"r"(to), "l"(in), "r"(bar) : "memory"); // racecheck
+  }
+  __syncthreads();
+  asm volatile("{ .reg .pred p; L: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], 0; @!p bra L; }" ::"r"(bar) : "memory");
+  out[threadIdx.x] = tile[threadIdx.x];
+}
 int main() {
-  float *a = device<float>(128), *b = device<float>(32);
+  float *a = device<float>(128), *b = device<float>(32), *c = device<float>(32);
   cudaMemset(a, 0, 128 * 4);
   copies<<<1, 32>>>(a, b);
   fences<<<1, 32>>>(b);
+  for (int i = 0; i < 3; ++i) barrier<<<1, 32>>>(a, c);
   if (cudaDeviceSynchronize() == cudaSuccess) std::puts("the end");
 }
 """

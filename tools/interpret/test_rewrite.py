@@ -2,7 +2,9 @@
 
 import os
 import re
+import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -63,6 +65,24 @@ class Tokens(unittest.TestCase):
 
 
 class Launches(unittest.TestCase):
+    def test_lines_behind_what_the_preprocessor_leaves_out(self):
+        text = "#ifdef A\n#ifdef B\nvoid f() { k<<<1, 2>>>(3); }\n#endif // B\n#else\nint x;\n#endif\nint here;\n#if C\n#endif\nint there;\n"
+        file = File(text)
+        file.rewrite()
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.cpp")
+            with open(path, "w", encoding="utf-8") as stream:
+                stream.write(file.result("x.cu"))
+            told = subprocess.run(["g++", "-E", path], capture_output=True, text=True, check=True).stdout
+        line, found = 0, {}
+        for row in told.split("\n"):
+            if marker := re.match(r"# (\d+) ", row):
+                line = int(marker[1])
+                continue
+            found.update({word: line for word in ("x;", "here;", "there;") if word in row.split()})
+            line += 1
+        self.assertEqual(found, {"x;": 6, "here;": 8, "there;": 11})
+
     def test_kernels(self):
         for kernel in (
             "k", "k<float>", "ns::k<a<b>>", "::k", "k<T, (3 > 2)>", "a::b<int>::template k<4>", "(*pointer)", "table[2]",

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "common/interpreter/count/gpus.h"
+#include "common/interpreter/cuda_runtime/graph.h"
 #include "common/interpreter/cuda_runtime/state.h"
 #include "common/interpreter/language/memory.h"
 #include "common/interpreter/launch/launch_state.h"
@@ -166,6 +167,7 @@ cudaError_t cudaDeviceGetPCIBusId(char* id, int length, int) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
+  if (const cudaError_t error = runtime::forbidden("cudaDeviceSynchronize"); error != cudaSuccess) return error;
   interpreter::synchronize();
   return runtime::sticky();
 }
@@ -200,6 +202,11 @@ cudaError_t cudaDeviceGetLimit(std::size_t* value, cudaLimit limit) {
 cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) {
   *can = 0;
   return cudaSuccess;
+}
+cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr, int from, int to) {
+  *value = 0;
+  return runtime::failed("cudaDeviceGetP2PAttribute", cudaErrorInvalidDevice,
+                         from == to ? "both devices are the same one" : "there is one device, number 0");
 }
 cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) {
   return runtime::failed("cudaDeviceEnablePeerAccess", cudaErrorInvalidDevice);

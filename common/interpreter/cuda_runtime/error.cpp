@@ -43,6 +43,19 @@ constexpr std::array kNames{
     INTERPRETER_ERROR(cudaErrorCooperativeLaunchTooLarge, "too many blocks in cooperative launch"),
     INTERPRETER_ERROR(cudaErrorInvalidClusterSize, "a kernel launch error has occurred due to cluster misconfiguration"),
     INTERPRETER_ERROR(cudaErrorNotSupported, "operation not supported"),
+    INTERPRETER_ERROR(cudaErrorIllegalState, "the operation cannot be performed in the present state"),
+    INTERPRETER_ERROR(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing"),
+    INTERPRETER_ERROR(cudaErrorStreamCaptureInvalidated, "operation failed due to a previous error during capture"),
+    INTERPRETER_ERROR(cudaErrorStreamCaptureMerge, "operation would result in a merge of separate capture sequences"),
+    INTERPRETER_ERROR(cudaErrorStreamCaptureUnmatched, "capture was not ended in the same stream as it began"),
+    INTERPRETER_ERROR(cudaErrorStreamCaptureUnjoined, "capturing stream has unjoined work"),
+    INTERPRETER_ERROR(cudaErrorStreamCaptureIsolation, "dependency created on uncaptured work in another stream"),
+    INTERPRETER_ERROR(cudaErrorStreamCaptureImplicit,
+                      "operation would make the legacy stream depend on a capturing blocking stream"),
+    INTERPRETER_ERROR(cudaErrorCapturedEvent, "operation not permitted on an event last recorded in a capturing stream"),
+    INTERPRETER_ERROR(cudaErrorGraphExecUpdateFailure,
+                      "the graph update was not performed because it included changes which violated constraints specific to "
+                      "instantiated graph update"),
     INTERPRETER_ERROR(cudaErrorUnknown, "unknown error"),
 };
 #undef INTERPRETER_ERROR

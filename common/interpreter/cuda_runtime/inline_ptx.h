@@ -283,6 +283,14 @@ enum class Shuffle { kIdx, kUp, kDown, kBfly };
   inside = how == Shuffle::kUp ? other >= last : other <= last;
   return ::__shfl_sync(mask, value, inside ? other : lane, 32, site);
 }
+/// The transpose of a matrix of 8 x 8 numbers of 16 bits, of which lane l holds two of row l / 4.
+[[gnu::always_inline]] inline std::uint32_t movmatrix(std::uint32_t value, Site site = Site::here()) {
+  const unsigned lane = lane_index(), row = lane % 4 * 2, column = lane / 4;  // of the first that this lane gets
+  const unsigned from = row * 4 + column / 2;
+  const std::uint32_t first = interpreter::shuffle("movmatrix", ~0u, value, from, site);
+  const std::uint32_t second = interpreter::shuffle("movmatrix", ~0u, value, from + 4, site);
+  return prmt(first, second, column % 2 ? 0x7632 : 0x5410);
+}
 /// Accumulators as wgmma's function wants them: registers of 32 bits, of any type.
 template <class... T>
 [[gnu::always_inline]] inline std::uint32_t* in_a_row(Site site, T&... sums) {

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "common/interpreter/count/gpus.h"
+#include "common/interpreter/cuda_runtime/graph.h"
 #include "common/interpreter/cuda_runtime/program.h"
 #include "common/interpreter/cuda_runtime/state.h"
 #include "common/interpreter/launch/grid_barrier.h"
@@ -75,6 +76,7 @@ cudaError_t start(const Launch& given, bool cooperative) {
   if (!given.kernel || !given.invoke)
     return failed("a launch", cudaErrorInvalidDeviceFunction,
                   "only the host's view has the kernel: where a program launches or makes it, __CUDA_ARCH__ decides whether");
+  if (cudaError_t error; is_kept(given, cooperative, error)) return error;
   Launch launch = given;
   const bool may_choose = are_equal(given.cluster, {1, 1, 1});
   if (may_choose) launch.cluster = clusters_of(given.kernel, given.cluster);

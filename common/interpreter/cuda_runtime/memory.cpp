@@ -10,10 +10,13 @@
 #include <stdexcept>
 
 #include "common/interpreter/count/gpus.h"
+#include "common/interpreter/cuda_runtime/graph.h"
 #include "common/interpreter/cuda_runtime/labels.h"
 #include "common/interpreter/cuda_runtime/state.h"
 #include "common/interpreter/memory/global_memory.h"
 #include "common/interpreter/report/source_map.h"
+
+struct CUmemPoolHandle_st {};  // CUDA's own name
 
 extern "C" char __executable_start, _end;  // of the program's own image, from the linker
 
@@ -72,7 +75,7 @@ cudaError_t allocate(const char* call, void** result, std::size_t bytes, cudaMem
 }
 
 cudaError_t release(const char* call, void* p) {
-  if (!p) return cudaSuccess;
+  if (!p || is_of_graph(p)) return cudaSuccess;
   Book& b = book();
   std::lock_guard lock(b.mutex);
   if (b.given.erase(p) == 0)
@@ -165,7 +168,60 @@ cudaError_t fill_rows(const char* call, void* to, std::size_t pitch, int byte, s
   return cudaSuccess;
 }
 
+// Work of a stream: done now, or a node if the stream is captured.
+template <class Function>
+cudaError_t in_stream(const char* call, cudaStream_t stream, cudaGraphNodeType type, const Function& work) {
+  if (is_captured(stream)) return captured(stream, type, [work](cudaStream_t) { return work(); }) ? cudaSuccess : work();
+  if (const cudaError_t error = forbidden(call, stream, false); error != cudaSuccess) return error;
+  return work();
+}
+cudaError_t copy_in_stream(const char* call, void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                           cudaStream_t stream) {
+  return in_stream(call, stream, cudaGraphNodeTypeMemcpy, [=] { return copy(call, to, from, bytes, kind); });
+}
+// What the host waits for.
+cudaError_t copy_and_wait(const char* call, void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  if (const cudaError_t error = forbidden(call, nullptr, true); error != cudaSuccess) return error;
+  return copy(call, to, from, bytes, kind);
+}
+cudaError_t fill_in_stream(const char* call, void* to, std::size_t pitch, int byte, std::size_t width, std::size_t height,
+                           cudaStream_t stream) {
+  return in_stream(call, stream, cudaGraphNodeTypeMemset, [=] { return fill_rows(call, to, pitch, byte, width, height); });
+}
+
 }  // namespace
+
+cudaError_t copy_bytes(const char* call, void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  return copy(call, to, from, bytes, kind);
+}
+
+cudaError_t copy_box(const char* call, const cudaMemcpy3DParms& p) {
+  if (p.srcArray || p.dstArray) return failed(call, cudaErrorNotSupported, "the interpreter has no CUDA arrays");
+  const auto plane = [](const cudaPitchedPtr& box, const cudaPos& at, std::size_t z) {
+    return static_cast<char*>(box.ptr) + ((at.z + z) * box.ysize + at.y) * box.pitch + at.x;
+  };
+  if (!p.srcPtr.ptr || !p.dstPtr.ptr) return failed(call, cudaErrorInvalidValue, "a pointer is null");
+  for (std::size_t z = 0; z < p.extent.depth; ++z) {
+    const cudaError_t error = copy_rows(call, plane(p.dstPtr, p.dstPos, z), p.dstPtr.pitch, plane(p.srcPtr, p.srcPos, z),
+                                        p.srcPtr.pitch, p.extent.width, p.extent.height, p.kind);
+    if (error != cudaSuccess) return error;
+  }
+  return cudaSuccess;
+}
+
+cudaError_t fill_elements(const char* call, const cudaMemsetParams& p) {
+  if (p.elementSize != 1 && p.elementSize != 2 && p.elementSize != 4)
+    return failed(call, cudaErrorInvalidValue, "an element has 1, 2 or 4 bytes");
+  const std::size_t width = p.width * p.elementSize;
+  if (p.elementSize == 1) return fill_rows(call, p.dst, p.pitch, static_cast<int>(p.value), width, p.height);
+  std::string row(width, '\0');
+  for (std::size_t at = 0; at < width; at += p.elementSize) std::memcpy(row.data() + at, &p.value, p.elementSize);
+  for (std::size_t y = 0; y < p.height; ++y)
+    if (const cudaError_t error = copy(call, static_cast<char*>(p.dst) + y * p.pitch, row.data(), width, cudaMemcpyHostToDevice);
+        error != cudaSuccess)
+      return error;
+  return cudaSuccess;
+}
 
 bool is_allocated(const void* p) {
   if (!in_global_memory(p)) return false;
@@ -217,9 +273,19 @@ namespace runtime = interpreter::cuda_runtime;
 
 extern "C" {
 
-cudaError_t cudaMalloc(void** p, std::size_t bytes) { return runtime::allocate("cudaMalloc", p, bytes, cudaMemoryTypeDevice); }
-cudaError_t cudaMallocAsync(void** p, std::size_t bytes, cudaStream_t) {
-  return runtime::allocate("cudaMallocAsync", p, bytes, cudaMemoryTypeDevice);
+cudaError_t cudaMalloc(void** p, std::size_t bytes) {
+  if (const cudaError_t error = runtime::forbidden("cudaMalloc"); error != cudaSuccess) return error;
+  return runtime::allocate("cudaMalloc", p, bytes, cudaMemoryTypeDevice);
+}
+cudaError_t cudaMallocAsync(void** p, std::size_t bytes, cudaStream_t stream) {
+  const cudaError_t error = runtime::allocate("cudaMallocAsync", p, bytes, cudaMemoryTypeDevice);
+  // Of a node, the address is the same in each launch.
+  if (error == cudaSuccess && runtime::captured(stream, cudaGraphNodeTypeMemAlloc, [](cudaStream_t) { return cudaSuccess; }))
+    runtime::give_to_graph(*p, bytes);
+  return error;
+}
+cudaError_t cudaMallocFromPoolAsync(void** p, std::size_t bytes, cudaMemPool_t, cudaStream_t stream) {
+  return cudaMallocAsync(p, bytes, stream);
 }
 cudaError_t cudaMallocManaged(void** p, std::size_t bytes, unsigned) {
   return runtime::allocate("cudaMallocManaged", p, bytes, cudaMemoryTypeManaged);
@@ -234,8 +300,15 @@ cudaError_t cudaMallocPitch(void** p, std::size_t* pitch, std::size_t width, std
   *pitch = (width + 511) / 512 * 512;  // what the GPUs that are modelled give
   return runtime::allocate("cudaMallocPitch", p, *pitch * height, cudaMemoryTypeDevice);
 }
+cudaError_t cudaMalloc3D(cudaPitchedPtr* p, cudaExtent extent) {
+  *p = {nullptr, 0, extent.width, extent.height};
+  return cudaMallocPitch(&p->ptr, &p->pitch, extent.width, extent.height * extent.depth);
+}
 cudaError_t cudaFree(void* p) { return runtime::release("cudaFree", p); }
-cudaError_t cudaFreeAsync(void* p, cudaStream_t) { return runtime::release("cudaFreeAsync", p); }
+cudaError_t cudaFreeAsync(void* p, cudaStream_t stream) {
+  return runtime::in_stream("cudaFreeAsync", stream, cudaGraphNodeTypeMemFree,
+                            [p] { return runtime::release("cudaFreeAsync", p); });
+}
 cudaError_t cudaFreeHost(void* p) { return runtime::release("cudaFreeHost", p); }
 
 cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
@@ -258,52 +331,73 @@ cudaError_t cudaHostRegister(void*, std::size_t, unsigned flags) {
 cudaError_t cudaHostUnregister(void*) { return cudaSuccess; }
 
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
-  return runtime::copy("cudaMemcpy", to, from, bytes, kind);
+  return runtime::copy_and_wait("cudaMemcpy", to, from, bytes, kind);
 }
-cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t) {
-  return runtime::copy("cudaMemcpyAsync", to, from, bytes, kind);
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+  return runtime::copy_in_stream("cudaMemcpyAsync", to, from, bytes, kind, stream);
 }
 cudaError_t cudaMemcpyPeer(void* to, int, const void* from, int, std::size_t bytes) {
-  return runtime::copy("cudaMemcpyPeer", to, from, bytes, cudaMemcpyDeviceToDevice);
+  return runtime::copy_and_wait("cudaMemcpyPeer", to, from, bytes, cudaMemcpyDeviceToDevice);
 }
-cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes, cudaStream_t) {
-  return runtime::copy("cudaMemcpyPeerAsync", to, from, bytes, cudaMemcpyDeviceToDevice);
+cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes, cudaStream_t stream) {
+  return runtime::copy_in_stream("cudaMemcpyPeerAsync", to, from, bytes, cudaMemcpyDeviceToDevice, stream);
 }
 cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
                          std::size_t height, cudaMemcpyKind kind) {
+  if (const cudaError_t error = runtime::forbidden("cudaMemcpy2D", nullptr, true); error != cudaSuccess) return error;
   return runtime::copy_rows("cudaMemcpy2D", to, to_pitch, from, from_pitch, width, height, kind);
 }
 cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
-                              std::size_t height, cudaMemcpyKind kind, cudaStream_t) {
-  return runtime::copy_rows("cudaMemcpy2DAsync", to, to_pitch, from, from_pitch, width, height, kind);
+                              std::size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
+  return runtime::in_stream("cudaMemcpy2DAsync", stream, cudaGraphNodeTypeMemcpy, [=] {
+    return runtime::copy_rows("cudaMemcpy2DAsync", to, to_pitch, from, from_pitch, width, height, kind);
+  });
+}
+cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* p) {
+  if (const cudaError_t error = runtime::forbidden("cudaMemcpy3D", nullptr, true); error != cudaSuccess) return error;
+  return runtime::copy_box("cudaMemcpy3D", *p);
+}
+cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* p, cudaStream_t stream) {
+  return runtime::in_stream("cudaMemcpy3DAsync", stream, cudaGraphNodeTypeMemcpy,
+                            [p = *p] { return runtime::copy_box("cudaMemcpy3DAsync", p); });
 }
 cudaError_t cudaMemset(void* to, int byte, std::size_t bytes) {
-  return runtime::fill_rows("cudaMemset", to, bytes, byte, bytes, 1);
+  return runtime::fill_in_stream("cudaMemset", to, bytes, byte, bytes, 1, nullptr);
 }
-cudaError_t cudaMemsetAsync(void* to, int byte, std::size_t bytes, cudaStream_t) {
-  return runtime::fill_rows("cudaMemsetAsync", to, bytes, byte, bytes, 1);
+cudaError_t cudaMemsetAsync(void* to, int byte, std::size_t bytes, cudaStream_t stream) {
+  return runtime::fill_in_stream("cudaMemsetAsync", to, bytes, byte, bytes, 1, stream);
 }
 cudaError_t cudaMemset2D(void* to, std::size_t pitch, int byte, std::size_t width, std::size_t height) {
-  return runtime::fill_rows("cudaMemset2D", to, pitch, byte, width, height);
+  return runtime::fill_in_stream("cudaMemset2D", to, pitch, byte, width, height, nullptr);
 }
-cudaError_t cudaMemset2DAsync(void* to, std::size_t pitch, int byte, std::size_t width, std::size_t height, cudaStream_t) {
-  return runtime::fill_rows("cudaMemset2DAsync", to, pitch, byte, width, height);
+cudaError_t cudaMemset2DAsync(void* to, std::size_t pitch, int byte, std::size_t width, std::size_t height, cudaStream_t stream) {
+  return runtime::fill_in_stream("cudaMemset2DAsync", to, pitch, byte, width, height, stream);
 }
+cudaError_t cudaMemset3DAsync(cudaPitchedPtr p, int byte, cudaExtent extent, cudaStream_t stream) {
+  return runtime::in_stream("cudaMemset3D", stream, cudaGraphNodeTypeMemset, [=] {
+    cudaError_t error = cudaSuccess;
+    for (std::size_t z = 0; z < extent.depth && error == cudaSuccess; ++z)
+      error = runtime::fill_rows("cudaMemset3D", static_cast<char*>(p.ptr) + z * p.pitch * p.ysize, p.pitch, byte, extent.width,
+                                 extent.height);
+    return error;
+  });
+}
+cudaError_t cudaMemset3D(cudaPitchedPtr p, int byte, cudaExtent extent) { return cudaMemset3DAsync(p, byte, extent, nullptr); }
 
 // A variable of the device is one of the program's, so its address is the symbol. The typed functions of program.h know its size.
 cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, std::size_t bytes, std::size_t offset, cudaMemcpyKind kind) {
-  return runtime::copy("cudaMemcpyToSymbol", runtime::variable(symbol) + offset, from, bytes, kind);
+  return runtime::copy_and_wait("cudaMemcpyToSymbol", runtime::variable(symbol) + offset, from, bytes, kind);
 }
 cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* from, std::size_t bytes, std::size_t offset,
-                                    cudaMemcpyKind kind, cudaStream_t) {
-  return runtime::copy("cudaMemcpyToSymbolAsync", runtime::variable(symbol) + offset, from, bytes, kind);
+                                    cudaMemcpyKind kind, cudaStream_t stream) {
+  return runtime::copy_in_stream("cudaMemcpyToSymbolAsync", runtime::variable(symbol) + offset, from, bytes, kind, stream);
 }
 cudaError_t cudaMemcpyFromSymbol(void* to, const void* symbol, std::size_t bytes, std::size_t offset, cudaMemcpyKind kind) {
-  return runtime::copy("cudaMemcpyFromSymbol", to, runtime::variable(symbol) + offset, bytes, kind);
+  return runtime::copy_and_wait("cudaMemcpyFromSymbol", to, runtime::variable(symbol) + offset, bytes, kind);
 }
 cudaError_t cudaMemcpyFromSymbolAsync(void* to, const void* symbol, std::size_t bytes, std::size_t offset, cudaMemcpyKind kind,
-                                      cudaStream_t) {
-  return runtime::copy("cudaMemcpyFromSymbolAsync", to, runtime::variable(symbol) + offset, bytes, kind);
+                                      cudaStream_t stream) {
+  return runtime::copy_in_stream("cudaMemcpyFromSymbolAsync", to, runtime::variable(symbol) + offset, bytes, kind, stream);
 }
 cudaError_t cudaGetSymbolAddress(void** address, const void* symbol) {
   *address = runtime::variable(symbol);
@@ -336,11 +430,27 @@ cudaError_t cudaMemPrefetchAsync(const void*, std::size_t, int, cudaStream_t) { 
 cudaError_t cudaMemAdvise(const void*, std::size_t, cudaMemoryAdvise, int) { return cudaSuccess; }
 #endif
 
-// Pools: one, and it keeps nothing.
+// Pools keep nothing.
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) {
-  *pool = nullptr;
+  static CUmemPoolHandle_st the_default;
+  *pool = &the_default;
   return cudaSuccess;
 }
+cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int device) { return cudaDeviceGetDefaultMemPool(pool, device); }
+cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
+  if (properties->handleTypes != cudaMemHandleTypeNone)
+    return runtime::failed("cudaMemPoolCreate", cudaErrorNotSupported, "no other process can have the memory here");
+  *pool = new CUmemPoolHandle_st;
+  return cudaSuccess;
+}
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
+  cudaMemPool_t of_device;
+  cudaDeviceGetDefaultMemPool(&of_device, 0);
+  if (pool == of_device) return runtime::failed("cudaMemPoolDestroy", cudaErrorInvalidValue, "it is the device's own");
+  delete pool;
+  return cudaSuccess;
+}
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t, const cudaMemAccessDesc*, std::size_t) { return cudaSuccess; }
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, std::size_t) { return cudaSuccess; }
 

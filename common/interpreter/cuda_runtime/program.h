@@ -388,6 +388,10 @@ cudaError_t cudaMallocAsync(T** p, std::size_t bytes, cudaStream_t stream, inter
   return ::cudaMallocAsync(reinterpret_cast<void**>(p), bytes, stream);
 }
 template <class T>
+cudaError_t cudaMallocAsync(T** p, std::size_t bytes, cudaMemPool_t, cudaStream_t stream, interpreter::cuda_runtime::Text text) {
+  return cudaMallocAsync(p, bytes, stream, text);
+}
+template <class T>
 cudaError_t cudaMallocPitch(T** p, std::size_t* pitch, std::size_t width, std::size_t height,
                             interpreter::cuda_runtime::Text text) {
   interpreter::cuda_runtime::label_next_allocation(text.text);

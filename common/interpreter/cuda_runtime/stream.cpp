@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "common/interpreter/cuda_runtime/graph.h"
 #include "common/interpreter/cuda_runtime/state.h"
 
 // CUDA's own names for what its handles point to.
@@ -20,7 +21,13 @@ using namespace interpreter::cuda_runtime;
 
 namespace {
 
-// The host waits for launches, or a stream does.
+// The host waits for launches in a stream.
+cudaError_t wait_for(const char* call, cudaStream_t stream) {
+  if (const cudaError_t error = forbidden(call, stream, true); error != cudaSuccess) return error;
+  interpreter::synchronize();
+  return sticky();
+}
+// The same for an event, or a stream waits for one.
 cudaError_t wait() {
   interpreter::synchronize();
   return sticky();
@@ -28,8 +35,10 @@ cudaError_t wait() {
 
 constexpr int kLowestPriority = 0, kHighestPriority = -5;
 
-cudaError_t record(cudaEvent_t event) {
+cudaError_t record(cudaEvent_t event, cudaStream_t stream) {
   if (!event) return failed("cudaEventRecord", cudaErrorInvalidResourceHandle);
+  if (captured_record(event, stream)) return cudaSuccess;
+  if (const cudaError_t error = forbidden("cudaEventRecord", stream, false); error != cudaSuccess) return error;
   interpreter::synchronize();
   *event = {std::chrono::steady_clock::now(), true};
   return sticky();
@@ -53,9 +62,10 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   delete stream;
   return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return wait(); }
-cudaError_t cudaStreamQuery(cudaStream_t) { return wait(); }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) {
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return wait_for("cudaStreamSynchronize", stream); }
+cudaError_t cudaStreamQuery(cudaStream_t stream) { return wait_for("cudaStreamQuery", stream); }
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  if (cudaError_t error; captured_wait(stream, event, error)) return error;
   wait();
   return cudaSuccess;
 }
@@ -77,13 +87,19 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* lowest, int* highest) {
 }
 cudaError_t cudaStreamAttachMemAsync(cudaStream_t, void*, std::size_t, unsigned) { return cudaSuccess; }
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data, unsigned) {
-  callback(stream, wait(), data);
-  return cudaSuccess;
+  const Work work = [=](cudaStream_t into) {
+    callback(into, wait(), data);
+    return cudaSuccess;
+  };
+  return captured(stream, cudaGraphNodeTypeHost, work) ? cudaSuccess : work(stream);
 }
-cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t function, void* data) {
-  wait();
-  function(data);
-  return cudaSuccess;
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
+  const Work work = [=](cudaStream_t) {
+    wait();
+    function(data);
+    return cudaSuccess;
+  };
+  return captured(stream, cudaGraphNodeTypeHost, work) ? cudaSuccess : work(stream);
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
@@ -95,10 +111,14 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   delete event;
   return cudaSuccess;
 }
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) { return record(event); }
-cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t, unsigned) { return record(event); }
-cudaError_t cudaEventSynchronize(cudaEvent_t) { return wait(); }
-cudaError_t cudaEventQuery(cudaEvent_t) { return wait(); }
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return record(event, stream); }
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) { return record(event, stream); }
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  return is_captured(event) ? failed("cudaEventSynchronize", cudaErrorCapturedEvent) : wait();
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return is_captured(event) ? failed("cudaEventQuery", cudaErrorCapturedEvent) : wait();
+}
 // Time of this CPU, which says nothing about a GPU; but never nothing, for programs divide by it.
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
   if (!begin || !end || !begin->recorded || !end->recorded)

@@ -4,6 +4,9 @@
 /// Declared are the handle's functions and those of gemm. A sum is formed in double and rounded once, to the type of C.
 #pragma once
 
+#define CUBLAS_API_H_  // programs ask by cuBLAS's own words whether it is there
+#define CUBLAS_V2_H_
+
 #include <cuComplex.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -163,3 +166,16 @@ COURSE_GEMM(S, float, CUDA_R_32F, CUBLAS_COMPUTE_32F)
 COURSE_GEMM(D, double, CUDA_R_64F, CUBLAS_COMPUTE_64F)
 COURSE_GEMM(H, __half, CUDA_R_16F, CUBLAS_COMPUTE_16F)
 #undef COURSE_GEMM
+
+/// cublasSgemv and its like: y is the product's only row, x that of its left factor, so that their elements may stand apart.
+#define COURSE_GEMV(letter, Type, data, sums)                                                                                    \
+  inline cublasStatus_t cublas##letter##gemv(cublasHandle_t handle, cublasOperation_t op, int m, int n, const Type* alpha,       \
+                                             const Type* A, int lda, const Type* x, int incx, const Type* beta, Type* y,         \
+                                             int incy) {                                                                         \
+    const bool is_plain = op == CUBLAS_OP_N;                                                                                     \
+    return cublasGemmEx(handle, CUBLAS_OP_N, is_plain ? CUBLAS_OP_T : CUBLAS_OP_N, 1, is_plain ? m : n, is_plain ? n : m, alpha, \
+                        x, data, incx, A, data, lda, beta, y, data, incy, sums, CUBLAS_GEMM_DEFAULT);                            \
+  }
+COURSE_GEMV(S, float, CUDA_R_32F, CUBLAS_COMPUTE_32F)
+COURSE_GEMV(D, double, CUDA_R_64F, CUBLAS_COMPUTE_64F)
+#undef COURSE_GEMV

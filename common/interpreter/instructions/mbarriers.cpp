@@ -210,13 +210,14 @@ void Mbarriers::add_copy(const AsyncProxy::Instruction& by, std::uintptr_t addre
   if (block_.work().options().racecheck && !by.generic &&
       !running.async_proxy.fenced_mbarrier(by.fiber.linear, barrier.initialised)) {
     const void* const p = reinterpret_cast<const void*>(address);
-    running.async_proxy.fail(by, Check::kRacecheck, p,
+    running.async_proxy.tell(by, Check::kRacecheck, p,
                              "race on " + running.reporter.describe(p) + ": initialised by " +
                                  running.reporter.name_of(barrier.initialised.thread, running.clock) + " at " +
                                  at(user_location(barrier.initialised.pc)) + ", then used by " + by.name +
                                  " through the async proxy, with no fence.mbarrier_init between",
                              "fence.mbarrier_init by the thread that initialises, then " +
-                                 std::string(&running == &block_ ? "__syncthreads()" : "a cluster barrier"));
+                                 std::string(&running == &block_ ? "__syncthreads()" : "a cluster barrier"),
+                             barrier.initialised.pc);
   }
   // Not an access of the thread: who has waited for the phase knows that its copies have used the barrier, but none of what the
   // issuing thread did after its last arrival. Whoever overwrites the barrier meanwhile is found by in_use() and require().

@@ -16,6 +16,7 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <set>
 #include <stdexcept>
 
 #include "common/interpreter/checks/happens_before.h"
@@ -326,6 +327,7 @@ namespace {
 struct HostNotes {
   std::mutex mutex;
   std::vector<std::string> all;
+  std::set<std::string> places;  // line and memory: a copy of many rows is told once
 };
 HostNotes& notes_on_the_host() {
   static HostNotes& the_notes = *new HostNotes;
@@ -342,6 +344,7 @@ void note_unwritten(const GlobalMemory::Allocation& a, std::size_t bytes, const 
   HostNotes& notes = notes_on_the_host();
   std::lock_guard lock(notes.mutex);
   if (std::find(notes.all.begin(), notes.all.end(), note) != notes.all.end()) return;
+  if (where.line && !notes.places.insert(at(where) + a.label).second) return;
   notes.all.push_back(note);
   std::fprintf(stderr, "interpreter: note: %s\n", note.c_str());
 }

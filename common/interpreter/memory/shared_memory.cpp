@@ -9,7 +9,8 @@
 namespace interpreter {
 namespace {
 
-constexpr std::size_t kAlignment = 1024;
+// A pointer to dynamic shared memory has the instruction's address in its low 18 bits, as on a GPU: programs take it from there.
+constexpr std::size_t kAlignment = SharedMemory::kArenaBytes;
 
 void poison(char* p, std::size_t bytes) { std::memset(p, 0xff, bytes); }  // NaN
 
@@ -18,6 +19,8 @@ void poison(char* p, std::size_t bytes) { std::memset(p, 0xff, bytes); }  // NaN
 SharedMemory::SharedMemory() {
   const std::uintptr_t mapped = reinterpret_cast<std::uintptr_t>(reserve(kArenaBytes + kAlignment));
   arena.begin = mapped + (-mapped & (kAlignment - 1));
+  if (arena.begin > mapped) munmap(reinterpret_cast<void*>(mapped), arena.begin - mapped);
+  if (const std::size_t rest = mapped + kAlignment - arena.begin) munmap(dynamic() + kArenaBytes, rest);
   arena.bytes = kArenaBytes;
   arena.initialised.resize(kArenaBytes);
 
@@ -37,7 +40,7 @@ SharedMemory::SharedMemory() {
     for (std::size_t i = 0; i < guard.bytes && guard.offset + i < statics.bytes; ++i) variable_at_[guard.offset + i] = kGuard;
 }
 
-SharedMemory::~SharedMemory() { munmap(dynamic() - arena.begin % kPage, kArenaBytes + kAlignment); }
+SharedMemory::~SharedMemory() { munmap(dynamic(), kArenaBytes); }
 
 void SharedMemory::begin(std::size_t bytes) {
   ++serial_;

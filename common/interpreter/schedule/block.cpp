@@ -108,6 +108,7 @@ void Block::exit(Fiber& self) {
   for (const auto& family : families_)
     if (family) family->on_exit(self);
   visits.on_exit(self);
+  activity.note_progress();  // the next one has its own time, even if none of them ever accesses memory
   scheduler.retire(self);
   meetings.leave(self);
   if (scheduler.live() == 0) {

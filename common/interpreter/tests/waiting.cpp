@@ -238,6 +238,17 @@ TEST_CASE("a deadlock of threads that change something that nobody waits for") {
       });
 }
 
+// A test of a timer: each thread for itself takes less than what is endless.
+__global__ void spins(long long nanoseconds) {
+  const long long begin = clock64();
+  while (clock64() - begin < nanoseconds) {
+  }
+}
+TEST_CASE("threads that only look at the clock, one after the other") {
+  const WithOptions impatient([](auto& o) { o.hang_seconds = 0.3; });
+  launch(spins, 2, 32, 0, 30'000'000LL);
+}
+
 __global__ void forgets_to_count(const int* in, int* out, int n) {
   int sum = 0;
   for (int i = 0; i < n;) {

@@ -186,6 +186,10 @@ __global__ void warps() {
   EXPECT(r == 31);
   asm volatile("{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 %0, 1, 0, p; }" : "=r"(r));
   EXPECT(__popc(__ballot_sync(0xffffffff, r)) == 1);
+  // Of a matrix whose element of row i and column j is 8 * i + j.
+  const unsigned element = lane / 4 * 8 + lane % 4 * 2, mirrored = lane % 4 * 16 + lane / 4;
+  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(r) : "r"((element + 1) << 16 | element));
+  EXPECT(r == ((mirrored + 8) << 16 | mirrored));
   unsigned leader = 99, is_leader = 0;
   asm volatile(
       "{\n"

@@ -1,19 +1,26 @@
 /// @file
-/// thrust's vectors and pointers for programs on the interpreter, and copy and fill: what tutorials need to get matrices to the GPU
-/// and back. Its algorithms run on a GPU, so they are refused.
+/// thrust's vectors and pointers for programs on the interpreter, and copy, fill, sequence and sort: what tutorials need to get
+/// numbers to the GPU and back. The host does it. Its other algorithms are refused.
 #pragma once
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <initializer_list>
 #include <iterator>
 #include <new>
+#include <numeric>
+#include <random>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace thrust {
+
+template <class T>
+class device_ptr;
 
 /// An element of the GPU's memory: each access is a copy.
 template <class T>
@@ -30,6 +37,7 @@ class device_reference {
     return *this;
   }
   const device_reference& operator=(const device_reference& other) const { return *this = static_cast<T>(other); }
+  device_ptr<T> operator&() const { return device_ptr<T>(address_); }
 
  private:
   T* address_;
@@ -95,12 +103,59 @@ device_ptr<U> copy(device_ptr<T> first, device_ptr<T> last, device_ptr<U> to) {
   cudaMemcpy(to.get(), first.get(), static_cast<std::size_t>(last - first) * sizeof(T), cudaMemcpyDeviceToDevice);
   return to + (last - first);
 }
+template <class From, class To>
+requires(!std::is_convertible_v<To, device_ptr<typename std::iterator_traits<To>::value_type>>) To
+    copy(From first, From last, To to) {
+  return std::copy(first, last, to);
+}
 template <class T>
 void fill(device_ptr<T> first, device_ptr<T> last, const T& value) {
   const std::vector<T> values(static_cast<std::size_t>(last - first), value);
   cudaMemcpy(first.get(), values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice);
 }
 /// @}
+
+/// @name Sorting, by the host; equal keys keep their order
+/// @{
+template <class Iterator>
+void sequence(Iterator first, Iterator last) {
+  std::vector<typename std::iterator_traits<Iterator>::value_type> values(static_cast<std::size_t>(last - first));
+  std::iota(values.begin(), values.end(), 0);
+  thrust::copy(values.begin(), values.end(), first);
+}
+template <class Iterator, class Less = std::less<>>
+void sort(Iterator first, Iterator last, Less less = {}) {
+  std::vector<typename std::iterator_traits<Iterator>::value_type> values(static_cast<std::size_t>(last - first));
+  thrust::copy(first, last, values.begin());
+  std::stable_sort(values.begin(), values.end(), less);
+  thrust::copy(values.begin(), values.end(), first);
+}
+template <class Iterator, class Values, class Less = std::less<>>
+void sort_by_key(Iterator first, Iterator last, Values of_keys, Less less = {}) {
+  const auto count = last - first;
+  std::vector<std::pair<typename std::iterator_traits<Iterator>::value_type, typename std::iterator_traits<Values>::value_type>>
+      pairs(static_cast<std::size_t>(count));
+  std::vector<typename std::iterator_traits<Iterator>::value_type> keys(pairs.size());
+  std::vector<typename std::iterator_traits<Values>::value_type> values(pairs.size());
+  thrust::copy(first, last, keys.begin());
+  thrust::copy(of_keys, of_keys + count, values.begin());
+  for (std::size_t i = 0; i < pairs.size(); ++i) pairs[i] = {keys[i], values[i]};
+  std::stable_sort(pairs.begin(), pairs.end(), [&](const auto& a, const auto& b) { return less(a.first, b.first); });
+  for (std::size_t i = 0; i < pairs.size(); ++i) keys[i] = pairs[i].first, values[i] = pairs[i].second;
+  thrust::copy(keys.begin(), keys.end(), first);
+  thrust::copy(values.begin(), values.end(), of_keys);
+}
+template <class Iterator>
+bool is_sorted(Iterator first, Iterator last) {
+  std::vector<typename std::iterator_traits<Iterator>::value_type> values(static_cast<std::size_t>(last - first));
+  thrust::copy(first, last, values.begin());
+  return std::is_sorted(values.begin(), values.end());
+}
+/// @}
+
+using default_random_engine = std::minstd_rand;
+using std::uniform_int_distribution;
+using std::uniform_real_distribution;
 
 template <class T>
 class device_vector;
