@@ -268,6 +268,11 @@ Figure shared_stores(double of) {
           },
           constant(of)};
 }
+Figure shared_asked(double bytes) {
+  return {"bytes that threads load from shared memory, as a multiple of what is needed",
+          [](const Counters& c) { return static_cast<double>(c.shared_load.bytes + c.matrix_load.bytes + c.shared_atomic.bytes); },
+          constant(bytes)};
+}
 Figure global_loads(double of) {
   return {"loads from global memory, as a multiple of what is needed", load_requests, constant(of)};
 }

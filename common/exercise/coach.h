@@ -151,22 +151,23 @@ struct Figure {
 };
 /// @name Figures
 /// @{
-Figure sectors_per_load();        ///< 32-byte sectors for each request of global loads and cp.async
-Figure sectors_per_store();       ///< the same of global stores
-Figure wavefronts_of_ideal();     ///< of shared memory, cp.async and ldmatrix included: 1 is without bank conflicts
-Figure wavefronts_of_ldmatrix();  ///< the same of ldmatrix alone
-Figure loaded(double bytes);      ///< what global loads and cp.async ask for, sectors, as a multiple of `bytes`
-Figure stored(double bytes);      ///< the same of global stores
-Figure mma(double count);         ///< mma instructions, as a multiple of `count`
-Figure shared_loads(double of);   ///< requests of loads from shared memory, ldmatrix included, as a multiple of `of`
-Figure shared_stores(double of);  ///< requests of stores to shared memory, without cp.async, as a multiple of `of`
-Figure global_loads(double of);   ///< requests of global loads, cp.async and atomics, as a multiple of `of`
-Figure asked(double bytes);       ///< bytes that threads ask for by global loads, as a multiple of `bytes`
-Figure load_sectors(double of);   ///< 32-byte sectors of the same, as a multiple of `of`
-Figure barriers(double of);       ///< __syncthreads() of blocks, as a multiple of `of`
-Figure atomics(double of);        ///< atomics of warps, in global and shared memory, as a multiple of `of`
-Figure boxes(double of);          ///< loads by the copy engine, each an instruction of one thread, as a multiple of `of`
-Figure wgmma(double of);          ///< wgmma of warpgroups, as a multiple of `of`
+Figure sectors_per_load();          ///< 32-byte sectors for each request of global loads and cp.async
+Figure sectors_per_store();         ///< the same of global stores
+Figure wavefronts_of_ideal();       ///< of shared memory, cp.async and ldmatrix included: 1 is without bank conflicts
+Figure wavefronts_of_ldmatrix();    ///< the same of ldmatrix alone
+Figure loaded(double bytes);        ///< what global loads and cp.async ask for, sectors, as a multiple of `bytes`
+Figure stored(double bytes);        ///< the same of global stores
+Figure mma(double count);           ///< mma instructions, as a multiple of `count`
+Figure shared_loads(double of);     ///< requests of loads from shared memory, ldmatrix included, as a multiple of `of`
+Figure shared_stores(double of);    ///< requests of stores to shared memory, without cp.async, as a multiple of `of`
+Figure shared_asked(double bytes);  ///< bytes that threads ask for by loads from shared memory, as a multiple of `bytes`
+Figure global_loads(double of);     ///< requests of global loads, cp.async and atomics, as a multiple of `of`
+Figure asked(double bytes);         ///< bytes that threads ask for by global loads, as a multiple of `bytes`
+Figure load_sectors(double of);     ///< 32-byte sectors of the same, as a multiple of `of`
+Figure barriers(double of);         ///< __syncthreads() of blocks, as a multiple of `of`
+Figure atomics(double of);          ///< atomics of warps, in global and shared memory, as a multiple of `of`
+Figure boxes(double of);            ///< loads by the copy engine, each an instruction of one thread, as a multiple of `of`
+Figure wgmma(double of);            ///< wgmma of warpgroups, as a multiple of `of`
 /// @}
 
 /// How much was under way at the same time, in the order of threads in which that was most.

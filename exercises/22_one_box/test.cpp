@@ -37,6 +37,8 @@ std::string meant(const std::string& report) {
   if (says("deadlock") && says("bytes and 0 of 1 arrivals") && !says("lacks 0 bytes") && !says("lacks 1024 bytes"))
     return "The map's box brought fewer bytes than expect_tx says. 8 rows of 32 elements are 1024 bytes: what does the map say of\n"
            "the box?";
+  if (says("out of bounds") && says("the tensor that the map describes"))
+    return "The map counts elements, not bytes, its row_stride, too: A.row_stride leads from one row to the next.";
   return "";
 }
 

@@ -28,6 +28,10 @@ std::string meant(const std::string& report) {
     return "The thread that copies waits at empty[stage] first, and says how many bytes come behind that: then the tile before "
            "has\n"
            "been read, and the phase of full[stage] before is over.";
+  if (says("deadlock") && says(" of full ") && !says("for phase 0 of full") && !says(" of empty "))
+    return "Each phase of `full` is a tile's: it has one arrival, that of the thread which copies. Who adds waits for the parity "
+           "of "
+           "its tile,\nand arrives at `empty`.";
   return "";
 }
 
@@ -95,15 +99,16 @@ void check(Coach& coach) {
         .at_least(boxes(all), 1, "A tile comes by the copy engine.")
         .at_most(boxes(all), 1, "A tile is one box, and is copied once.")
         .at_most(asked(4 * all), 0, "No thread loads elements of A: the engine brings them.")
+        .at_most(shared_asked(all * kRows * kCols * 4), 1, "Each element of a tile is read once.")
         .at_most(shared_loads(all * kRows * kAdding), 2,  // lanes of a warp need not come from a wait together
-                 "Each element of a tile is read once, 32 neighbours by a warp.")
+                 "The lanes of a warp read together, 32 neighbours of a row.")
         .at_most(shared_stores(all), 0, "No thread writes to a stage.")
         .at_most(
             barriers(static_cast<double>(blocks)), 1,
             "__syncthreads() has all threads wait for each other. After the first one, full and empty are enough: who adds does\n"
             "not wait for who copies, as long as there are full stages.")
         .at_least_copies_under_way(
-            2,  // of 3, for the tile that somebody waits for lands at once
+            3,  // in one of the orders, the thread that copies comes first
             "The ring has 3 stages, so 3 tiles may be on their way before anybody has read one. What does the "
             "thread that copies\nwait for? For the stage that it fills to be empty, and for nothing else.");
   }

@@ -88,11 +88,13 @@ void check(Coach& coach) {
     const std::int64_t across = width / 2, panels = (rows + kRows - 1) / kRows * ((cols + across - 1) / across);
     const double warps = static_cast<double>(cols * ((rows + 31) / 32));  // that have 32 elements of T to store
     transposed(coach, rows, cols, width, (8 - cols % 8) % 8, true)
-        .at_least(boxes(static_cast<double>(panels)), 1, "A panel comes by the copy engine.")
+        .at_least(boxes(static_cast<double>(panels)), 1,
+                  "A panel comes by the copy engine: 64 rows, as wide as the swizzle that the call asks for.")
         .at_most(boxes(static_cast<double>(panels)), 1, "A panel is one box, and is copied once.")
         .at_most(asked(2.0 * static_cast<double>(rows * cols)), 0, "No thread loads elements of A: the engine brings them.")
+        .at_most(shared_asked(2.0 * static_cast<double>(rows * cols)), 1, "Each element is read once.")
         .at_most(shared_loads(warps), 2,  // lanes of a warp need not come from a wait together
-                 "Each element is read once, 32 of a column by a warp.")
+                 "The lanes of a warp read together, 32 elements of a column.")
         .at_most(shared_stores(warps), 0, "No thread writes to shared memory: the engine has swizzled already.")
         .at_most(wavefronts_of_ideal(), 4,
                  "32 rows of a column lie in 8 groups of 4 banks, so 4 of them meet. Without a swizzle rows of 128 bytes have them "

@@ -48,7 +48,9 @@ void check(Coach& coach) {
     return coach.multiply<__half, float>(c, gemm);
   };
   Draw& draw = coach.draw();
-  for (const Case& c : {Case{64, 128, 16}, Case{64, 128, 192}, Case{72, 136, 40}, Case{1, 8, 72}, Case{200, 8, 8}}) multiply(c);
+  for (const Case& c :
+       {Case{64, 128, 16}, Case{64, 128, 192}, Case{72, 136, 40}, Case{1, 8, 72}, Case{200, 8, 8}, Case{8, 16, 1032}})
+    multiply(c);
   Case random{draw.between(1, 140), draw.between(1, 280), draw.between(1, 140)};
   random.padding = draw.padding(random.k, 8), random.padding_b = draw.padding(random.n, 8), random.drawn = draw.seed();
   multiply(random);

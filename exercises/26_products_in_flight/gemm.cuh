@@ -8,14 +8,13 @@
 namespace exercise {
 
 using device::Contiguous, device::Major, device::Mbarrier, device::TensorMap, gemm::ceil_div, gemm::Matrix;
-using learnt::kPanel, learnt::kWgmmaK, learnt::panel_map, learnt::RingPlace, learnt::slice_descriptor;
+using learnt::kPanel, learnt::kWarpgroup, learnt::kWgmmaK, learnt::panel_map, learnt::RingPlace, learnt::slice_descriptor;
 
 constexpr int kBlockM = 64, kBlockN = 64;                     ///< of C, a block's part: a panel of A and one of B for each 64 of k
 constexpr int kStages = 3;                                    ///< of the ring, a panel of A and one of B each
-constexpr int kAhead = kStages - 1;                           ///< tiles on their way while one is multiplied
 constexpr int kStageElements = (kBlockM + kBlockN) * kPanel;  ///< A's, then B's
 constexpr int kStageBytes = kStageElements * 2;
-constexpr int kThreads = 128;              ///< a warpgroup
+constexpr int kThreads = kWarpgroup + 32;  ///< a warpgroup multiplies, one more warp copies
 constexpr int kSlices = kPanel / kWgmmaK;  ///< products of a tile
 
 /// Starts one product: a slice of k of a stage. It runs in the background.
@@ -39,27 +38,29 @@ __device__ __forceinline__ void store(Matrix<float> C, const float (&rC)[kBlockN
 __global__ __launch_bounds__(kThreads) void gemm_kernel(const __grid_constant__ TensorMap map_a,
                                                         const __grid_constant__ TensorMap map_b, Matrix<float> C, int tiles) {
   __half* const sAB = device::dynamic_smem<__half>();
-  __shared__ Mbarrier full[kStages], empty[kStages];  // full: one arrival, and the bytes of a stage; empty: an arrival of each warp
+  __shared__ Mbarrier full[kStages], empty[kStages];  // full: one arrival, and bytes; empty: one of each warp that multiplies
   const int tiles_n = static_cast<int>(ceil_div<int64_t>(C.cols, kBlockN));
   const int m_0 = static_cast<int>(blockIdx.x) / tiles_n * kBlockM, n_0 = static_cast<int>(blockIdx.x) % tiles_n * kBlockN;
   if (threadIdx.x == 0) {
     for (int i = 0; i < kStages; ++i) {
       device::mbarrier_init(&full[i], 1);
-      device::mbarrier_init(&empty[i], kThreads / 32);
+      device::mbarrier_init(&empty[i], kWarpgroup / 32);
     }
     device::fence_mbarrier_init();
   }
   __syncthreads();
 
-  const auto copy = [&](int tile) {  // waits until its stage is empty
-    const RingPlace<kStages> place(tile);
-    __half* const s = sAB + place.stage * kStageElements;
-    device::mbarrier_wait_parity(&empty[place.stage], place.phase ^ 1);
-    device::mbarrier_arrive_expect_tx(&full[place.stage], kStageBytes);
-    device::cp_async_bulk_tensor_2d(s, &map_a, tile * kPanel, m_0, &full[place.stage]);
-    device::cp_async_bulk_tensor_2d(s + kBlockM * kPanel, &map_b, n_0, tile * kPanel, &full[place.stage]);
-  };
-  for (int tile = 0; tile < kAhead && tile < tiles && threadIdx.x == 0; ++tile) copy(tile);
+  if (threadIdx.x >= kWarpgroup) {  // copies as far ahead as stages are empty
+    for (int tile = 0; tile < tiles && threadIdx.x == kWarpgroup; ++tile) {
+      const RingPlace<kStages> place(tile);
+      __half* const s = sAB + place.stage * kStageElements;
+      device::mbarrier_wait_parity(&empty[place.stage], place.phase ^ 1);
+      device::mbarrier_arrive_expect_tx(&full[place.stage], kStageBytes);
+      device::cp_async_bulk_tensor_2d(s, &map_a, tile * kPanel, m_0, &full[place.stage]);
+      device::cp_async_bulk_tensor_2d(s + kBlockM * kPanel, &map_b, n_0, tile * kPanel, &full[place.stage]);
+    }
+    return;
+  }
 
   float rC[kBlockN / 2] = {};
   for (int tile = 0; tile < tiles; ++tile) {
@@ -69,7 +70,6 @@ __global__ __launch_bounds__(kThreads) void gemm_kernel(const __grid_constant__ 
     device::mbarrier_wait_parity(&full[place.stage], place.phase);
     // >>> Your turn (1): start the products of this tile, a group. Wait for those of the tile before, and give back its stage.
     // <<<
-    if (threadIdx.x == 0 && tile + kAhead < tiles) copy(tile + kAhead);
   }
   // >>> Your turn (2): when may rC be read?
   // <<<

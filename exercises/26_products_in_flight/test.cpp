@@ -8,13 +8,25 @@ void gemm(Matrix<const __half> A, Matrix<const __half> B, Matrix<float> C);
 
 namespace {
 
+// What a report of the interpreter cannot know of this exercise.
+std::string meant(const std::string& report) {
+  const auto says = [&](const char* words) { return report.find(words) != std::string::npos; };
+  if (says("it is in no group yet"))
+    return "A wait waits for groups, and a product is in none before wgmma_commit_group(): once for each tile, behind its "
+           "products.";
+  if (says("is touched while"))
+    return "The sums are wgmma's until wait_group<0>: only then they are all there, and the thread's to store.";
+  if (says("without a wgmma.fence")) return "The threads have set rC to 0. wgmma_fence() comes between that and the first product.";
+  if (says("deadlock") && says("__syncthreads"))
+    return "__syncthreads() waits for the thread that copies, too. In the loop, full and empty are enough.";
+  return "A stage goes back once for each tile, by one lane of each of the four warps, when the tile's products are over. When a "
+         "wait "
+         "leaves\none group under way, those of the tile before are, and those of this tile are not.";
+}
+
 Counts multiply(const Coach& coach, Case c) {
   c.hint = "Are all four slices of every tile multiplied, and are the products over when rC is stored?";
-  c.meant = [](const std::string&) -> std::string {
-    return "A stage goes back once for each tile, by one lane of each of the four warps, when the tile's products are over. When a "
-           "wait "
-           "leaves\none group under way, those of the tile before are, and those of this tile are not.";
-  };
+  c.meant = meant;
   return coach.multiply<__half, float>(c, gemm);
 }
 

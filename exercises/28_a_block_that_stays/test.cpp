@@ -20,6 +20,9 @@ std::string meant(const std::string& report) {
            "wait_group<1>\nsays only that the one before is over.";
   if (says("deadlock") && says("__syncthreads"))
     return "__syncthreads() waits for the thread that copies, too. From one tile of C to the next, full and empty are enough.";
+  if (says("deadlock") && !says(" of full "))
+    return "Nobody multiplies any more, and the thread that copies still has a tile. Both roles have the same tiles of C, b, b + "
+           "gridDim.x,\nb + 2 gridDim.x, ..., and all steps along k of each.";
   return "Stage and parity follow from `i`. It counts the steps of all tiles of C that the block has, in both roles, and begins\n"
          "once. Each step's stage goes back once, the last one of a tile of C, too.";
 }
@@ -75,7 +78,7 @@ void check(Coach& coach) {
         .at_most(shared_loads(panels), 0, "No thread reads the panels: wgmma does, out of shared memory.")
         .at_most(barriers(blocks), 1, "full and empty are enough, from one tile of C to the next, too: no __syncthreads() there.")
         .at_least_copies_under_way(
-            4,  // of 6, for those of the stage that somebody waits for land at once
+            5,  // of 6: in one of the orders, the thread that copies comes first
             "The ring has 3 stages, and the next tile of C wants them too: its first copies begin while this one is "
             "multiplied\nand stored. What does the thread that copies wait for when a tile of C ends?");
     if (c.k > 64)  // a tile of C has a step before the last one

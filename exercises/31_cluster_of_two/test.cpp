@@ -11,6 +11,14 @@ namespace {
 // What a report of the interpreter cannot know of this exercise.
 std::string meant(const std::string& report) {
   const auto says = [&](const char* words) { return report.find(words) != std::string::npos; };
+  if ((says("race on sB") || says("race on sA")) && says("who reads what a copy brings has waited"))
+    return "Who reads has waited for a phase of `full` that was over too early: each block expects the bytes of A and of B, "
+           "whoever "
+           "asks for them.";
+  if (says("expect_tx on full") && says("one arrival more"))
+    return "Each block waits at its own `empty` before each slice, whoever asks for B's box: a box of A comes to that stage, and "
+           "what "
+           "comes is\nsaid to its `full`.";
   if (says("race on sB") || says("race on sA"))
     return "A box of B comes to both blocks, whoever asks for it. So before anything is copied to a stage, all warps of both "
            "blocks "

@@ -23,7 +23,13 @@ struct Problem {
 
 // What a report of the interpreter cannot know of this exercise.
 std::string meant(const std::string& report) {
-  if (report.find("race on sSums") == std::string::npos) return "";
+  const auto says = [&](const char* words) { return report.find(words) != std::string::npos; };
+  if (says("out of bounds: sSums"))
+    return "sSums has a row for each block that sends. These are three, and their ranks begin with 1.";
+  if (says("st.async on all_sent") && says("no mbarrier has been"))
+    return "`all_sent` is a barrier in rank 0 alone. The last argument of st_async says in whose memory place and barrier lie.";
+  if (says("uninitialised bytes of sTotal")) return "The total lies in rank 0's shared memory. Which address has it there?";
+  if (!says("race on sSums") && !(says("deadlock") && says("of all_sent"))) return "";
   return "A phase of `all_sent` is over when as many bytes have come as were expected, whoever has sent them: three blocks send "
          "128 "
          "sums of\n4 bytes each, each block to a place of its own. Rank 0 reads none of them before it has waited for that phase.";

@@ -33,26 +33,32 @@ void check(Coach& coach) {
   ask("row i of A is all i, B is all ones", row, one,
       "This asks for rows of C alone. A's few rows are wgmma's n: of its sums (i, j), j is the row of C. For sum i of a thread, j "
       "is "
-      "2 t + i % 2, and 8\nmore with each four sums.");
+      "2 t + i % 2, and 8\nmore with each four sums. A's rows have to be there: sA is the second operand.");
   ask("A is all ones, column j of B is all j", one, col,
       "This asks for columns of C alone. B's columns are wgmma's m: of its sums (i, j), i is the column of C. It is 16 times the "
       "warp + g, and 8 more\nfor every second pair of sums.");
   ask("in each row of A and each column of B, element k is k", col, row,
       "This asks for k alone: the next 16 of k are 16 elements further in the row, of both operands.");
 
-  for (const Case& c : {Case{8, 64, 64, "nt"}, Case{8, 128, 192, "nt"}, Case{5, 72, 80, "nt"}, Case{1, 64, 8, "nt"}})
-    coach.multiply<__half, float>(c, gemm);
-  coach.multiply<__half, float>({.m = 20, .n = 70, .k = 136, .layout = "nt", .padding = 8}, gemm);
+  const auto multiply = [&](Case c) {
+    c.hint =
+        "A block has 8 rows of C from row_0 on, and 64 columns from col_0 on. Are there blocks for all of C, and does each product "
+        "add "
+        "to what\nthose before it left in rC?";
+    return coach.multiply<__half, float>(c, gemm);
+  };
+  for (const Case& c : {Case{8, 64, 64, "nt"}, Case{8, 128, 192, "nt"}, Case{5, 72, 80, "nt"}, Case{1, 64, 8, "nt"}}) multiply(c);
+  multiply({.m = 20, .n = 70, .k = 136, .layout = "nt", .padding = 8});
   for (Case c : coach.drawn({.layout = "nt", .aligned_a = 8, .aligned_b = 8})) {
     if (c.m > 100) continue;  // few rows are what this is for
-    coach.multiply<__half, float>(c, gemm);
+    multiply(c);
   }
 
   Draw& draw = coach.draw();
   for (const Case& c :
        {Case{8, 128, 256, "nt"}, Case{draw.between(1, 8), 64 * draw.between(1, 4), 64 * draw.between(2, 6), "nt"}}) {
     const double blocks = static_cast<double>(c.n) / 64, slices = static_cast<double>(c.k) / 64;
-    coach.multiply<__half, float>(c, gemm)
+    multiply(c)
         .at_least(wgmma_wavefronts(blocks * slices * 4 * 18), 1, "The products come from wgmma.")
         .at_most(
             wgmma_wavefronts(blocks * slices * 4 * 18), 1,

@@ -1,3 +1,5 @@
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/device/device.cuh"
@@ -22,6 +24,10 @@ Figure copies(double of) {
           [](const interpreter::Counters& c) { return static_cast<double>(c.bulk_read.requests); },
           [of](const interpreter::Counters&) { return of; }};
 }
+
+constexpr std::string_view kAhead =
+    "The ring has two stages: while one is read, the next copy is on its way to the other. What does the thread that copies wait\n"
+    "for? For the stage that it fills to be empty, and for nothing else.";
 
 std::string words(std::uint64_t drawn) {
   return drawn ? ", drawn at random: --seed " + std::to_string(drawn) + " draws it again" : "";
@@ -92,7 +98,8 @@ void check(Coach& coach) {
         .at_most(
             barriers(static_cast<double>(rows)), 1,
             "`full` and `empty` say all that is to be said in the loop. A barrier for all of the block makes everybody wait for "
-            "the slowest.");
+            "the slowest.")
+        .at_least_copies_under_way(2, kAhead);
   }
 
   coach.lesson("steps/11_warp_specialized/README.md, and 09_tma for full and empty");
@@ -113,7 +120,8 @@ void check(Coach& coach) {
         .at_most(
             barriers(blocks), 1,
             "`full` and `empty` say all that is to be said in the loop. A barrier for all of the block makes everybody wait for "
-            "the slowest.");
+            "the slowest.")
+        .at_least_copies_under_way(3, kAhead);  // of 4, two boxes each
   }
 
   coach.lesson("steps/16_multicast/README.md and 15_few_rows: blocks of a cluster");

@@ -22,7 +22,7 @@ __global__ __cluster_dims__(2) void copy(const __grid_constant__ CUtensorMap map
     // All bytes that will come here, whoever asks for them.
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared(&full)), "r"(int(sizeof(both))) : "memory");
   }
-  cluster_barrier();  // without it: race on full
+  cluster_barrier();  // without it: no mbarrier has been initialised
   if (threadIdx.x == 0) {
     const uint16_t mask = 0b11;  // blocks 0 and 1: to the same place, at the same barrier of each
     asm volatile(

@@ -19,7 +19,7 @@ void DependenceCheck::begin(unsigned threads) {
 
 void DependenceCheck::wait(Fiber& fiber) {
   if (!earlier_) return;
-  // What the thread did before belongs to the time before. Who has done nothing goes on at once: see Mbarriers::invalidate().
+  // What the thread did before belongs to the time before. Who has done nothing goes on at once: see settle() in mbarriers.cpp.
   if (block_.recorder.log.count(fiber.lane)) block_.scheduler.rendezvous(fiber);
   block_.clock.wait_for_launches(fiber.linear);
   block_.work().launch->waited_for_earlier = true;

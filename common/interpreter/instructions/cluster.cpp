@@ -72,7 +72,7 @@ void ClusterBarrier::arrive(Fiber& fiber, Pc pc, bool relaxed) {
   // Threads that end are counted where a block has its part.
   for (Block* const block : block_.cluster().blocks()) block->family<ClusterBarrier>();
   block_.activity.note_progress();
-  block_.scheduler.rendezvous(fiber);
+  if (block_.recorder.log.count(fiber.lane)) block_.scheduler.rendezvous(fiber);  // as in Mbarriers
   Thread& thread = threads_[fiber.linear];
   if (thread.arrived)
     fail(fiber, pc,
@@ -170,7 +170,7 @@ void cluster_barrier_arrive_relaxed() {
 }
 void fence_mbarrier_init() {
   const Entered in;
-  in.block.scheduler.rendezvous(in.fiber);
+  if (in.block.recorder.log.count(in.fiber.lane)) in.block.scheduler.rendezvous(in.fiber);  // as in Mbarriers
   if (in.block.work().options().racecheck) in.block.async_proxy.fence_mbarriers(in.fiber);
   in.block.family<ClusterBarrier>().fence(in.fiber);
 }

@@ -20,6 +20,12 @@ constexpr std::uint64_t kContent = 0x7265697272616270;
 // How often a try_wait gives up while nobody changes anything: its thread may do something else then.
 constexpr unsigned kMostTries = 64;
 
+// What the thread did before belongs to the time before. Who has done nothing since a barrier goes on at once: else the others
+// would run ahead, and what they do then be counted apart.
+void settle(Block& block, Fiber& fiber) {
+  if (block.recorder.log.count(fiber.lane)) block.scheduler.rendezvous(fiber);
+}
+
 }  // namespace
 
 void Mbarriers::begin(unsigned threads) {
@@ -39,7 +45,7 @@ void Mbarriers::fail(const AsyncProxy::Instruction& by, std::uintptr_t address, 
 
 // ----------------------------------------------------------------------------------------------------------- init, inval
 void Mbarriers::init(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned arrivals, bool over_another) {
-  block_.scheduler.rendezvous(by.fiber);
+  settle(block_, by.fiber);
   block_.async_proxy.require_shared(by, address, 8, 8);
   if (arrivals == 0 || arrivals > kMostArrivals)
     fail(by, address, " for " + std::to_string(arrivals) + " arrivals", "a phase has between 1 and 2^20 - 1 arrivals");
@@ -64,8 +70,7 @@ void Mbarriers::init(const AsyncProxy::Instruction& by, std::uintptr_t address, 
 }
 
 void Mbarriers::invalidate(const AsyncProxy::Instruction& by, std::uintptr_t address) {
-  // Who has done nothing since a barrier goes on at once: else the others would run ahead, and what they do then be counted apart.
-  if (block_.recorder.log.count(by.fiber.lane)) block_.scheduler.rendezvous(by.fiber);
+  settle(block_, by.fiber);
   if (in_use(address, require(by, address)))
     fail(by, address, ", which is in use: its phase is under way",
          "everybody has waited for the last phase, and then at a barrier");
@@ -131,7 +136,7 @@ void Mbarriers::require_tx_in_range(const AsyncProxy::Instruction& by, std::uint
 
 void Mbarriers::expect(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned bytes) {
   Block& running = *current_block;
-  running.scheduler.rendezvous(by.fiber);
+  settle(running, by.fiber);
   if (&running != &block_) visit(by, address);
   Mbarrier& barrier = require(by, address);
   note_access(by, address, true, true);
@@ -151,7 +156,7 @@ void Mbarriers::visit(const AsyncProxy::Instruction& by, std::uintptr_t address)
 
 std::uint64_t Mbarriers::arrive(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned count, unsigned bytes,
                                 bool relaxed) {
-  block_.scheduler.rendezvous(by.fiber);
+  settle(block_, by.fiber);
   Mbarrier& barrier = require(by, address);
   const std::uint64_t phase = barrier.phase;
   arrive(by, address, barrier, count, bytes, relaxed ? block_.clock.fenced(by.fiber.linear, false) : nullptr);

@@ -778,6 +778,29 @@ TEST_CASE("barriers of clusters, once for each of their blocks") {
   CHECK(profile.total.barriers == 20);
 }
 
+__global__ void one_lane_arrives_and_all_load(const float* in, float* out) {
+  __shared__ device::Mbarrier barrier;
+  if (threadIdx.x == 0) {
+    device::mbarrier_init(&barrier, 3);
+    device::fence_mbarrier_init();
+    device::mbarrier_arrive(&barrier);
+  }
+  float sum = 0;
+  for (int i = 0; i < 16; ++i) sum += in[32 * i + threadIdx.x];
+  __syncthreads();
+  if (threadIdx.x == 0) device::mbarrier_arrive_expect_tx(&barrier, 0);
+  for (int i = 0; i < 16; ++i) sum += in[32 * i + threadIdx.x];
+  out[threadIdx.x] = sum;
+}
+TEST_CASE("a lane that makes a barrier, or arrives there, loads with the others") {
+  Buffer<float> in(32 * 16, "in"), out(32, "out");
+  in.fill(1);
+  in_all_orders([&] {
+    const KernelProfile p = profile_of([&] { launch(one_lane_arrives_and_all_load, 1, 32, 0, in.data(), out.data()); });
+    CHECK(p.total.global_load.requests == 32);
+    CHECK(p.total.global_load.sectors == 32 * 4);
+  });
+}
 TEST_CASE("copies, matrices and products: ncu's names, and the table for people") {
   interpreter::clear_profiles();
   Buffer<unsigned char> in(32 * 1024, "in");

@@ -37,6 +37,8 @@ HEADERS = ("interpreter/include/**/*", "interpreter/instructions/*.h", "interpre
 PROGRAM = ("program.h", "labels.h", "inline_ptx.h")
 OF_COACH = {"options", "profiles", "clear_profiles", "metrics", "find_gpu", "name", "quoted_line", "report", "observe", "record"}
 OF_VERDICT = re.compile(r"_ZT[IS]N8exercise(6NotYet|4Seen)E")  # types that the coach throws
+# What brings bytes to the host, where a file could compute what its kernels should. Tables may go to the GPU.
+TO_HOST = re.compile(r"cudaMemcpy(?!ToSymbol)\w*|_ZN11interpreter8copy_outE\w*")
 OF_EXERCISE = ("_ZN8exercise", "_ZNK8exercise")  # a test calls those of an answer; the linker says which one nobody defines
 STRONG, WEAK = "TBDRGSCi", "WVu"
 
@@ -111,6 +113,13 @@ def refused(path, others, file):
         return (
             f"{file} defines {readable(defined)}, which the check has already.\n"
             "Define what the task asks for, in namespace exercise, and give what is your own another name."
+        )
+    to_host = [name for kind, name in found if kind in "Uwv" and TO_HOST.fullmatch(name)]
+    if to_host:
+        return (
+            f"{file} uses {readable(to_host)}.\n"
+            "Nothing is copied to the host, or by it: kernels do all of the work, and the host starts them. printf() in a kernel shows what\n"
+            "there is."
         )
     foreign = [name for name in foreign_of(found) if not name.startswith(OF_EXERCISE) or name in others.defined]
     if foreign:

@@ -895,6 +895,11 @@ void f(char c) {
             self.assertIn(f"\n{name}\n", f"\n{shown}\n")
         for name in ("basic_ofstream", "std::filesystem::remove_all", "std::thread::_M_start_thread"):
             self.assertIn(name, shown)
+        said = self.refused("namespace interpreter { void copy_out(void*, const void*, unsigned long); } void f() { interpreter::copy_out(0, 0, 1); }")
+        self.assertIn("gemm.cuh uses interpreter::copy_out(void*, void const*, unsigned long).\nNothing is copied to the host", said)
+        self.assertIn("uses cudaMemcpy2D()", self.refused('extern "C" int cudaMemcpy2D(); int f() { return cudaMemcpy2D(); }'))
+        to_gpu = 'extern "C" int cudaMemcpyToSymbol(); int f() { return cudaMemcpyToSymbol(); }'
+        self.assertEqual(self.refused(to_gpu), "")
         said = self.refused("#include <unistd.h>\nint f() { return fork(); }")
         self.assertIn("gemm.cuh uses fork().\nAn answer may call CUDA's functions", said)
 
