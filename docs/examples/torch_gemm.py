@@ -154,8 +154,9 @@ def _gradient(ctx, gradient):
             raise ValueError(f"slope {ctx.slope}: there is no gradient for one below 0, for the result's sign does not tell the sum's")
         gradient = torch.ops.aten.leaky_relu_backward(gradient, output, ctx.slope, True)
     gradient = gradient.to(a.dtype)
-    of_a = _matrix_product(gradient, b.T, None, 1.0, None) if ctx.needs_input_grad[0] else None
-    of_b = _matrix_product(a.T, gradient, None, 1.0, None) if ctx.needs_input_grad[1] else None
+    product = torch.ops.course_gemm.matmul  # the operator itself: torch.compile traces this too, and then is_compiling() is false
+    of_a = product(gradient, b.T, 1.0, None) if ctx.needs_input_grad[0] else None
+    of_b = product(a.T, gradient, 1.0, None) if ctx.needs_input_grad[1] else None
     return of_a, of_b, None, None
 
 

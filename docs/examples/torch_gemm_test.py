@@ -224,7 +224,7 @@ class Matmul(unittest.TestCase):
         self.assert_right(course_gemm.tune(a, b), a, b)
         self.assertIn("timed", course_gemm.choice(a, b))
         self.check(a, b)
-        self.assertEqual(course_gemm.choice(a[:, 1:], b[1:]), "fallback")
+        self.assertNotIn("timed", course_gemm.choice(a[:, 1:], b[1:]))  # other strides
 
 
 if __name__ == "__main__":

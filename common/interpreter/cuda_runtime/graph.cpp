@@ -35,7 +35,6 @@ struct CUgraph_st {
 struct CUgraphExec_st {
   struct Step {
     const CUgraphNode_st* node;  // which may be gone
-    const CUgraphNode_st* original;
     cudaGraphNodeType type;
     const void* function;
     interpreter::cuda_runtime::Work work;
@@ -140,7 +139,7 @@ cudaError_t run(const std::vector<CUgraphExec_st::Step>& steps, cudaStream_t str
 
 std::vector<CUgraphExec_st::Step> steps_of(const CUgraph_st& graph) {
   std::vector<CUgraphExec_st::Step> steps;
-  for (const Node* const node : in_order(graph)) steps.push_back({node, node->original, node->type, node->function, node->work});
+  for (const Node* const node : in_order(graph)) steps.push_back({node, node->type, node->function, node->work});
   return steps;
 }
 
@@ -148,13 +147,14 @@ std::vector<CUgraphExec_st::Step> steps_of(const CUgraph_st& graph) {
 CUgraphExec_st::Step* step_of(cudaGraphExec_t executable, const Node* node) {
   if (!executable || !node) return nullptr;
   for (CUgraphExec_st::Step& step : executable->steps)
-    if (step.node == node || step.original == node || (node->original && step.node == node->original)) return &step;
+    if (step.node == node) return &step;
   return nullptr;
 }
 
 cudaError_t change(const char* call, cudaGraphExec_t executable, const Node* node, cudaGraphNodeType type, Work work) {
   CUgraphExec_st::Step* const step = step_of(executable, node);
-  if (!step || step->type != type) return failed(call, cudaErrorInvalidValue, "the executable graph has no such node");
+  if (!step || step->type != type)
+    return failed(call, cudaErrorInvalidValue, "the node is none of the graph that the executable one was made of");
   step->work = std::move(work);
   return cudaSuccess;
 }
@@ -678,7 +678,9 @@ cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t executable, unsigned long long
 }
 cudaError_t cudaGraphNodeSetEnabled(cudaGraphExec_t executable, cudaGraphNode_t node, unsigned is_enabled) {
   CUgraphExec_st::Step* const step = step_of(executable, node);
-  if (!step) return failed("cudaGraphNodeSetEnabled", cudaErrorInvalidValue, "the executable graph has no such node");
+  if (!step)
+    return failed("cudaGraphNodeSetEnabled", cudaErrorInvalidValue,
+                  "the node is none of the graph that the executable one was made of");
   step->is_enabled = is_enabled != 0;
   return cudaSuccess;
 }

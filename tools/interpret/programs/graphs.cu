@@ -107,7 +107,11 @@ int by_nodes() {
   CHECK(cudaDeviceSynchronize());
   EXPECT(host[0] == 107 && host[31] == 107);
   n = 4;
-  CHECK(cudaGraphExecKernelNodeSetParams(exec, middle, &kernel));
+  // Of the clone it was made of; an H200 refuses the original's node too.
+  EXPECT_ERROR(cudaErrorInvalidValue, cudaGraphExecKernelNodeSetParams(exec, middle, &kernel));
+  cudaGraphNode_t in_copy;
+  CHECK(cudaGraphNodeFindInClone(&in_copy, middle, copy));
+  CHECK(cudaGraphExecKernelNodeSetParams(exec, in_copy, &kernel));
   CHECK(cudaGraphLaunch(exec, 0));
   CHECK(cudaDeviceSynchronize());
   EXPECT(host[3] == 107 && host[4] == 100);
