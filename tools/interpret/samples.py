@@ -1,15 +1,12 @@
 #!/usr/bin/env python3
 """Runs NVIDIA's samples, CuTe's tutorials and other people's kernels on the interpreter: real programs that nobody here wrote.
 
-usage: tools/interpret/samples.py [--folder FOLDER] [--list | --table] [cute | REPOSITORY] [NAME...]
+usage: tools/interpret/samples.py [--folder FOLDER] [--table] [cute | REPOSITORY] [NAME...]
 
-Fetches https://github.com/NVIDIA/cuda-samples with git, at the tag that the samples below were tried with, into FOLDER
-[build/cuda-samples], unless it is there. Runs those of them that consist of one .cu file and use nothing that the interpreter lacks, and
-says of each whether it ended well. NAME: only these; of any other sample of one file too. A sample verifies its own results.
-With the word cute it is CuTe's tutorials, of https://github.com/NVIDIA/cutlass in build/cutlass. They compare with nothing: each runs as it is,
-and once more with a comparison in its main. REPOSITORY is one of strangers.py: it is fetched into build/strangers, a copy beside it is made
-small, and each of its programs ends as it is said there. --folder names a folder with those that are there already, by the same names;
---table prints docs/results/interpreter/strangers.md's tables.
+REPOSITORY [cuda-samples] is one of strangers.py: it is fetched with git, at one commit, into build/strangers, unless it is there. A copy beside
+it is made small, and each of its programs, or each NAME, ends as it is said there. With the word cute it is CuTe's tutorials, of
+https://github.com/NVIDIA/cutlass. They compare with nothing: each runs as it is, and once more with a comparison in its main.
+--folder names a folder with those that are there already, by the same names; --table prints docs/results/interpreter/strangers.md's tables.
 Exit code: 0 all as they should be, 1 some not, 2 they cannot be fetched.
 """
 
@@ -28,37 +25,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from strangers import CODES, SOMETIMES, STRANGERS, table  # noqa: E402
 
-REPOSITORY, TAG = "https://github.com/NVIDIA/cuda-samples", "v13.0"
 CUTLASS, CUTLASS_COMMIT = "https://github.com/NVIDIA/cutlass", "7107b05535f8977f5ecb9d01ee203205b1fd9bc4"
 LIMIT = 600  # seconds for each
-
-# Sample, and arguments that make it small enough: on a CPU each access is checked.
-SAMPLES = {
-    "0_Introduction/vectorAdd": (),
-    "0_Introduction/matrixMul": ("-wA=64", "-hA=64", "-wB=64", "-hB=64"),
-    "0_Introduction/asyncAPI": (),
-    "0_Introduction/clock": (),
-    "0_Introduction/fp16ScalarProduct": (),
-    "0_Introduction/simpleAssert": (),
-    "0_Introduction/simpleCooperativeGroups": (),
-    "0_Introduction/simpleHyperQ": (),
-    "0_Introduction/simpleMultiCopy": (),
-    "0_Introduction/simpleOccupancy": (),
-    "0_Introduction/simplePrintf": (),
-    "0_Introduction/simpleTemplates": (),
-    "0_Introduction/simpleVoteIntrinsics": (),
-    "0_Introduction/simpleZeroCopy": (),
-    "0_Introduction/systemWideAtomics": (),
-    "2_Concepts_and_Techniques/reductionMultiBlockCG": ("-n=100000",),
-    "2_Concepts_and_Techniques/streamOrderedAllocation": (),
-    "2_Concepts_and_Techniques/threadFenceReduction": (),
-    "3_CUDA_Features/StreamPriorities": (),
-    "3_CUDA_Features/binaryPartitionCG": (),
-    "3_CUDA_Features/globalToShmemAsyncCopy": ("-wA=128", "-hA=128", "-wB=128", "-hB=128", "-kernel=1"),
-    "5_Domain_Specific/dwtHaar1D": (),
-    "6_Performance/LargeKernelParameter": (),
-    "6_Performance/transpose": ("-dimX=64", "-dimY=64"),
-}
 
 # Tutorial, arguments, and what it is to end with: a code, and a piece of what it says. The last two have true faults.
 TUTORIALS = {
@@ -115,6 +83,7 @@ def run(path, include, file, arguments, options=()):
 
 
 def run_tutorials(folder, names):
+    """CuTe's, each to its end. Returns main()'s exit code."""
     failed = 0
     wanted = [name for name in TUTORIALS if not names or name in names]
     for name in wanted:
@@ -164,56 +133,23 @@ def run_strangers(name, folder, names):
     return 1 if failed or not wanted else 0
 
 
-def find(folder, name):
-    """The sample called `name`, with its chapter."""
-    for chapter in sorted(os.listdir(os.path.join(folder, "Samples"))):
-        if os.path.isfile(os.path.join(folder, "Samples", chapter, name, name + ".cu")):
-            return f"{chapter}/{name}"
-    return None
-
-
 def main(arguments):
     parser = argparse.ArgumentParser(usage=__doc__.split("\n\n")[1].removeprefix("usage: "))
-    parser.add_argument("--folder")
-    parser.add_argument("--list", action="store_true", help="say which samples are run, and run nothing")
-    parser.add_argument("--table", action="store_true", help="print how the strangers' programs end, and run nothing")
+    parser.add_argument("--folder", default=os.path.join(ROOT, "build/strangers"))
+    parser.add_argument("--table", action="store_true", help="print how the programs end, and run nothing")
     parser.add_argument("names", nargs="*", metavar="NAME")
     options = parser.parse_args(arguments)
     if options.table:
         print(table(), end="")
         return 0
-    if options.names and options.names[0] in STRANGERS:
-        folder = os.path.abspath(options.folder or os.path.join(ROOT, "build/strangers"))
-        return run_strangers(options.names[0], folder, options.names[1:])
-    if options.list:
-        print("\n".join(" ".join((sample, *more)) for sample, more in SAMPLES.items()))
-        return 0
-    if options.names[:1] == ["cute"]:
-        folder = os.path.join(os.path.abspath(options.folder), "cutlass") if options.folder else os.path.join(ROOT, "build/cutlass")
-        return run_tutorials(folder, options.names[1:]) if fetch(CUTLASS, CUTLASS_COMMIT, folder) else 2
-    folder = os.path.abspath(options.folder or os.path.join(ROOT, "build/cuda-samples"))
-    if not fetch(REPOSITORY, TAG, folder):
+    folder, (name, *programs) = os.path.abspath(options.folder), options.names or ["cuda-samples"]
+    if name == "cute":
+        cutlass = os.path.join(folder, "cutlass")
+        return run_tutorials(cutlass, programs) if fetch(CUTLASS, CUTLASS_COMMIT, cutlass) else 2
+    if name not in STRANGERS:
+        print(f"no repository {name}; there are: cute {' '.join(STRANGERS)}", file=sys.stderr)
         return 2
-    wanted = dict(SAMPLES)
-    if options.names:
-        wanted = {}
-        for name in options.names:
-            sample = find(folder, name)
-            if sample is None:
-                print(f"no sample of one file is called {name}", file=sys.stderr)
-                return 2
-            wanted[sample] = SAMPLES.get(sample, ())
-    failed = 0
-    for sample, more in wanted.items():
-        begin = time.monotonic()
-        path = os.path.join(folder, "Samples", sample)
-        code, said = run(path, [os.path.join(folder, "Common")], os.path.basename(path) + ".cu", more)
-        last = ([line.strip() for line in said.split("\n") if line.strip()] or [""])[-1]
-        failed += code != 0
-        verdict = "passed" if code == 0 else "refused" if code == 2 else "FAILED"
-        print(f"{verdict:<8} {sample:<52} {time.monotonic() - begin:4.0f} s  {last[:100]}", flush=True)
-    print(f"{len(wanted) - failed} of {len(wanted)} passed")
-    return 1 if failed else 0
+    return run_strangers(name, folder, programs)
 
 
 if __name__ == "__main__":
