@@ -30,7 +30,9 @@ constexpr double kL2Latency = 800, kPrologueAndEpilogue = 2500;
 // The same of a block with wgmma; its wait for each tile along k; and how much of shared memory's traffic takes time of its own.
 // Fitted to the times of 10's tiles on an H200 (docs/results/h200/wgmma-f16.json).
 constexpr double kWgmmaPrologueAndEpilogue = 4800, kWgmmaWait = 490, kWgmmaShared = 0.8;
-// Of kernels that copy by boxes, in clocks, as all that follows up to kFmaSharedBytes. What an SM does for a step along k, of 64 or
+// Of kernels that copy by boxes, in clocks, as all that follows up to kFmaSharedBytes. Searched with tools/fit: the choice is to be
+// good at random shapes, models' weights and squares on an H200, and at squares on an H100; library_test.cpp says how good it is at
+// those, and at shapes that the search had not seen. What an SM does for a step along k, of 64 or
 // more: products, and a wait for each; of one warpgroup alone, products take longer and the wait is shorter. Blocks that share a
 // tile in pairs wait longer, those of a cluster that splits k less.
 constexpr double kOneWarpgroup = 1.15, kWait = 132, kOneWait = 61, kPairWait = 140, kSplitWait = 90;
