@@ -1,13 +1,8 @@
 """The page of a grid: SMs from above, time to the right."""
 
-import html
-import json
-import os
-
 from . import page, picture
-from .cost import CLOCK, LEFT_OUT
+from .cost import CLOCK
 
-TEMPLATE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "grid.html")
 MOST_PIECES = 9000  # more of them are drawn wave by wave, not block by block
 
 
@@ -61,16 +56,4 @@ def document(grid, title):
 
 
 def page_of(grid, title, sentences, costs):
-    with open(TEMPLATE, encoding="utf-8") as file:
-        text = file.read()
-    parts = {
-        "TITLE": html.escape(title),
-        "FACTS": html.escape(" ".join(sentences)),
-        "GPU": html.escape(costs.gpu),
-        "CONSTANTS": page.constants_table(costs),
-        "LEFT_OUT": "".join(f"<li>{html.escape(each)}</li>" for each in LEFT_OUT),
-        "DATA": json.dumps(document(grid, title), separators=(",", ":")).replace("</", "<\\/"),
-    }
-    for name, value in parts.items():
-        text = text.replace(f"@{name}@", value)
-    return text
+    return page.filled("grid.html", title, sentences, costs, document(grid, title))

@@ -6,7 +6,7 @@ import os
 
 from .cost import LEFT_OUT, how_good
 
-TEMPLATE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "page.html")
+HERE = os.path.dirname(os.path.abspath(__file__))
 COLUMNS = ("loads", "copies", "mbarrier", "barrier", "cluster", "products", "stores")
 
 
@@ -31,21 +31,28 @@ def constants_table(costs):
     return f"<table class=stack><tr><th>what</th><th>costs</th><th>from</th></tr>{rows}</table>"
 
 
-def page(picture, costs, facts):
-    """@param facts sentences on the launch, in its heading"""
-    with open(TEMPLATE, encoding="utf-8") as file:
-        text = file.read()
-    data = json.dumps(picture.document(), separators=(",", ":")).replace("</", "<\\/")
+def read(name):
+    with open(os.path.join(HERE, name), encoding="utf-8") as file:
+        return file.read()
+
+
+def filled(template, title, facts, costs, data, **more):
+    """The page that a template of this folder makes. @param facts sentences on the launch, in its heading  @param more of its places"""
+    text = read(template)
     parts = {
-        "TITLE": html.escape(picture.title),
+        "STYLE": read("style.css"),
+        "TITLE": html.escape(title),
         "FACTS": html.escape(" ".join(facts)),
         "GPU": html.escape(costs.gpu),
-        "SHARES": shares_table(picture),
         "CONSTANTS": constants_table(costs),
         "LEFT_OUT": "".join(f"<li>{html.escape(each)}</li>" for each in LEFT_OUT),
-        "HOW_GOOD": html.escape(how_good()),
-        "DATA": data,
+        **more,
+        "DATA": json.dumps(data, separators=(",", ":")).replace("</", "<\\/"),
     }
     for name, value in parts.items():
         text = text.replace(f"@{name}@", value)
     return text
+
+
+def page(picture, costs, facts):
+    return filled("page.html", picture.title, facts, costs, picture.document(), SHARES=shares_table(picture), HOW_GOOD=html.escape(how_good()))
