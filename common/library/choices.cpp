@@ -1,12 +1,14 @@
 // Times all that gemm::run() could choose, beside cuBLAS, for shapes that are drawn or named: how good the model's choice is.
 //
-//   choices FAMILY COUNT SEED [picked]   f16, hot; a line of CSV for each problem, on stdout
+//   choices FAMILY COUNT SEED [picked | TEXT]   f16, hot; a line of CSV for each problem, on stdout
 //
 // picked: of our ways only the one that the model chooses, as "call", and for longer, so that shares of cuBLAS can be compared.
-// FAMILY: eights (multiples of 8 from 64 to 8192), any (any sizes from 16 to 4096), straddling (squares whose rows are an odd
-// multiple of 16 bytes), odd (three odd sizes, m*n*k at least 1e9), squares (256, 512 ...), llama (weights of Llama 3 8B, nt), wide
-// (a public library's table, nt). Of the last two all; COUNT and SEED choose the numbers of rows. A field of a line is a way's time
-// in us; it is empty where the way was not timed, for the model expects more than kHopeless times the best one's time of it.
+// TEXT: of our ways only those that have it in their names.
+// FAMILY: eights (multiples of 8 from 64 to 8192), long (such with k from 1024 on, and so few tiles that SMs are idle, if each has
+// one), any (any sizes from 16 to 4096), straddling (squares whose rows are an odd multiple of 16 bytes), odd (three odd sizes,
+// m*n*k at least 1e9), squares (256, 512 ...), llama (weights of Llama 3 8B, nt), wide (a public library's table, nt). Of the last
+// two all; COUNT and SEED choose the numbers of rows. A field of a line is a way's time in us; it is empty where the way was not
+// timed, for the model expects more than kHopeless times the best one's time of it.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -65,6 +67,12 @@ std::vector<Shape> shapes(const std::string& family, int count, unsigned seed) {
     if (family == "eights") {
       const std::int64_t m = draw.size(64, 8192, 8), n = draw.size(64, 8192, 8), k = draw.size(64, 8192, 8);
       for (const char* layout : {"nn", "nt", "tn", "tt"}) all.push_back({m, n, k, layout});
+    } else if (family == "long") {
+      std::int64_t m = 0, n = 0;
+      do m = draw.size(64, 8192, 8), n = draw.size(64, 8192, 8);
+      while (m * n > 4'000'000);
+      const std::int64_t k = draw.size(1024, 8192, 8);
+      for (const char* layout : {"nn", "nt", "tn", "tt"}) all.push_back({m, n, k, layout});
     } else if (family == "straddling") {
       const std::int64_t m = draw.size(512, 8192, 16) + 8;
       for (const char* layout : {"nn", "nt"}) all.push_back({m, m, m, layout});
@@ -79,7 +87,7 @@ std::vector<Shape> shapes(const std::string& family, int count, unsigned seed) {
       const std::int64_t m = draw.size(16, 4096, 1), n = draw.size(16, 4096, 1), k = draw.size(16, 4096, 1);
       all.push_back({m, n, k, draw.layout()});
     } else {
-      std::fprintf(stderr, "choices: family %s: eights, any, straddling, odd, squares, llama or wide\n", family.c_str());
+      std::fprintf(stderr, "choices: family %s: eights, long, any, straddling, odd, squares, llama or wide\n", family.c_str());
       std::exit(2);
     }
   }
@@ -88,7 +96,7 @@ std::vector<Shape> shapes(const std::string& family, int count, unsigned seed) {
 
 class Bench {
  public:
-  Bench(const std::vector<Shape>& shapes, bool picked) : picked_(picked) {
+  Bench(const std::vector<Shape>& shapes, const std::string& only) : only_(only) {
     std::int64_t a = 0, b = 0, c = 0;
     for (const Shape& s : shapes) a = std::max(a, s.m * s.k), b = std::max(b, s.k * s.n), c = std::max(c, s.m * s.n);
     a_ = random(a), b_ = random(b), c_ = device::Buffer<__half>(static_cast<std::size_t>(c));
@@ -120,13 +128,14 @@ class Bench {
     const Chosen best = *std::min_element(all.begin(), all.end(), less);
     harness::TimingPlan plan;
     plan.min_rounds = 5, plan.max_rounds = 7, plan.seconds = 0, plan.warm_up = 1e-3, plan.of_graph = 0.25e-3;
-    if (picked_) {
+    if (only_ == "picked") {
       const Chosen way = choose(kernels(), task_of(call), gpu_, {});
       add("call", [&call, way](int) { launch(call, way); });
       plan.min_rounds = plan.max_rounds = 15, plan.warm_up = 3e-3, plan.of_graph = 1e-3;
     } else {
       for (const Chosen& way : all)
-        if (way.seconds < kHopeless * best.seconds) add(way_name(way), [&call, way](int) { launch(call, way); });
+        if (way.seconds < kHopeless * best.seconds && way_name(way).find(only_) != std::string::npos)
+          add(way_name(way), [&call, way](int) { launch(call, way); });
     }
     const std::vector<double> seconds = harness::comparable(harness::time_in_rounds(contestants, plan).seconds);
     std::map<std::string, double> fastest;
@@ -172,7 +181,7 @@ class Bench {
     return buffer;
   }
 
-  bool picked_;  // time the model's choice alone
+  std::string only_;  // of our ways
   harness::GpuLimits gpu_ = harness::limits_here();
   harness::Cublas cublas_;
   device::Buffer<__half> a_, b_, c_;
@@ -184,13 +193,12 @@ class Bench {
 
 int main(int argc, char** argv) {
   const int count = argc == 4 || argc == 5 ? std::atoi(argv[2]) : 0;
-  const bool picked = argc == 5 && std::string(argv[4]) == "picked";
-  if (count < 1 || (argc == 5 && !picked)) {
-    std::fprintf(stderr, "usage: choices FAMILY COUNT SEED [picked], with a COUNT from 1 on\n");
+  if (count < 1) {
+    std::fprintf(stderr, "usage: choices FAMILY COUNT SEED [picked | TEXT], with a COUNT from 1 on\n");
     return 2;
   }
   const auto all = gemm::library::shapes(argv[1], count, static_cast<unsigned>(std::atoi(argv[3])));
-  gemm::library::Bench bench(all, picked);
+  gemm::library::Bench bench(all, argc == 5 ? argv[4] : "");
   for (const auto& shape : all) bench.time(shape);
   bench.print();
 }

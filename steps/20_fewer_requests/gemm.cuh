@@ -5,6 +5,8 @@
 /// - Blocks come in clusters, in a row or in a column of tiles. They share the larger one of A's tile and B's: each copies a slice
 ///   of it to all, copy_slice(). Its panels have any height, so 18's rows stay whole ones.
 /// - A tile's sums wait in registers, packed, and are stored while the next one is multiplied, as in 17: store_piece().
+/// - Where tiles are few and k is long, the blocks of a cluster share k too, as in 15: exchange_sums(). Such a cluster has one
+/// tile.
 #pragma once
 
 #include "common/device/cluster.cuh"
@@ -22,13 +24,15 @@ using learnt::kPanel, learnt::kWarpgroup, learnt::kWgmmaK, learnt::RingPlace, le
     learnt::TileIndex, learnt::TileOrder;
 
 /// What a block and a warpgroup compute of C, and what follows from it.
-template <int block_m, int block_n, int num_stages, int group_m, int cluster>
+template <int block_m, int block_n, int num_stages, int group_m, int cluster, int split_k = 1>
 struct Tile {
   static constexpr int kBlockM = block_m, kBlockN = block_n, kBlockK = kPanel;  // the block's tile of C, and its steps along k
   static constexpr int kNumStages = num_stages;                                 // tiles of A and B in shared memory
   static constexpr int kGroupM = group_m;                                       // rows of clusters that are crossed together
-  static constexpr int kCluster = cluster;                                      // blocks that share A's tile, or B's
-  static constexpr int kSharingA = kBlockM > kBlockN ? kCluster : 1, kSharingB = kCluster / kSharingA;
+  static constexpr int kCluster = cluster, kSplitK = split_k;                   // blocks; shares of k
+  static constexpr int kSharing = kCluster / kSplitK;                           // blocks with the same share: of A's tile, or B's
+  static constexpr int kSharingA = kBlockM > kBlockN ? kSharing : 1, kSharingB = kSharing / kSharingA;
+  static constexpr int kMineM = kBlockM / kSplitK;                  // rows of the tile that a block stores
   static constexpr int kMultiplying = kBlockN / kPanel;             // warpgroups; each multiplies one panel of B
   static constexpr int kThreads = (kMultiplying + 1) * kWarpgroup;  // the last warpgroup copies
   // Registers of a thread, as in 11; the one that copies gives more away, for of three that multiply each needs them.
@@ -41,10 +45,12 @@ struct Tile {
   /// Pieces in which a warpgroup stores its part of C: as few as have room beside the ring, for each that multiplies.
   static constexpr int pieces() {
     int n = 1;
-    while (n < kBlockM / 8 && (kBlockM / 8 % n || kRingBytes + kMultiplying * kBlockM / n * 128 > 227 * 1024)) ++n;
+    while (n < kMineM / 8 && (kMineM / 8 % n || kRingBytes + kMultiplying * kMineM / n * 128 > 227 * 1024)) ++n;
     return n;
   }
-  static constexpr int kPieces = pieces(), kPieceRows = kBlockM / kPieces, kStoreBytes = kPieceRows * 128;
+  static constexpr int kPieces = pieces(), kPieceRows = kMineM / kPieces, kStoreBytes = kPieceRows * 128;
+  /// Sums of the others' shares of k that a block adds to its own: of its rows, from each.
+  static constexpr int kSumsBytes = (kSplitK - 1) * kMineM * kBlockN * 4;
   static constexpr auto kSharedBytes =
       device::ring(kNumStages, 2 * (kBlockM - kLastM + kPanel) * kBlockK, 2 * kBlockN * kBlockK, kPanel * 128)
           .each("warpgroup", kMultiplying, {"tile of C for storing", kStoreBytes, kStoreBytes})
@@ -52,14 +58,15 @@ struct Tile {
   static_assert(kSharedBytes <= 227 * 1024, "no GPU has more shared memory for a block");
   static_assert(kNumStages > 1 && kBlockM <= 256 && kBlockM % 8 == 0, "stages to fill and to multiply; wgmma's columns");
   static_assert(kBlockN % kPanel == 0, "wgmma's rows");
+  static_assert(kSplitK == 1 || (kMineM % 8 == 0 && kSumsBytes <= kNumStages * kStageElements * 2), "sums lie where the ring was");
 };
 
-/// Copies this block's slice of kSlices of a tile to all blocks of the cluster: some of its rows, of an operand along k; of
-/// another, some rows of each panel. One slice is the whole tile, for this block alone.
+/// Copies this block's slice of kSlices of a tile to all blocks that share it, the cluster's from number `first` on: some of its
+/// rows, of an operand along k; of another, some rows of each panel. One slice is the whole tile, for this block alone.
 template <Contiguous contiguous, int kBlockMN, int kSlices, class In>
 __device__ __forceinline__ void copy_slice(In* s, const TensorMap* map, const TensorMap* map_last, int mn, int64_t extent,
-                                           int tile_k, int rank, Mbarrier* barrier) {
-  const int slice = kSlices > 1 ? rank : 0;
+                                           int tile_k, int rank, int first, Mbarrier* barrier) {
+  const int slice = kSlices > 1 ? rank - first : 0;
   constexpr bool kAlongK = contiguous == Contiguous::kK;
   constexpr int kHeight = kAlongK ? kBlockMN : kPanel, kRows = kHeight / kSlices;  // of a panel, and of its slice
   static_assert(kHeight % (8 * kSlices) == 0, "the pattern of the swizzle begins again there");
@@ -71,7 +78,7 @@ __device__ __forceinline__ void copy_slice(In* s, const TensorMap* map, const Te
     if constexpr (kSlices == 1) {
       device::cp_async_bulk_tensor_2d(s + i * kPanel, m, x, y, barrier);
     } else {
-      device::cp_async_bulk_tensor_2d_multicast(s + (i + slice * kRows) * kPanel, m, x, y, barrier, (1 << kSlices) - 1);
+      device::cp_async_bulk_tensor_2d_multicast(s + (i + slice * kRows) * kPanel, m, x, y, barrier, ((1 << kSlices) - 1) << first);
     }
   }
 }
@@ -85,7 +92,7 @@ TensorMap slice_map(const auto& g, Contiguous contiguous, int height, int width,
 
 /// Stores piece number `piece` of a warpgroup's part of C: some rows of its 64 columns. `packed` has the sums of its transpose.
 template <class Tile, class Out>
-__device__ __forceinline__ void store_piece(int piece, const uint32_t (&packed)[Tile::kBlockM / 4], Out* s, const TensorMap* map_c,
+__device__ __forceinline__ void store_piece(int piece, const uint32_t (&packed)[Tile::kMineM / 4], Out* s, const TensorMap* map_c,
                                             int row, int col) {
   const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32, barrier = 1 + threadIdx.x / kWarpgroup;
   if (warp == 0 && device::elect_sync()) device::cp_async_bulk_wait_group_read<0>();
@@ -103,12 +110,46 @@ __device__ __forceinline__ void store_piece(int piece, const uint32_t (&packed)[
   }
 }
 
+/// Of the sums of its share of k, a thread sends to each other block those of the rows that this one stores, and adds to its own
+/// what comes. They lie where the ring was. By all threads that multiply. @param d all sums; then, first, those of this block's
+/// rows
+template <class Tile, class In>
+__device__ __forceinline__ void exchange_sums(float (&d)[Tile::kBlockM / 2], In* ring, Mbarrier* full, int rank,
+                                              const auto& tiles_of_share) {
+  constexpr int kMine = Tile::kMineM / 2;
+  const int share = rank / Tile::kSharing;
+  const auto sums = [&](int sender, int i) {  // of this thread, from number i on; senders without the one that adds
+    return reinterpret_cast<device::Floats<4>*>(ring) + (sender * kMine + i) / 4 * Tile::kMultiplying * kWarpgroup + threadIdx.x;
+  };
+  device::barrier_cluster_arrive();
+  device::barrier_cluster_wait();  // all have read their stages
+  float mine[kMine];
+#pragma unroll
+  for (int i = 0; i < Tile::kBlockM / 2; i += 4) {
+    const int to = i / kMine, block = to * Tile::kSharing + rank % Tile::kSharing;
+    const auto& x = reinterpret_cast<const float(&)[4]>(d[i]);
+    if (to != share) {
+      device::st_async(sums(share - (share > to), i % kMine), x, &full[tiles_of_share(to) % Tile::kNumStages], block);
+    } else {
+      for (int j = 0; j < 4; ++j) mine[i % kMine + j] = x[j];
+    }
+  }
+  const RingPlace<Tile::kNumStages> place(tiles_of_share(share));
+  device::mbarrier_wait_parity_acquire_cluster(&full[place.stage], place.phase);
+#pragma unroll
+  for (int i = 0; i < (Tile::kSplitK - 1) * kMine; i += 4) {  // in this order: the same bits in every run
+    const device::Floats<4> x = *sums(i / kMine, i % kMine);
+    for (int j = 0; j < 4; ++j) mine[i % kMine + j] += x.x[j];
+  }
+  for (int i = 0; i < kMine; ++i) d[i] = mine[i];
+}
+
 /// As many blocks as SMs, in clusters. `c_panels`: the engine can store C, of 16 bits.
 template <class Tile, Contiguous a_contiguous, Contiguous b_contiguous, class In, class Out, class Epilogue>
 __global__ __launch_bounds__(Tile::kThreads,
                              1) void gemm_kernel(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
                                                  const __grid_constant__ TensorMap map_last,
-                                                 const __grid_constant__ TensorMap map_c, Matrix<Out> C, int tiles_k,
+                                                 const __grid_constant__ TensorMap map_c, Matrix<Out> C, int all_tiles_k,
                                                  unsigned tiles, TileOrder<Tile::kGroupM> order, bool c_panels, Epilogue epilogue) {
   constexpr Major kMajorA = a_contiguous == Contiguous::kK ? Major::kK : Major::kMN;
   constexpr Major kMajorB = b_contiguous == Contiguous::kK ? Major::kK : Major::kMN;
@@ -118,8 +159,11 @@ __global__ __launch_bounds__(Tile::kThreads,
   Mbarrier* const full = reinterpret_cast<Mbarrier*>(sC + Tile::kStoreBytes * Tile::kMultiplying);  // (kNumStages)
   Mbarrier* const empty = full + Tile::kNumStages;                                                  // (kNumStages)
 
-  // 1. Which tiles are mine? One of those of cluster number `cluster`, and of every clusters-th from there on
-  const int rank = static_cast<int>(device::cluster_ctarank());
+  // 1. Which tiles are mine? One of those of cluster number `cluster`, and of every clusters-th from there on; a share of their k
+  const int rank = static_cast<int>(device::cluster_ctarank()), share = rank / Tile::kSharing, first = share * Tile::kSharing;
+  const auto first_k = [&](int share) { return share * all_tiles_k / Tile::kSplitK; };
+  const auto tiles_of_share = [&](int share) { return first_k(share + 1) - first_k(share); };
+  const int tiles_k = tiles_of_share(share);
   const unsigned cluster = blockIdx.x / Tile::kCluster, clusters = gridDim.x / Tile::kCluster;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warpgroup = threadIdx.x / kWarpgroup;
   if (warp == 4 * Tile::kMultiplying && device::elect_sync()) {
@@ -128,7 +172,7 @@ __global__ __launch_bounds__(Tile::kThreads,
     device::prefetch_tensormap(&map_last);
     for (int i = 0; i < Tile::kNumStages; ++i) {
       device::mbarrier_init(&full[i], 1);
-      device::mbarrier_init(&empty[i], Tile::kCluster * 4 * Tile::kMultiplying);  // warps, of all blocks
+      device::mbarrier_init(&empty[i], Tile::kSharing * 4 * Tile::kMultiplying);  // warps, of all blocks with this share
     }
     device::fence_mbarrier_init();
   }
@@ -154,10 +198,16 @@ __global__ __launch_bounds__(Tile::kThreads,
           In* const s = sAB + place.stage * Tile::kStageElements;
           device::mbarrier_wait_parity(&empty[place.stage], place.phase ^ 1);  // what was there has been read, by all
           device::mbarrier_arrive_expect_tx(&full[place.stage], Tile::kCopiedBytes);
-          copy_slice<a_contiguous, Tile::kBlockM, Tile::kSharingA>(s, &map_a, &map_last, first_row(tile), C.rows, tile_k, rank,
-                                                                   &full[place.stage]);
-          copy_slice<b_contiguous, Tile::kBlockN, Tile::kSharingB>(s + kTileA, &map_b, &map_b, first_col(tile), C.cols, tile_k,
-                                                                   rank, &full[place.stage]);
+          copy_slice<a_contiguous, Tile::kBlockM, Tile::kSharingA>(s, &map_a, &map_last, first_row(tile), C.rows,
+                                                                   first_k(share) + tile_k, rank, first, &full[place.stage]);
+          copy_slice<b_contiguous, Tile::kBlockN, Tile::kSharingB>(s + kTileA, &map_b, &map_b, first_col(tile), C.cols,
+                                                                   first_k(share) + tile_k, rank, first, &full[place.stage]);
+        }
+        if constexpr (Tile::kSplitK > 1) {  // the others' sums are the last tile of the ring, and take all of it
+          const RingPlace<Tile::kNumStages> place(i);
+          device::mbarrier_wait_parity(&empty[place.stage], place.phase ^ 1);
+          device::mbarrier_arrive_expect_tx(&full[place.stage], Tile::kSumsBytes);
+          device::barrier_cluster_arrive();
         }
       }
       if (tiles <= 2 * clusters) device::griddepcontrol_launch_dependents();  // as in 14
@@ -174,10 +224,10 @@ __global__ __launch_bounds__(Tile::kThreads,
   device::setmaxnreg_inc<Tile::kToMultiply>();
   constexpr int kPieces = sizeof(Out) == 2 ? Tile::kPieces : 0;  // that wait
   const auto give_back = [&](int i) {
-    if (lane < Tile::kCluster) device::mbarrier_arrive_cluster(&empty[RingPlace<Tile::kNumStages>(i).stage], lane);
+    if (lane < Tile::kSharing) device::mbarrier_arrive_cluster(&empty[RingPlace<Tile::kNumStages>(i).stage], first + lane);
   };
   float rC[Tile::kBlockM / 2];
-  uint32_t packed[Tile::kBlockM / 4];  // the tile before, until it is stored
+  uint32_t packed[Tile::kMineM / 4];  // the tile before, until it is stored
   Out* const s = reinterpret_cast<Out*>(sC + warpgroup * Tile::kStoreBytes);
   int i = 0, row = -1, col = 0;  // a place in the ring; row < 0: no tile waits
   for (unsigned t = cluster; t < tiles; t += clusters) {
@@ -210,15 +260,17 @@ __global__ __launch_bounds__(Tile::kThreads,
     give_back(i - 1);
 
     // 3. Epilogue. What the engine can store waits
+    if constexpr (Tile::kSplitK > 1) exchange_sums<Tile>(rC, sAB, full, rank, tiles_of_share);
+    auto& mine = reinterpret_cast<float(&)[Tile::kMineM / 2]>(rC);  // of the tile's rows that this block stores
     const TileIndex tile = order.tile_of_block(t);
-    row = first_row(tile);
+    row = first_row(tile) + share * Tile::kMineM;
     col = first_col(tile) + warpgroup * kPanel;
-    device::apply_epilogue_transposed(rC, epilogue, col);
+    device::apply_epilogue_transposed(mine, epilogue, col);
     if constexpr (sizeof(Out) == 2) {  // stmatrix moves 16 bits
 #pragma unroll
-      for (int j = 0; j < Tile::kBlockM / 4; ++j) packed[j] = device::pack<Out>(rC[2 * j], rC[2 * j + 1]);
+      for (int j = 0; j < Tile::kMineM / 4; ++j) packed[j] = device::pack<Out>(mine[2 * j], mine[2 * j + 1]);
     }
-    if (!c_panels) device::store_sums_transposed(rC, C, row, col);
+    if (!c_panels) device::store_sums_transposed(mine, C, row, col);
   }
 #pragma unroll
   for (int piece = 0; piece < kPieces; ++piece) {
@@ -239,7 +291,7 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
   const unsigned tiles = gemm::grid_size(tiles_m * tiles_n);  // of clusters
   // A cluster lies within a part of the GPU, and not all SMs of a part may be had by fours: 120 of an H200's 132.
   const unsigned multiprocessors = device::multiprocessors() * (Tile::kCluster > 2 ? 10 : 11) / 11;
-  const unsigned clusters = std::min(tiles, std::max(1u, multiprocessors / Tile::kCluster));
+  const unsigned clusters = Tile::kSplitK > 1 ? tiles : std::min(tiles, std::max(1u, multiprocessors / Tile::kCluster));
 
   // Strides become a layout once, here: a kernel for each pair of transpositions.
   device::with_contiguous(A, B, [&](auto a, auto b) {
@@ -248,8 +300,8 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
                                       slice_map(A, a(), Tile::kBlockM, kPanel, Tile::kSharingA),
                                       slice_map(B.transposed(), b(), Tile::kBlockN, kPanel, Tile::kSharingB),
                                       slice_map(A, a(), Tile::kBlockM, Tile::kLastM, Tile::kSharingA), map_c, C,
-                                      static_cast<int>(ceil_div<int64_t>(A.cols, Tile::kBlockK)), tiles,
-                                      TileOrder<Tile::kGroupM>(tiles_m, tiles_n), c_panels, epilogue);
+                                      static_cast<int>(std::max<int64_t>(ceil_div<int64_t>(A.cols, Tile::kBlockK), Tile::kSplitK)),
+                                      tiles, TileOrder<Tile::kGroupM>(tiles_m, tiles_n), c_panels, epilogue);
   });
 }
 
@@ -257,6 +309,6 @@ using Inputs = gemm::TypeList<__half, __nv_bfloat16>;
 using Tiles = gemm::TypeList<Tile<176, 192, 4, 8, 2>>;
 using MoreTiles = gemm::TypeList<Tile<144, 192, 4, 8, 2>, Tile<160, 192, 4, 8, 2>, Tile<128, 192, 4, 8, 2>, Tile<192, 128, 4, 8, 2>,
                                  Tile<208, 128, 4, 8, 2>, Tile<224, 128, 4, 8, 2>, Tile<112, 128, 6, 8, 2>, Tile<80, 128, 4, 8, 2>,
-                                 Tile<128, 64, 4, 8, 2>, Tile<128, 64, 4, 8, 4>>;
+                                 Tile<128, 64, 4, 8, 2>, Tile<128, 64, 4, 8, 4>, Tile<128, 64, 8, 8, 8, 2>>;
 
 }  // namespace step_20_fewer_requests

@@ -30,8 +30,12 @@ std::string tile_name() {
     if constexpr (requires { Tile::kGroupM; }) text += " g" + std::to_string(Tile::kGroupM);
     if constexpr (requires { Tile::kPingPong; }) text += Tile::kPingPong ? " ping-pong" : " cooperative";
     if constexpr (requires { Tile::kNarrowN; }) text += " narrow " + std::to_string(Tile::kNarrowN);
-    if constexpr (requires { Tile::kSplitK; }) text += " split " + std::to_string(Tile::kSplitK);
-    if constexpr (requires { Tile::kCluster; }) text += " cluster " + std::to_string(Tile::kCluster);
+    if constexpr (requires { Tile::kCluster; }) {
+      if (Tile::kCluster > Tile::kSharingA * Tile::kSharingB) text += " split " + std::to_string(Tile::kSplitK);
+      text += " cluster " + std::to_string(Tile::kCluster);
+    } else if constexpr (requires { Tile::kSplitK; }) {
+      text += " split " + std::to_string(Tile::kSplitK);
+    }
     return text;
   }
 }

@@ -45,7 +45,7 @@ constexpr double kOneRequest = 0.7, kRequest = 1.6, kSplitRequest = 1.39, kAskin
 constexpr double kWholeLine = 0.86;
 // What all SMs together ask it for at the same time, requests for each clock; an operand's tile that several of them ask for counts
 // once, and for each more of them so much of that.
-constexpr double kRequestsPerClock = 30, kAskedAgain = 0.45;
+constexpr double kRequestsPerClock = 30, kAskedAgain = 0.45, kAskedAgainOfDram = 0.55;
 // A trip to the L2 cache; and more of it to DRAM. So many bytes come from DRAM. Operands are there, and not in the cache, where all
 // three matrices take more than that part of it: it has two parts, and both hold what all SMs read.
 constexpr double kTrip = 530, kTripToDram = 1040, kDramBytes = 2250, kCached = 0.58, kCachedSharply = 6;
@@ -58,6 +58,8 @@ constexpr double kLaunch = 1400, kSharedLaunch = 155, kTurnsEnd = 1400, kColumns
 constexpr double kSeenBeginning = 1170, kSeenSharedBeginning = 645;
 // Where blocks of a cluster split k: a launch; each block of it, for they begin one after the other; each round, and its exchange
 // of sums; and bytes of C.
+// Where blocks that share a tile also split k: the exchange of sums, and that of each block of the cluster; and bytes of sums.
+constexpr double kSumsExchange = 1500, kOfCluster = 165, kExchangedBytes = 63;
 constexpr double kSplitLaunch = 460, kLaunchOfBlock = 15, kRound = 200, kExchange = 506, kAnotherRound = 140,
                  kSplitStoredBytes = 6.3;
 constexpr int kPanelColumns = 64;
@@ -122,7 +124,7 @@ Slice slice(std::int64_t extent, int block, int sharing, int apart, bool along_k
 
 // Of a kernel that copies by boxes and multiplies by wgmma, with operands of 16 bits.
 double clocks_with_boxes(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu, const Requests& requests) {
-  const int sharing = t.sharing_a * t.sharing_b, cluster = t.stays ? sharing : t.splits, sms = sms_for_clusters(gpu, cluster);
+  const int sharing = t.sharing_a * t.sharing_b, cluster = sharing * t.splits, sms = sms_for_clusters(gpu, cluster);
   Slice a = slice(spec.m, t.block_m, t.sharing_a, t.sharing_b, !spec.transpose_a, requests.a);
   Slice b = slice(spec.n, t.block_n, t.sharing_b, t.sharing_a, spec.transpose_b, requests.b);
   const std::int64_t slots = std::max(1, sms / cluster);
@@ -146,13 +148,14 @@ double clocks_with_boxes(const TileNumbers& t, const Spec& spec, const GpuLimits
   // What one block's step takes of its SM.
   const double products = 2.0 * t.block_m * columns * t.block_k / (gpu.flops(t.unit) / gpu.multiprocessors / gpu.clock_hz) /
                           kHeadroom * (one && (!turns || single) ? kOneWarpgroup : 1);
-  const double wait = !t.stays ? kSplitWait : (one ? kOneWait : kWait) + (sharing == kPair ? kPairWait : 0);
+  const double wait = !t.stays ? kSplitWait : (one ? kOneWait : kWait) + (cluster == kPair ? kPairWait : 0);
   const double panels = columns_each ? t.block_n / kPanelColumns : t.block_m / kPanelColumns;
   const double read = panels * (kPanelColumns + (columns_each ? t.block_m : columns)) * t.block_k * element;
   const double asked = (a.requests + b.requests) * deep;
   // Rows of zeros: 15's boxes have as many rows as A has, where these are fewer than the tile's.
   const bool fitted = !t.stays && spec.m <= t.block_m;
-  const double zeros = (t.stays ? (a.tiles <= 2 && single ? a.zeros : 0) : std::max(fitted ? 0 : a.zeros, b.zeros)) * deep;
+  const double zeros =
+      (t.stays ? (a.tiles <= 2 && single ? a.zeros / t.sharing_a : 0) : std::max(fitted ? 0 : a.zeros, b.zeros)) * deep;
   const double of_sm = norm({products + wait, read / (t.stays ? kStayingShared : kSplitShared), zeros * kRowOfZeros,
                              asked * (!t.stays ? kSplitRequest
                                       : one    ? kOneRequest
@@ -163,22 +166,24 @@ double clocks_with_boxes(const TileNumbers& t, const Spec& spec, const GpuLimits
   const double missed = gpu.l2_bytes > 0 ? 1 / (1 + std::pow(kCached * real(gpu.l2_bytes) / all_bytes, kCachedSharply)) : 0;
   const double trip = (kTrip + missed * kTripToDram) / std::max(1, t.stages - 1) + (t.stays ? kAsking : 0);
   const double from_dram = all_bytes * missed / kDramBytes / (std::max(1.0, real(cut.tiles) / real(slots)) * steps);
+  const double again = kAskedAgain + (t.stays ? 0 : missed * kAskedAgainOfDram);
   // A step of so many clusters at the same time, of which an SM has several blocks.
   const auto step = [&](double active, double in_an_sm) {
     const double across = single ? std::min(a.tiles, active) : std::min<double>(a.tiles, kGroup);
     const double along = single ? std::min(b.tiles, active) : std::min(b.tiles, std::ceil(active / across));
-    const auto asking = [&](const Slice& x, double tiles) { return x.requests * (tiles + kAskedAgain * (active - tiles)); };
+    const auto asking = [&](const Slice& x, double tiles) { return x.requests * (tiles + again * (active - tiles)); };
     const double together = cluster * deep * (asking(a, across) + asking(b, along)) / kRequestsPerClock;
     return norm({of_sm * in_an_sm, together, trip, from_dram});
   };
-  const double stored = t.block_m * columns * real(bytes(spec.out));
+  const double stored = t.block_m * columns * real(bytes(spec.out)) / (t.stays ? t.splits : 1);
   if (t.stays) {
+    const double exchanged = t.splits > 1 ? kSumsExchange + kOfCluster * cluster + t.block_m * columns * 4 / kExchangedBytes : 0;
     const double last = real(cut.tiles - (on_busiest - 1) * slots);
     const double end = turns ? kTurnsEnd : columns_each ? kColumnsEnd : kTileEnd;
-    const double before = on_busiest > 1 ? std::max(steps * step(real(slots), 1) + end, stored / kStoredBytes) : 0;
+    const double before = on_busiest > 1 ? std::max(steps * step(real(slots), 1) + end, stored / kStoredBytes) + exchanged : 0;
     const double beginning = 2 * last > real(slots) ? (sharing > 1 ? kSeenSharedBeginning : kSeenBeginning) : 0;
     return kLaunch + (sharing > 1 ? kSharedLaunch : 0) + beginning + real(on_busiest - 1) * before + steps * step(last, 1) +
-           stored / kStoredBytes;
+           exchanged + stored / kStoredBytes;
   }
   const std::int64_t held = std::max(1, occupancy(t, {}, gpu).blocks), at_a_time = slots * held;
   const std::int64_t rounds = gemm::ceil_div(cut.tiles, at_a_time), last = cut.tiles - (rounds - 1) * at_a_time;
@@ -254,7 +259,7 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
 Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu, const Requests& requests) {
   if (t.threads == 0) return {};
   const int sharing = t.sharing_a * t.sharing_b;  // blocks of a cluster, each with a tile of its own
-  const int sms = sms_for_clusters(gpu, t.clusters ? t.splits : sharing);
+  const int sms = sms_for_clusters(gpu, sharing * (t.clusters ? t.splits : 1));
   const std::int64_t tiles_m = gemm::ceil_div<std::int64_t>(spec.m, t.block_m * t.sharing_b);  // of a cluster that shares
   const gemm::TwoWidths cut = gemm::in_two_widths(tiles_m, spec.n, t.block_n * t.sharing_a, t.narrow_n, sms);
   const std::int64_t blocks = cut.tiles * t.splits * sharing,
