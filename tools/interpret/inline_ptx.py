@@ -128,11 +128,12 @@ def translate(visible, partner, i, source):
     body, outputs, inputs = _parse(visible, partner, i, source)
     if not body.strip():  # CUTLASS's warpgroup_fence_operand: no access
         return '__asm__ volatile("" ::: "memory")'
-    return _Block(body, outputs, inputs).text()
+    return _Block(body, outputs, inputs, visible[i + 1].text in _QUALIFIERS).text()
 
 
 class _Block:
-    def __init__(self, body, outputs, inputs):
+    def __init__(self, body, outputs, inputs, is_volatile):
+        self.is_volatile = is_volatile
         self.body = body
         self.outputs = len(outputs)
         self.operands = outputs + inputs
@@ -585,7 +586,9 @@ def _ld(m, o, b):
     how = "kReadOnly" if m[3] else _access(m[1], parts)
     values = f"{_PTX}load<{type_}, {len(parts)}, {_PTX}Access::{how}>({b.address(o[1], m[2])})"
     fence = f" {_fence(m[1])}" if (m[1] or "").startswith(".acquire") else ""
-    return f"{{ const auto ptx_loaded = {values};{fence} " + " ".join(b.write(p, f"ptx_loaded.at[{i}]") for i, p in enumerate(parts)) + " }"
+    # What other threads change, read by an asm that nvcc may take for a function of its operands.
+    note = "" if b.is_volatile or not m[1] else "::interpreter::note_not_volatile(); "
+    return f"{{ {note}const auto ptx_loaded = {values};{fence} " + " ".join(b.write(p, f"ptx_loaded.at[{i}]") for i, p in enumerate(parts)) + " }"
 
 
 @_instruction(rf"st(?:\.weak)?(\.volatile|\.relaxed\.\w+|\.release\.\w+)?{_SPACE}{_HINTS}(?:\.v([24]))?\.({_NUMBER})")
@@ -671,7 +674,8 @@ def _box(operand, dimensions, block):
     numbers = [block.read(c, "int32_t") for c in block.elements(coordinates.strip())]
     if len(numbers) != dimensions:
         _unknown()
-    return block.address(f"[{map_.strip()}]", "global", "const ::interpreter::TensorMap"), f"const int ptx_at[] = {{{', '.join(numbers)}}};"
+    address = block.address(f"[{map_.strip()}]", "global", "const ::interpreter::TensorMap")
+    return f"::interpreter::require_dimensions({address}, {dimensions})", f"const int ptx_at[] = {{{', '.join(numbers)}}};"
 
 
 @_instruction(r"cp\.async\.bulk\.tensor\.([1-5])d\.shared::(?:cluster|cta)\.global(?:\.tile)?\.mbarrier::complete_tx::bytes(\.multicast::cluster)?(?:\.L2::cache_hint)?")

@@ -13,10 +13,12 @@ struct Rounds {
   unsigned heads = 0, ends = 0;
 };
 
-Rounds rounds_of(const Way& way, const ControlFlow::Loop& loop, const std::vector<std::uint32_t>& node_of) {
+Rounds rounds_of(const Way& way, const ControlFlow::Loop& loop, const std::vector<std::uint32_t>& node_of, bool has_left = false) {
   Rounds rounds;
   std::map<std::uint32_t, unsigned> visits;
-  for (unsigned i = way.length(); i-- > 0;) {
+  unsigned end = way.length();
+  while (has_left && end > 0 && !loop.inside[node_of[way[end - 1]]]) --end;
+  for (unsigned i = end; i-- > 0;) {
     const std::uint32_t node = node_of[way[i]];
     if (!loop.inside[node]) break;
     if (node == loop.head) ++rounds.heads;
@@ -43,6 +45,16 @@ bool BarrierRounds::View::differ(const ControlFlow& flow, const Way& a, const Wa
   return false;
 }
 
+// Whether the one that runs, or has ended, certainly is in a later round.
+bool BarrierRounds::View::is_ahead(const ControlFlow& flow, const Way& waiting, const Way& running) {
+  for (const ControlFlow::Loop& loop : loops_around(flow, waiting[waiting.length() - 1])) {
+    const Rounds x = rounds_of(waiting, loop, node_of), y = rounds_of(running, loop, node_of, true);
+    if (y.heads > x.heads && y.ends > x.ends) return true;
+    if (x.heads != y.heads) return false;
+  }
+  return false;
+}
+
 void BarrierRounds::learn(const ControlFlow& flow) {
   if (version_ == flow.version()) return;
   version_ = flow.version();
@@ -60,12 +72,23 @@ bool BarrierRounds::differ(const ControlFlow& flow, const Way& a, const Way& b) 
   if (blocks_.loops_around(flow, block).empty() || equal_.contains({a.hash(), b.hash()})) return false;
   if (blocks_.differ(flow, a, b)) {
     // A compiler makes several blocks of one, for threads that it sends different ways. They begin in one place of the source.
-    if (!places_) flow.unite_copies((places_ = View{blocks_.node_of, {}})->node_of);
-    if (places_->differ(flow, a, b)) return true;
+    if (places(flow).differ(flow, a, b)) return true;
   }
   if (equal_.size() > 1 << 14) equal_.clear();
   equal_.insert({a.hash(), b.hash()});
   return false;
+}
+
+BarrierRounds::View& BarrierRounds::places(const ControlFlow& flow) {
+  if (!places_) flow.unite_copies((places_ = View{blocks_.node_of, {}})->node_of);
+  return *places_;
+}
+
+bool BarrierRounds::has_passed_by(const ControlFlow& flow, const Way& waiting, const Way& running) {
+  if (!waiting.is_complete() || !running.is_complete() || !waiting.length() || flow.block_count() > 0xffff) return false;
+  learn(flow);
+  if (blocks_.loops_around(flow, waiting[waiting.length() - 1]).empty()) return false;
+  return blocks_.is_ahead(flow, waiting, running) && places(flow).is_ahead(flow, waiting, running);
 }
 
 void BarrierRounds::keep_if_doubtful(const ControlFlow& flow, const Pair& pair) {

@@ -52,6 +52,9 @@ class BarrierRounds {
 
   /// Whether two threads that have come to the same barrier are in different rounds of a loop around it.
   bool differ(const ControlFlow& flow, const Way& a, const Way& b);
+  /// Whether a thread that runs, or has ended, is in a later round of a loop around the barrier where another one waits: it has
+  /// passed that barrier by.
+  bool has_passed_by(const ControlFlow& flow, const Way& waiting, const Way& running);
   /// When a barrier is reached for the first time, nobody knows yet that a loop leads back to it: such pairs are kept.
   void keep_if_doubtful(const ControlFlow& flow, const Pair& pair);
   /// One of the pairs that were kept, if it is in different rounds, as one sees now that the block has ended. Forgets them all.
@@ -68,8 +71,10 @@ class BarrierRounds {
 
     const std::vector<ControlFlow::Loop>& loops_around(const ControlFlow& flow, std::uint32_t block);
     bool differ(const ControlFlow& flow, const Way& a, const Way& b);
+    bool is_ahead(const ControlFlow& flow, const Way& waiting, const Way& running);
   };
   void learn(const ControlFlow& flow);
+  View& places(const ControlFlow& flow);
 
   std::vector<Pair> kept_;
   std::uint64_t version_ = 0;  // of the control flow that the rest is about

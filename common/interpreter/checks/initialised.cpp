@@ -79,13 +79,23 @@ std::uint32_t InitCheck::unwritten(std::uintptr_t address, unsigned size, Pc pc)
 void InitCheck::excuse(const Fiber& fiber) { excused_[fiber.linear] = true; }
 bool InitCheck::is_excused(const Fiber& fiber) const { return excused_[fiber.linear]; }
 
+// Of shared memory, a barrier that another thread waits at and this one has not come to may be why nothing is there yet.
+std::string InitCheck::where_barrier_was_passed_by(const Fiber& fiber, std::uintptr_t address) const {
+  const Fiber* const waiting = is_global(address) ? nullptr : current_block->meetings.waits_where_passed_by(fiber);
+  if (!waiting) return "";
+  return "; the __syncthreads() at " + at(Meetings::place_of(*waiting)) +
+         " is reached by all threads in each round of the loop: thread " + to_text(waiting->thread) +
+         " waits there, this thread has passed it by";
+}
+
 Diagnosis InitCheck::diagnose(const Fiber& fiber, std::uintptr_t address, unsigned size, Pc pc) const {
   const void* p = reinterpret_cast<const void*>(address);
   Diagnosis d = reporter_.diagnose(
       Check::kInitcheck, "read of " + std::to_string(size) + " uninitialised bytes of " + reporter_.describe(p, pc, false, size),
-      std::string("memory is written before it is read") + (!is_global(address) && current_block->family<Mbarriers>().has_barriers()
-                                                                ? std::string("; ") + Mbarriers::kReadTooEarly
-                                                                : ""),
+      std::string("memory is written before it is read") +
+          (!is_global(address) && current_block->family<Mbarriers>().has_barriers() ? std::string("; ") + Mbarriers::kReadTooEarly
+                                                                                    : "") +
+          where_barrier_was_passed_by(fiber, address),
       &fiber, user_location(pc));
   d.variable = reporter_.variable_at(p);
   return d;

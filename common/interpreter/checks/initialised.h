@@ -40,6 +40,7 @@ class InitCheck {
   std::uint32_t unwritten(std::uintptr_t address, unsigned size, Pc pc) const;
   /// What to report if they do.
   Diagnosis diagnose(const Fiber& fiber, std::uintptr_t address, unsigned size, Pc pc) const;
+  std::string where_barrier_was_passed_by(const Fiber& fiber, std::uintptr_t address) const;
   /// Such reads of the thread are not reported from now on.
   void excuse(const Fiber& fiber);
   bool is_excused(const Fiber& fiber) const;

@@ -181,6 +181,18 @@ void RaceCheck::report(const Race& race, unsigned w, const WarpAccess& access) {
   if (same_block) {
     const Location barrier = current_block->meetings.barrier_between(
         scheduler_.fibers()[other], user_location(race.earlier.pc & ~kPcFlags), user_location(access.pc));
+    const Fiber& running = scheduler_.fibers()[thread];
+    const Location collective = current_block->meetings.collective_between(
+        scheduler_.fibers()[other], running, user_location(race.earlier.pc & ~kPcFlags), user_location(access.pc));
+    const Fiber* const waiting = barrier.line ? nullptr : current_block->meetings.waits_where_passed_by(running);
+    if (collective.line)
+      between = std::string("the ") + scheduler_.fibers()[other].waits_in + " at " + at(collective) +
+                " reached by all lanes that it is for: " + reporter_.name_of(race.earlier, clock_) +
+                " waits there, this thread has gone past it";
+    if (waiting)
+      between = "the __syncthreads() at " + at(Meetings::place_of(*waiting)) +
+                " reached by all threads of the block, in each round of the loop: thread " + to_text(waiting->thread) +
+                " waits there, this thread has passed it by in that round";
     if (barrier.line)
       between = "the __syncthreads() at " + at(barrier) +
                 " reached by all threads of the block: " + reporter_.name_of(race.earlier, clock_) +

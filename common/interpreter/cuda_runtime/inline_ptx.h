@@ -20,6 +20,11 @@ namespace interpreter {
 void named_barrier_of_warps(unsigned number, unsigned threads, bool waits);
 /// cp_async_bulk_load() to each block of the cluster that the mask has a bit for, as of a box.
 void cp_async_bulk_load_multicast(void* shared, const void* global, unsigned bytes, std::uint64_t* barrier, unsigned mask);
+struct TensorMap;
+/// Fails unless the map's tensor has as many dimensions as the instruction names. @return the map
+const TensorMap* require_dimensions(const TensorMap* map, unsigned dimensions);
+/// The launch's note on an asm statement without volatile, the caller, that reads what other threads change.
+void note_not_volatile();
 /// Where a number stands for a place in shared memory because it is the low half of a pointer to it; null if it is none.
 void* shared_at_low_half(std::uint32_t low_half);
 
@@ -79,7 +84,7 @@ template <class To, class T>
   const std::uint32_t rank = address >> 24;
   if (!rank) return here;
   if (void* const of_pointer = shared_at_low_half(address)) return of_pointer;
-  return rank <= cluster_size() ? mapa(here, rank - 1) : here;
+  return mapa(here, rank - 1);
 }
 [[gnu::always_inline]] inline std::uint32_t shared_in(std::uint32_t address, std::uint32_t rank) {
   return (address & 0xffffff) | (rank + 1) << 24;

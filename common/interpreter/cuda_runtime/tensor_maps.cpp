@@ -7,6 +7,7 @@
 #include <string>
 
 #include "common/interpreter/instructions/bulk_copies.h"
+#include "common/interpreter/report/diagnosis.h"
 
 namespace interpreter::cuda_runtime {
 namespace {
@@ -47,7 +48,7 @@ std::string in_dimension(unsigned d, const std::string& what) { return "dimensio
 }  // namespace
 }  // namespace interpreter::cuda_runtime
 
-using interpreter::TensorMap;
+using interpreter::TensorMap, interpreter::Location, interpreter::host_line, interpreter::at;
 using namespace interpreter::cuda_runtime;
 
 // CUDA Driver API, "Tensor Map Object Management".
@@ -58,7 +59,9 @@ extern "C" CUresult CUDAAPI cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMap
                                                    CUtensorMapFloatOOBfill fill) {
   static_assert(sizeof(CUtensorMap) == sizeof(TensorMap));
   const auto refuse = [](const std::string& why, CUresult error = CUDA_ERROR_INVALID_VALUE) {
-    std::fprintf(stderr, "interpreter: cuTensorMapEncodeTiled: %s\n", why.c_str());
+    const Location where = host_line();
+    std::fprintf(stderr, "interpreter: cuTensorMapEncodeTiled: %s%s%s\n", why.c_str(), where.line ? ", at " : "",
+                 where.line ? at(where).c_str() : "");
     return error;
   };
   const auto not_here = [&](const char* what) {

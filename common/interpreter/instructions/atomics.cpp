@@ -56,6 +56,7 @@ void Atomics::fence(Fiber& fiber, bool whole_gpu) {
   const BothWorlds both(block_.worlds, fiber, WorldEvent::kFence);
   if (both.repeated()) return;
   block_.activity.note_progress();
+  block_.branched_updates.note_fence(fiber);
   remember_loads(fiber);
   block_.scheduler.rendezvous(fiber);
   if (!block_.work().options().racecheck) return;
@@ -65,7 +66,7 @@ void Atomics::fence(Fiber& fiber, bool whole_gpu) {
 
 // What a volatile load observes is learnt at the next fence. It is looked up there, after the load: looking before it could miss
 // what another block publishes in between.
-void Atomics::volatile_load(Fiber& fiber, const void* p, Pc pc) {
+void Atomics::volatile_load(Fiber& fiber, const void* p, unsigned size, Pc pc) {
   if (block_.worlds.in_other()) return;
   std::vector<const void*>& reads = threads_[fiber.linear].volatile_reads;
   if (reads.empty() || reads.back() != p) {
@@ -74,10 +75,12 @@ void Atomics::volatile_load(Fiber& fiber, const void* p, Pc pc) {
   }
   block_.waiting.poll(fiber, p, pc);
   block_.worlds.end_look(fiber, p);
+  if (block_.work().options().racecheck) block_.branched_updates.note_read(fiber, p, size);
 }
 
-void Atomics::volatile_store(Fiber& fiber, const void* p) {
+void Atomics::volatile_store(Fiber& fiber, const void* p, Pc pc) {
   if (block_.worlds.in_other()) return;
+  if (block_.work().options().racecheck) block_.branched_updates.check_store(fiber, p, pc);
   block_.waiting.note_change(fiber);
   if (block_.work().options().racecheck) block_.clock.release_to(fiber.linear, p, true);
 }
@@ -110,6 +113,7 @@ void Atomics::atomic(Fiber& fiber, void* address, unsigned size, void* old_value
       scope == Scope::kGpu ? (replaces ? Op::kExchange : Op::kAtomic) : (replaces ? Op::kBlockExchange : Op::kBlockAtomic);
   any_ = true;
   block_.updates.believe(fiber);
+  block_.branched_updates.believe(fiber);
   if (kind == AtomicKind::kCompare) {
     threads_[fiber.linear].compares_at = address, ++comparing_;
     for (const auto& [at, pc] : threads_[fiber.linear].last_loads)

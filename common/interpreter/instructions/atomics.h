@@ -29,8 +29,8 @@ class Atomics {
   void atomic(Fiber& fiber, void* address, unsigned size, void* old_value, bool (*update)(void*, const void*), const void* context,
               Scope scope, AtomicKind kind, const void* return_address);
   /// A volatile load has been observed, a volatile store has been.
-  void volatile_load(Fiber& fiber, const void* p, Pc pc);
-  void volatile_store(Fiber& fiber, const void* p);
+  void volatile_load(Fiber& fiber, const void* p, unsigned size, Pc pc);
+  void volatile_store(Fiber& fiber, const void* p, Pc pc);
 
   /// Whether the block has done any: one may be a lock.
   bool has_any() const { return any_; }

@@ -335,6 +335,15 @@ std::uintptr_t number(const void* p) { return reinterpret_cast<std::uintptr_t>(p
 }  // namespace
 
 // ------------------------------------------------------------------------------------------------------ what a kernel calls
+const TensorMap* require_dimensions(const TensorMap* map, unsigned dimensions) {
+  if (reinterpret_cast<std::uintptr_t>(map) % 64 || map->magic != TensorMap::kMagic || map->dimensions == dimensions) return map;
+  const Entered in;
+  const AsyncProxy::Instruction by{in.fiber, "cp.async.bulk.tensor", to_pc(__builtin_return_address(0))};
+  in.block.async_proxy.fail(by, Check::kMemcheck, map->tensor,
+                            "cp.async.bulk.tensor." + std::to_string(dimensions) + "d with the map of a tensor of " +
+                                std::to_string(map->dimensions) + (map->dimensions == 1 ? " dimension" : " dimensions"),
+                            "the instruction names as many dimensions as cuTensorMapEncodeTiled was given");
+}
 void cp_async_bulk_tensor_load(void* shared, const TensorMap* map, const int* coordinates, std::uint64_t* barrier) {
   const Entered in;
   const AsyncProxy::Instruction by{in.fiber, "cp.async.bulk.tensor", to_pc(__builtin_return_address(0))};

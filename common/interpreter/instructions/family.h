@@ -37,6 +37,7 @@ class Family {
     std::string variable;
     bool is_the_reason = false;
     std::string expected;
+    bool is_likely = false;  ///< what is missing hints at it more than at other waits
   };
   virtual Missing what_is_missing(const Fiber&) const { return {}; }
 

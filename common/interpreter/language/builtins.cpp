@@ -61,7 +61,15 @@ void assertion_failed(const char* condition, const char* file, int line) {
 }
 void sleep_hint() {
   const Entered in(Worlds::kBoth);
-  in.block.waiting.sleep(in.fiber);
+  in.block.waiting.sleep(in.fiber, to_pc(__builtin_return_address(0)));
+}
+// For cuda_runtime/inline_ptx.h.
+void note_not_volatile() {
+  const Entered in(Worlds::kBoth);
+  in.block.work().launch->note(
+      "the asm statement at " + at(user_location(to_pc(__builtin_return_address(0)))) +
+      " reads what other threads change, and is not volatile: nvcc may move it out of a loop, or take what it "
+      "has read before. asm volatile");
 }
 long long clock_ticks() {
   if (current_fiber && current_block->worlds.in_other()) current_block->worlds.end_other();  // the time is another one there

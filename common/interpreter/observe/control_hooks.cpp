@@ -10,7 +10,9 @@ namespace {
 
 [[gnu::noinline]] void add_comparison(std::uint64_t a, std::uint64_t b) {
   interpreter::Fiber* const fiber = current_fiber;
-  if (fiber && fiber->watched) fiber->trail.add_operands(a, b);
+  if (!fiber) return;
+  if (fiber->watched) fiber->trail.add_operands(a, b);
+  if (fiber->looking) interpreter::current_block->branched_updates.note_comparison(*fiber, a, b);
 }
 [[gnu::always_inline]] inline void observe_comparison(std::uint64_t a, std::uint64_t b) {
   if (interpreter::watched_blocks.load(std::memory_order_relaxed)) [[unlikely]]

@@ -21,8 +21,8 @@ namespace interpreter {
   }
   current_fiber = nullptr;
   current_block->observe(*fiber, p, size, op, strong, return_address);
-  if (strong && op == Op::kLoad) current_block->atomics.volatile_load(*fiber, p, to_pc(return_address));
-  if (strong && op == Op::kStore) current_block->atomics.volatile_store(*fiber, p);
+  if (strong && op == Op::kLoad) current_block->atomics.volatile_load(*fiber, p, size, to_pc(return_address));
+  if (strong && op == Op::kStore) current_block->atomics.volatile_store(*fiber, p, to_pc(return_address));
   current_fiber = fiber;
 }
 

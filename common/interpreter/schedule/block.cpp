@@ -24,6 +24,7 @@ void Block::begin(LaunchState& launch, std::uint64_t index, Cluster& cluster, un
   indices.begin(threads);
   initialised.begin(threads);
   updates.begin(threads);
+  branched_updates.begin(threads);
   races.begin();
   async_proxy.begin(threads);
   dependence.begin(threads);
@@ -152,18 +153,18 @@ void Block::name_who_waits(Diagnosis& d, const Fiber& f) const {
 }
 
 // In the report of a deadlock, who waits for what nobody who waits could bring; else the first who waits in a family, unless one
-// was found before. @return whether it is the first of these
-bool Block::name_what_is_missing(Diagnosis& d, bool& found) const {
+// was found before; one of which some arrivals are missing, not all, goes before others. @return whether it is the first of these
+bool Block::name_what_is_missing(Diagnosis& d, bool& found, bool& likely) const {
   for (const Fiber& f : scheduler.fibers()) {
     if (f.state != Fiber::State::kInFamily) continue;
     for (const auto& family : families_) {
       if (!family) continue;
       const Family::Missing missing = family->what_is_missing(f);
-      if (missing.expected.empty() || (found && !missing.is_the_reason)) continue;
+      if (missing.expected.empty() || (found && !missing.is_the_reason && (likely || !missing.is_likely))) continue;
       if (Meetings::place_of(f).line || !d.line) name_who_waits(d, f);  // compilers leave some calls without a line
       d.variable = missing.variable, d.expected = missing.expected;
       if (missing.is_the_reason) return true;
-      found = true;
+      found = true, likely |= missing.is_likely;
     }
   }
   return false;
@@ -176,7 +177,7 @@ void Block::report_deadlock() {
   d.expected = "every thread of a barrier, and every lane of a collective's mask, arrives";
   d.kernel = work_.launch->kernel_name();
   d.block = work_.index;
-  bool named = false, found = false;
+  bool named = false, found = false, likely = false;
   for (const Block* const block : cluster().blocks())
     for (const Fiber& f : block->scheduler.fibers()) {
       if (f.state == Fiber::State::kRunning || f.state == Fiber::State::kExited || named) continue;
@@ -184,7 +185,7 @@ void Block::report_deadlock() {
       named = f.state != Fiber::State::kAtBarrier;  // the narrower place is the more telling one
     }
   for (const Block* const block : cluster().blocks())
-    if (block->name_what_is_missing(d, found)) break;
+    if (block->name_what_is_missing(d, found, likely)) break;
   reporter.report(std::move(d));
 }
 
@@ -272,6 +273,7 @@ void Block::pass_barrier() {
   if (reporter.confirm()) scheduler.leave(Scheduler::Stop::kFailed);
   atomics.pass_barrier();
   updates.pass_barrier();
+  branched_updates.pass_barrier();
   clock.barrier();
   activity.note_change();
   if (work_.options().l2_model) l2_trace.mark_barrier();

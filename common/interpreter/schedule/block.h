@@ -12,6 +12,7 @@
 #include "common/interpreter/checks/async_proxy.h"
 #include "common/interpreter/checks/bad_indices.h"
 #include "common/interpreter/checks/bounds.h"
+#include "common/interpreter/checks/branched_updates.h"
 #include "common/interpreter/checks/collective_worlds.h"
 #include "common/interpreter/checks/dependence.h"
 #include "common/interpreter/checks/happens_before.h"
@@ -143,6 +144,7 @@ class Block final : private RequestSink {
   BadIndices indices{shared, reporter};
   InitCheck initialised{work_, shared, recorder.log, scheduler, reporter};
   VolatileUpdates updates{clock, scheduler, reporter};
+  BranchedUpdates branched_updates{clock, reporter};
   RaceCheck races{work_, clock, shadows, updates, scheduler, reporter, async_proxy};
   AsyncProxy async_proxy{*this};
   DependenceCheck dependence{*this};
@@ -166,7 +168,7 @@ class Block final : private RequestSink {
   [[noreturn]] void exit(Fiber& fiber);
   bool wake_somebody();
   void name_who_waits(Diagnosis& d, const Fiber& waiting) const;
-  bool name_what_is_missing(Diagnosis& d, bool& found) const;
+  bool name_what_is_missing(Diagnosis& d, bool& found, bool& likely) const;
   void report_deadlock();
   bool observe_special(Fiber& fiber, const void* p, unsigned size, Op op, bool strong, const void* return_address);
   bool observe_unwritten(Fiber& fiber, std::uintptr_t address, unsigned size, bool plain, Pc pc);

@@ -25,6 +25,7 @@ struct alignas(64) Fiber {
   enum class State : std::uint8_t { kRunning, kInCollective, kAtBarrier, kInFamily, kExited } state = State::kRunning;
   bool special = false;               ///< something needs a look at each of its accesses, see Block::observe_special()
   bool watched = false;               ///< its trail is kept, see Waiting
+  bool looking = false;               ///< its comparisons are looked at, see BranchedUpdates
   const char* stack_limit = nullptr;  ///< below it, only the interpreter's own calls may go
   ControlFlow::Path* path = nullptr;  ///< way since the last access to memory
 
@@ -44,6 +45,7 @@ struct alignas(64) Fiber {
   /// @{
   const void* polled = nullptr;  ///< address of the last atomic or volatile read that brought nothing new
   Pc polled_at = 0;              ///< the instruction that does it; 0: unknown
+  Pc slept_at = 0;               ///< the last __nanosleep
   unsigned polls = 0;            ///< how often in a row
   bool moved_on = false;         ///< it has changed something since
   unsigned looks = 0;            ///< such reads of any address since it last changed memory

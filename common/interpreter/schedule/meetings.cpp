@@ -118,6 +118,7 @@ void Meetings::leave(const Fiber& fiber) {
       complete(fiber.warp, i);
     else
       ++i;
+  if (at_barrier_) require_barrier_before_exit(fiber);
   if (block_.scheduler.live() && at_barrier_ == block_.scheduler.live()) release_barrier();
 }
 
@@ -134,7 +135,8 @@ int Meetings::barrier(Fiber& fiber, Reduction reduction, bool predicate, Site si
   fiber.predicate = predicate, fiber.barrier_pc = pc;
   barrier_reduction_ = reduction;
   block_.scheduler.park(fiber);
-  if (++at_barrier_ == block_.scheduler.live()) release_barrier();
+  if (++at_barrier_ == 1) first_at_barrier_ = &fiber;
+  if (at_barrier_ == block_.scheduler.live()) release_barrier();
   block_.scheduler.switch_away(fiber);
   return barrier_result_;
 }
@@ -160,6 +162,23 @@ void Meetings::require_same_round(const Fiber& first, const Fiber& fiber) {
   BarrierRounds& rounds = rounds_[&flow];
   if (rounds.differ(flow, first.way, fiber.way)) fail_rounds(first, fiber, fiber.waits_at);
   rounds.keep_if_doubtful(flow, {first.way, fiber.way, first.linear, fiber.linear, fiber.waits_at});
+}
+
+// Who leaves early is not waited for. Who has gone through a round of a loop without its barrier, and ends later, has not left
+// early.
+void Meetings::require_barrier_before_exit(const Fiber& fiber) {
+  const Fiber& waiting = *first_at_barrier_;
+  if (!exits_.insert({waiting.way.hash(), fiber.way.hash()}).second) return;
+  const ControlFlow& flow = block_.recorder.flow();
+  if (!rounds_[&flow].has_passed_by(flow, waiting.way, fiber.way)) return;
+  const Site site = waiting.waits_at;
+  block_.reporter.fail(Check::kSynccheck,
+                       "divergent barrier: thread " + to_text(waiting.thread) + " waits at the __syncthreads at " +
+                           at({site.file, site.line}) + ", thread " + to_text(fiber.thread) +
+                           " has passed it by in a round of the loop around it, and has ended",
+                       "all threads of the block reach the same __syncthreads() in the same rounds; who has nothing to do goes "
+                       "around the work, not around the barrier",
+                       &fiber, {site.file, site.line});
 }
 
 void Meetings::look_back() {
@@ -221,6 +240,22 @@ Location Meetings::barrier_between(const Fiber& fiber, const Location& from, con
   return is_between ? barrier : Location();
 }
 
+Location Meetings::collective_between(const Fiber& fiber, const Fiber& running, const Location& from, const Location& to) const {
+  if (fiber.state != Fiber::State::kInCollective || fiber.warp != running.warp) return {};
+  const Location place = place_of(fiber);
+  if (place.file != from.file || place.file != to.file || place.line < from.line || place.line > to.line) return {};
+  for (const Collective& c : warps_[fiber.warp].collectives)
+    if (c.arrived >> fiber.lane & 1) return c.mask >> running.lane & 1 ? place : Location();
+  return {};
+}
+
+const Fiber* Meetings::waits_where_passed_by(const Fiber& running) {
+  const ControlFlow& flow = block_.recorder.flow();
+  for (const Fiber& fiber : block_.scheduler.fibers())
+    if (fiber.state == Fiber::State::kAtBarrier && rounds_[&flow].has_passed_by(flow, fiber.way, running.way)) return &fiber;
+  return nullptr;
+}
+
 Location Meetings::place_of(const Fiber& fiber) {
   return fiber.waits_at_pc ? user_location(fiber.waits_at_pc) : Location{fiber.waits_at.file, fiber.waits_at.line};
 }
@@ -244,10 +279,14 @@ std::string Meetings::who_waits_where() const {
       if (block_.scheduler.is_polling(fiber) && fiber.polled) {
         where = " at " + at(user_location(fiber.polled_at)) + block_.what_is_awaited(fiber);
         of_one = " " + block_.reporter.describe(fiber.polled);
+      } else if (block_.scheduler.is_polling(fiber) && fiber.slept_at) {
+        where = " at " + at(user_location(fiber.slept_at));
       }
     } else {
       verb = "wait";
-      where = std::string(" in ") + fiber.waits_in + " at " + at(place_of(fiber));
+      const Location place = place_of(fiber);
+      where = std::string(" in ") + fiber.waits_in + " at " + at(place);
+      if (place.called_at) where += ", called at " + at({place.called_in.empty() ? place.file : place.called_in, place.called_at});
       if (fiber.state == Fiber::State::kInFamily) where += block_.what_is_awaited(fiber);
       if (fiber.state == Fiber::State::kInCollective)
         for (const Collective& c : warps_[fiber.warp].collectives)

@@ -44,6 +44,10 @@ class Meetings {
   /// Where `fiber` waits at a __syncthreads() that stands between the two lines: who came from one to the other without it has
   /// gone past it. In a loop the barrier may be that of another round, which everybody has reached. @return line 0: at none
   Location barrier_between(const Fiber& fiber, const Location& from, const Location& to) const;
+  /// The same of lanes: `fiber` waits for `running`, in a collective that stands between the two lines.
+  Location collective_between(const Fiber& fiber, const Fiber& running, const Location& from, const Location& to) const;
+  /// A thread that waits at a __syncthreads() in a loop of which `running` is in a later round; null if there is none.
+  const Fiber* waits_where_passed_by(const Fiber& running);
 
   /// Where the thread waits.
   static Location place_of(const Fiber& waiting);
@@ -78,17 +82,20 @@ class Meetings {
   [[gnu::noinline]] void require_same_instruction(const Fiber& fiber, const Collective& group, Pc pc);
   void require_same_call(const Fiber& first, const Fiber& fiber);
   void require_same_round(const Fiber& first, const Fiber& fiber);
+  void require_barrier_before_exit(const Fiber& fiber);
   [[noreturn]] void fail_rounds(const Fiber& first, const Fiber& fiber, Site site);
   void release_barrier();
 
   Block& block_;
   std::vector<Warp> warps_;
   unsigned at_barrier_ = 0;
+  const Fiber* first_at_barrier_ = nullptr;  // while at_barrier_ is not 0
   int barrier_result_ = 0;
   Pc last_barrier_ = 0;  // the call; 0: there was none yet
   Reduction barrier_reduction_ = Reduction::kNone;
-  std::set<std::pair<Pc, Pc>> same_calls_;              // of barriers
-  std::map<const ControlFlow*, BarrierRounds> rounds_;  // by kernel
+  std::set<std::pair<Pc, Pc>> same_calls_;                   // of barriers
+  std::map<const ControlFlow*, BarrierRounds> rounds_;       // by kernel
+  std::set<std::pair<std::uint64_t, std::uint64_t>> exits_;  // hashes of ways: who waited, who ended
 };
 
 }  // namespace interpreter

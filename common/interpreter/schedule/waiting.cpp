@@ -64,7 +64,7 @@ void Waiting::wait_for_others(Fiber& fiber) {
     reporter_.fail(
         Check::kEndless,
         fiber.polled ? "a thread polls " + reporter_.describe(fiber.polled) + " without end" : "a thread sleeps without end",
-        "somebody changes what it waits for", &fiber, user_location(fiber.polled_at));
+        "somebody changes what it waits for", &fiber, user_location(fiber.polled ? fiber.polled_at : fiber.slept_at));
   scheduler_.wait(fiber, &Scheduler::Warp::polling);
 }
 
@@ -83,20 +83,21 @@ void Waiting::note_change(Fiber& fiber) {
   activity_.note_change();
 }
 
-void Waiting::sleep(Fiber& fiber) {
+void Waiting::sleep(Fiber& fiber, Pc pc) {
   const BothWorlds both(worlds_, fiber, WorldEvent::kSleep);
   if (both.repeated()) return;
   if (fiber.watched) fiber.trail.add_access(0, 0, true);
   if (fiber.moved_on) fiber.polled = nullptr;
+  fiber.slept_at = pc;
   wait_for_others(fiber);
 }
 
 void Waiting::name_a_poller(Diagnosis& d) const {
   for (const Fiber& f : scheduler_.fibers()) {
-    if (!scheduler_.is_polling(f) || !f.polled) continue;
-    const Location where = user_location(f.polled_at);
-    d.file = where.file, d.line = where.line;
-    d.variable = reporter_.variable_at(f.polled);
+    if (!scheduler_.is_polling(f) || !(f.polled || f.slept_at)) continue;
+    const Location where = user_location(f.polled ? f.polled_at : f.slept_at);
+    d.file = where.file, d.line = where.line, d.called_at = where.called_at, d.called_in = where.called_in;
+    if (f.polled) d.variable = reporter_.variable_at(f.polled);
     d.block = work_.index, d.thread = f.thread, d.warp = static_cast<int>(f.warp), d.lane = static_cast<int>(f.lane);
     return;
   }

@@ -26,7 +26,7 @@ class Waiting {
   void poll(Fiber& fiber, const void* address, Pc pc);
   /// The fiber has changed memory: it waits for nobody.
   void note_change(Fiber& fiber);
-  void sleep(Fiber& fiber);
+  void sleep(Fiber& fiber, Pc pc);
   /// The fiber's log is full: lets the others of its warp catch up.
   void log_is_full(Fiber& fiber, Pc pc);
   /// An access of a fiber that is watched.
