@@ -136,12 +136,8 @@ void Reporter::fail(Diagnosis d) {
 }
 
 void Reporter::report(Diagnosis d) {
-  // What else goes wrong after a read of uninitialised bytes may come from them. A race may be why they are not there; elsewhere,
-  // it may be one more thing that the thread does because of them.
-  const auto comes_from = [&](const Diagnosis& read) {
-    return d.check != Check::kRacecheck || (read.variable != d.variable && to_text(read.thread) == to_text(d.thread));
-  };
-  work_.launch->fail(suspects() && comes_from(suspected_.front().diagnosis) ? suspected_.front().diagnosis : std::move(d));
+  // What else goes wrong after a read of uninitialised bytes may come from them.
+  work_.launch->fail(suspects() && d.check != Check::kRacecheck ? suspected_.front().diagnosis : std::move(d));
 }
 
 void Reporter::tell(Check check, std::string what, std::string expected, const Fiber* fiber, const Location& where,
