@@ -10,8 +10,12 @@ namespace interpreter {
 
 void griddepcontrol_wait() {
   const Entered in;
+  in.block.note(in.fiber, EventKind::kLaunchWait, to_pc(__builtin_return_address(0)));
   in.block.dependence.wait(in.fiber);
 }
-void griddepcontrol_launch_dependents() { const Entered in; }
+void griddepcontrol_launch_dependents() {
+  const Entered in;
+  in.block.note(in.fiber, EventKind::kLaunchHint, to_pc(__builtin_return_address(0)));
+}
 
 }  // namespace interpreter

@@ -82,11 +82,17 @@ void run(const Launch& launch) {
   LaunchState state(launch, options(), gpu, number, chain);
   forget_published_knowledge();
   if (!options().initcheck) GlobalMemory::instance().lose_track();
-  if (!events_file().empty()) state.events = std::make_unique<EventLog>();
+  const uint3 recorded = unflatten(events_block() < state.blocks ? events_block() : 0, launch.grid);
+  if (!events_file().empty()) {
+    const dim3 c = launch.cluster, in_clusters(launch.grid.x / c.x, launch.grid.y / c.y, launch.grid.z / c.z);
+    state.events = std::make_unique<EventLog>();
+    state.recorded =
+        recorded.x / c.x + std::uint64_t{in_clusters.x} * (recorded.y / c.y + std::uint64_t{in_clusters.y} * (recorded.z / c.z));
+  }
   if (options().racecheck) state.restricted = shared_restrict_parameters(launch);
 
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-  // With one worker the first block runs first, so what it does wrong is found in it: that is the one which is recorded.
+  // With one worker the first block runs first, so what it does wrong is found in it: that is the one which is usually recorded.
   const unsigned workers = state.events ? 1 : state.options.workers > 0 ? static_cast<unsigned>(state.options.workers) : cores;
   const auto resident = static_cast<std::uint64_t>(
       gpu.multiprocessors * resident_blocks_per_sm(gpu, static_cast<int>(state.threads), launch.dynamic_shared_bytes));
@@ -101,7 +107,7 @@ void run(const Launch& launch) {
   if (state.events && !is_refused)
     (state.events_of_failed ? state.events_of_failed : state.events)
         ->write(events_file(), launch, blocks.static_shared_bytes, state.failed ? &state.diagnosis : nullptr,
-                !state.events_of_failed);
+                state.events_of_failed ? state.diagnosis.block : recorded);
   if (state.failed) {
     if (!is_refused) chain.end();  // else it may begin again with another configuration
     if (state.arguments_are_to_blame)

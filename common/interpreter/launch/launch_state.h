@@ -53,6 +53,7 @@ struct LaunchState {
   const std::uint64_t blocks;
   const unsigned cluster_size;   ///< in blocks
   const std::uint64_t clusters;  ///< where there are none, each block is one
+  std::uint64_t recorded = 0;    ///< the cluster whose events are `events`
 
   /// Records the launch's first error. Other blocks stop at their next look at `failed`.
   void fail(Diagnosis diagnosis);
@@ -74,7 +75,7 @@ struct LaunchState {
   std::set<std::string> notes;                 ///< guarded by mutex
   std::map<Pc, std::uint32_t> one_values;      ///< of is_one_value(); guarded by mutex
   std::map<Pc, std::string> pointers;          ///< of pointer_at(); guarded by mutex
-  std::unique_ptr<EventLog> events;            ///< of its first cluster; null: nobody has asked
+  std::unique_ptr<EventLog> events;            ///< of its cluster `recorded`; null: nobody has asked
   std::unique_ptr<EventLog> events_of_failed;  ///< of the cluster whose error is the diagnosis, if that is another one
   std::set<std::string> restricted;            ///< __restrict__ parameters that share an allocation with another one: usually none
 };

@@ -17,7 +17,7 @@ const char* name(EventKind kind) {
       "stmatrix",     "copy",          "copy commit",     "copy wait",       "bulk load",     "bulk store",    "bulk commit",
       "bulk wait",    "mbarrier init", "mbarrier arrive", "mbarrier expect", "mbarrier wait", "copy arrive",   "mma",
       "wgmma",        "wgmma fence",   "wgmma commit",    "wgmma wait",      "barrier",       "named barrier", "st.async",
-      "cluster load", "cluster store", "cluster atomic",  "cluster arrive",  "cluster wait"};
+      "cluster load", "cluster store", "cluster atomic",  "cluster arrive",  "cluster wait",  "launch wait",   "launch hint"};
   return kNames[static_cast<unsigned>(kind)];
 }
 
@@ -25,6 +25,11 @@ std::string& events_file() {
   static const char* const asked = std::getenv("COURSE_EVENTS");
   static std::string& file = *new std::string(asked ? asked : "");
   return file;
+}
+std::uint64_t& events_block() {
+  static const char* const asked = std::getenv("COURSE_EVENTS_BLOCK");
+  static std::uint64_t block = asked ? std::strtoull(asked, nullptr, 10) : 0;
+  return block;
 }
 
 // ---------------------------------------------------------------------------------------------------------------- log
@@ -66,7 +71,7 @@ std::string quoted(const std::string& text) {
   }
   return result + '"';
 }
-// The first block of the cluster. A block alone is one.
+// The first block of the cluster in which `block` is. A block alone is one.
 uint3 first_of(uint3 block, dim3 cluster) {
   return {block.x / cluster.x * cluster.x, block.y / cluster.y * cluster.y, block.z / cluster.z * cluster.z};
 }
@@ -81,7 +86,7 @@ std::string listed(dim3 d) { return '[' + std::to_string(d.x) + ',' + std::to_st
 }  // namespace
 
 void EventLog::write(const std::string& file, const Launch& launch, std::size_t static_shared_bytes, const Diagnosis* diagnosis,
-                     bool is_first) const {
+                     uint3 first) const {
   std::FILE* const to = std::fopen(file.c_str(), "a");
   if (!to) throw std::runtime_error("cannot write the events to " + file);
   std::fseek(to, 0, SEEK_END);
@@ -89,7 +94,7 @@ void EventLog::write(const std::string& file, const Launch& launch, std::size_t 
     std::fclose(to);
     return;
   }
-  const uint3 first = is_first ? uint3{} : first_of(diagnosis->block, launch.cluster);
+  first = first_of(first, launch.cluster);
   std::string out = "{\"kernel\":" + quoted(kernel_name_of(launch)) + ",\"grid\":" + listed(launch.grid) +
                     ",\"block\":" + listed(launch.block) + ",\"cluster\":" + listed(launch.cluster) +
                     ",\"first\":" + listed(dim3(first.x, first.y, first.z)) +
@@ -103,7 +108,7 @@ void EventLog::write(const std::string& file, const Launch& launch, std::size_t 
            ",\"rank\":" + std::to_string(rank_in(first, diagnosis->block, launch.cluster)) +
            ",\"warp\":" + std::to_string(diagnosis->warp) + ",\"lane\":" + std::to_string(diagnosis->lane) + "}";
   out += ",\"kinds\":[";
-  for (unsigned kind = 0; kind <= static_cast<unsigned>(EventKind::kClusterWait); ++kind)
+  for (unsigned kind = 0; kind <= static_cast<unsigned>(EventKind::kLaunchHint); ++kind)
     out += (kind ? "," : "") + quoted(interpreter::name(static_cast<EventKind>(kind)));
   out += "],\"names\":{";
   for (std::size_t i = 0; i < names_.size(); ++i)

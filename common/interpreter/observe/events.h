@@ -58,6 +58,8 @@ enum class EventKind : std::uint8_t {
   kClusterAtomic,   ///< the same
   kClusterArrive,   ///< barrier.cluster.arrive
   kClusterWait,     ///< barrier.cluster.wait; recorded when it is over
+  kLaunchWait,      ///< griddepcontrol.wait
+  kLaunchHint,      ///< griddepcontrol.launch_dependents
 };
 const char* name(EventKind kind);
 
@@ -70,7 +72,8 @@ struct Event {
   std::uint64_t a = 0, b = 0, c = 0, d = 0, e = 0;
 };
 
-/// The events of a launch's first block, or of all blocks of its first cluster; if a check ends the launch in another one, of that.
+/// The events of a launch's first block, or that of the number events_block(), or of all blocks of its cluster; if a check ends the
+/// launch in another one, of that.
 class EventLog {
  public:
   /// What has more of them is recorded up to here.
@@ -87,9 +90,9 @@ class EventLog {
   bool is_whole() const { return is_whole_; }
 
   /// Appends a line of JSON to `file`: the launch, lines, events. @param diagnosis what ended it, null: nothing
-  /// @param is_first whether it is that of the first cluster; else of the one in which the diagnosis is
+  /// @param first a block of the cluster whose events these are
   void write(const std::string& file, const Launch& launch, std::size_t static_shared_bytes, const Diagnosis* diagnosis,
-             bool is_first) const;
+             uint3 first) const;
 
  private:
   struct Addresses {
@@ -105,6 +108,9 @@ class EventLog {
 
 /// Where launches write their events; empty: nowhere. In the beginning, what COURSE_EVENTS says.
 std::string& events_file();
+/// Which block of a launch they are of: its number in the grid, x first. In the beginning, what COURSE_EVENTS_BLOCK says, else 0.
+/// Of a launch that has no such block, the first.
+std::uint64_t& events_block();
 
 /// Logs what lanes say of instructions that are no accesses, so that they come back at their place as a warp's.
 class Marks final : public Family {

@@ -23,7 +23,7 @@ void Cluster::begin(LaunchState& launch, std::uint64_t number) {
     first_threads.push_back(make_thread_id(launch.number, indices.back(), 0));
   }
   readers.begin(std::move(first_threads), (launch.threads + 31) / 32);
-  events = launch.events && number ? std::make_unique<EventLog>() : nullptr;
+  events = launch.events && number != launch.recorded ? std::make_unique<EventLog>() : nullptr;
   for (unsigned rank = 0; rank < size(); ++rank) blocks_[rank]->begin(launch, indices[rank], *this, rank);
   over_.assign(size(), false);
   order_ = launch.options.order;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "common/device/cluster.cuh"
+#include "common/device/dependent_launch.cuh"
 #include "common/device/mbarrier.cuh"
 #include "common/device/ptx.cuh"
 #include "common/interpreter/observe/events.h"
@@ -139,6 +140,11 @@ __global__ void fails_in(unsigned block) {
   if (blockIdx.x == block && threadIdx.x == 40) numbers[block + 4096] = 2;
 }
 
+__global__ void dependent() {
+  device::griddepcontrol_launch_dependents();
+  device::griddepcontrol_wait();
+}
+
 }  // namespace
 
 TEST_CASE("the events of a launch of one block add up to its counters") {
@@ -261,6 +267,30 @@ TEST_CASE("of several blocks that in which a check fails is recorded") {
     CHECK(sum(events, "barrier") == 2);
     CHECK(sum(events, "shared store") == (block ? 2 : 0));
   }
+}
+
+TEST_CASE("another block, or another one's cluster, is recorded if its number is asked for") {
+  const auto of_block = [](std::uint64_t number, auto&& run) {
+    interpreter::events_block() = number;
+    const json events = events_of(run).at(0);
+    interpreter::events_block() = 0;
+    return events;
+  };
+  const auto blocks = [] { launch(fails_in, dim3(1, 3), 64, 0, 9); };  // blockIdx.x is 0 in all
+  CHECK(of_block(2, blocks)["first"] == json({0, 2, 0}));
+  CHECK(of_block(3, blocks)["first"] == json({0, 0, 0}));  // there is none
+  const auto row = [] { launch(fails_in, 3, 64, 0, 1); };
+  CHECK(sum(of_block(0, [] { launch(fails_in, 3, 64, 0, 9); }), "shared store") == 0);
+  CHECK(sum(of_block(2, [] { launch(fails_in, 3, 64, 0, 9); }), "shared store") == 2);
+  CHECK(of_block(2, row)["first"] == json({1, 0, 0}));  // what a check ends is what somebody looks for
+  const Buffer<float> out(4 * 32, "out");
+  const auto clusters = [&] { device::launch_clusters(neighbours, 4, 32, dim3(2), 0, const_cast<float*>(out.data())); };
+  CHECK(of_block(3, clusters)["first"] == json({2, 0, 0}));
+}
+
+TEST_CASE("what dependent launches say of each other") {
+  const json events = events_of([] { device::launch_dependent(dependent, 1, 64, 0); }).at(0);
+  CHECK(kinds_of_warp(events, 1) == std::vector<std::string>{"launch hint", "launch wait"});
 }
 
 TEST_CASE("a file that is full still gets what a check has ended") {

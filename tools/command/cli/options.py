@@ -185,6 +185,7 @@ BLOCKS = Option(
     values.positive,
     "1",
 )
+SHOW_BLOCK = Option("--show-block", "which block, or the cluster of which: its number in the grid, x first", "NUMBER", values.index, "0")
 GRID = Option("--grid", "all SMs and all blocks of the step's launch, in place of one block")
 LAUNCH = Option("--launch", "which launch, 1 is the first", "NUMBER", values.positive, "the first that a check has ended, else the one in which most happens")
 SEE = Option(

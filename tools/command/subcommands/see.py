@@ -115,7 +115,7 @@ class WholeGrid:
         self.shape = tuple(shapes[0])
         if self.number >= CHUNKS and any(extent * ELEMENT_BYTES[self.dtype] % 16 for extent in self.shape[1:]):
             raise Refused("--grid: with rows of A or B that are no multiple of 16 bytes, the step launches another kernel. Choose N and K that are: multiples of 8, of f16.")
-        for option in (options.LAUNCH, options.PERFETTO, options.ORDER):
+        for option in (options.LAUNCH, options.PERFETTO, options.ORDER, options.SHOW_BLOCK):
             if getattr(given, option.key):
                 raise Refused(f"{option.name} is for the timeline of a block. Leave it out, or --grid.")
         self.blocks = given.blocks
@@ -155,7 +155,7 @@ class WholeGrid:
 
     def show(self, out):
         folder.prepare("interpreter", ["python3"], [self.step])
-        costs, launches = cost.h200(), []
+        costs, launches = cost.h200(all_busy=True), []
         with tempfile.TemporaryDirectory() as scratch:
             tile, gpu = self.choose_tile(scratch)
             say(f"{self.step}: running {'some tiles' if grid.Plan(self.number, tile, self.shape, 1).stays else 'a block'} of {tile} on the interpreter ...")
@@ -268,7 +268,7 @@ def most_resident(launch):
 
 
 def which_of(launch):
-    """In the beginning of a sentence: a check may have ended another one than the first."""
+    """In the beginning of a sentence: another one than the first may have been asked for, or ended by a check."""
     if not any(launch.first):
         return "The first"
     return f"{'The one with block' if launch.cluster_size > 1 else 'Block'} ({', '.join(map(str, launch.first))})"
@@ -393,12 +393,15 @@ def run(given):
     out = given.out or os.path.join(BUILD, "see")
     require_writable(out)
     lock_results(out)
+    os.environ["COURSE_EVENTS_BLOCK"] = str(given.show_block or 0)
     with tempfile.TemporaryDirectory() as scratch:
         events = os.path.join(scratch, "events")
         code, tile = subject.run(events)
         launches = read(events)
     if code and not any(launch.events or launch.diagnosis for launch in launches):
         return code
+    if given.show_block and all(launch.blocks <= given.show_block for launch in launches):
+        raise Refused(f"--show-block {given.show_block}: no launch has so many blocks; the first is 0, and the last of the largest launch {max(launch.blocks for launch in launches) - 1}.")
     drawn, facts = draw(launches, title=subject.title(tile), facts=subject.facts(), wanted=given.launch, resident=given.blocks or 1)
     path = os.path.join(out, f"{subject.name}.html")
     files.write(path, page.page(drawn, drawn.replay.costs, facts))
@@ -431,6 +434,7 @@ COMMAND = Command(
         options.ORDER,
         options.INCLUDE,
         options.DEFINE,
+        options.SHOW_BLOCK,
         options.BLOCKS,
         options.GRID,
         options.AS.but(help="with --grid, the number of SMs: h200, a100, h100 or 4090", default="h200"),
