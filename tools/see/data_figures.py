@@ -14,13 +14,18 @@ from . import accesses, descriptors, fragments, picture, replay
 from .svg import WIDTH, Svg, sample
 
 
-def launch_of(build, step, shape, *words, dtype="f16"):
-    """The launch in which most happened."""
+def launches_of(build, step, shape, *words, dtype="f16", block=0):
+    """@param block whose events are recorded"""
     with tempfile.TemporaryDirectory() as scratch:
         events = os.path.join(scratch, "events")
         command = [os.path.join(build, "bin", step), "--dtype", dtype, "--shape", shape, "--force", *(words or ["--first"])]
-        subprocess.run(command, env={**os.environ, "COURSE_EVENTS": events}, stdout=subprocess.DEVNULL, check=True)
-        return max(replay.read(events), key=lambda each: len(each.events))
+        subprocess.run(command, env={**os.environ, "COURSE_EVENTS": events, "COURSE_EVENTS_BLOCK": str(block)}, stdout=subprocess.DEVNULL, check=True)
+        return replay.read(events)
+
+
+def launch_of(*arguments, **more):
+    """The launch in which most happened."""
+    return max(launches_of(*arguments, **more), key=lambda each: len(each.events))
 
 
 def accesses_of(launch, warp, kind):

@@ -5,6 +5,7 @@ events give the same bytes. They are made for a phone's width: 360 units, and no
 """
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -13,7 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from report import figures
 from report.figures import BLUE, GREEN, ORANGE, PINK, TEXT, TINT
 from see import cost, data_figures, grid, picture
-from see.data_figures import launch_of
+from see.data_figures import launch_of, launches_of
 from see.replay import Replay
 from see.svg import IDLE, LEFT, RIGHT, ROW, SIZE, WIDTH, Svg, sample
 
@@ -47,9 +48,8 @@ class Axis:
 class Recorded:
     """What a program did, and when."""
 
-    def __init__(self, build, step, shape, *words):
-        self.command = " ".join(words)
-        self.launch = launch_of(build, step, shape, *words)
+    def __init__(self, build, step, shape, *words, block=0):
+        self.launch = launch_of(build, step, shape, *words, block=block)
         self.clock = Replay(self.launch, cost.h200())
         self.drawn = picture.Picture(self.launch, self.clock, step)
         self.clocks, self.tiles_k = self.clock.clocks, int(shape.split("x")[2]) // STEP_K
@@ -165,7 +165,7 @@ def draw_phases(build):
         for _, values, begin, end in run.of(warp, "mbarrier wait"):
             if values[0] == address and values[2] in asked:
                 asked[values[2]].append((warp, begin, end))
-    before, after = 300, 330  # what is shown before the arrival, and after the last who asks
+    before, after = 300, 390  # what is shown before the arrival, and after the last who asks
     firsts = [max(0, phase[3][0][0] - before) for phase in barrier.phases[:phases]]
     length = max(max(end for *_, end in asked[i]) + after - first for i, first in enumerate(firsts))
     svg = Svg(
@@ -507,15 +507,15 @@ def draw_20(build):
 
 def draw_waves(build, title, tiles):
     """@param tiles (step, tile, shape, what it is called), each of which is drawn"""
-    grids = []
+    grids, costs = [], cost.h200(all_busy=True)
     for step, tile, shape, _ in tiles:
-        plan = grid.Plan(int(step[:2]), tile, shape, cost.h200().multiprocessors)
+        plan = grid.Plan(int(step[:2]), tile, shape, costs.multiprocessors)
         known = grid.measured(step, tile, "f16")
 
         def record(small, sms, step=step, tile=tile):
             return launch_of(build, step, "x".join(map(str, small)), "--tile", tile, "--multiprocessors", str(sms))
 
-        grids.append(grid.timed(plan, shape[2], record, cost.h200(), known[1]["launch"]["blocks_per_sm"] if known else 1))
+        grids.append(grid.timed(plan, shape[2], record, costs, known[1]["launch"]["blocks_per_sm"] if known else 1))
     axis = Axis(0, max(each.clocks for each in grids))
     said = [f"{name}: {len(each.pieces)} {'tiles' if each.plan.stays else 'blocks'}, {each.waves():.2f} waves, {picture.number(each.clocks)} clocks" for (*_, name), each in zip(tiles, grids)]
     svg = Svg(title, ". ".join(said) + ".")
@@ -558,15 +558,162 @@ def draw_19(build):
     return draw_waves(build, "4096 × 4096 × 1024 on 132 SMs, in steps 17 and 19", [(step, tile, shape, name) for step, tile, name in tiles])
 
 
+# --- 07: the kernel that fusing saves ---
+
+
+def sectors(launch, *kinds):
+    """Bytes that the launch moves, in sectors, of blocks that are all alike."""
+    return 32 * launch.blocks * sum(event[5] for event in launch.events if launch.kinds[event[1]] in kinds)
+
+
+def span_of(clock, *kinds):
+    """From when to when a launch does something of KINDS."""
+    mine = [(begin, end) for event, _, begin, end in clock.spans if clock.launch.kinds[clock.launch.events[event][1]] in kinds]
+    return min(begin for begin, _ in mine), max(end for _, end in mine)
+
+
+def draw_07(build):
+    step, tile, extent, depth = "07_fused_leaky_relu", "128x128x64 warp 64x64 s3 g8", 128, 256
+    shape = f"{extent}x{extent}x{depth}"
+    fused = Recorded(build, step, shape, "--tile", tile)
+    separate = Recorded(build, step, shape, "--tile", tile, "--activation", "identity")
+    last = min(launches_of(build, step, shape, "--tile", tile), key=lambda each: len(each.events))
+    second = Replay(last, cost.h200(), resident=last.blocks)
+    begin = separate.clocks
+    axis = Axis(0, begin + second.clocks)
+    read, written = sectors(fused.launch, "copy"), sectors(fused.launch, "global store")
+    again = [sectors(last, "global load"), sectors(last, "global store")]
+    said = f"Fused, {extent} × {extent} of C take {picture.number(fused.clocks)} clocks and {(read + written) / 1024:.0f} KB. In two kernels they take {picture.number(axis.last)} clocks and {(read + written + sum(again)) / 1024:.0f} KB."
+    svg = Svg("A tile of C with its activation fused, and with a second kernel, in step 07", said)
+    y = svg.legend(4, (120, sample(svg, TINT, BLUE), "A, B are read"), (124, sample(svg, 1.0, ORANGE), "is multiplied"), (120, sample(svg, TINT, PINK), "C is read"), (124, sample(svg, TINT, GREEN), "C is written"))
+    y += 6
+    for name, run, after in (("fused", fused, None), ("separate", separate, second)):
+        clocks = run.clocks if after is None else axis.last
+        svg.text(4, y + 8, f"{name}: {picture.number(clocks)} clocks" + (", and a second launch" if after else ""), bold=True)
+        y += 20
+        top = y
+        svg.lane(y, "A, B")
+        bar(svg, axis, y, *span_of(run.clock, "copy"), BLUE, filled=TINT)
+        y += ROW
+        svg.lane(y, "products")
+        for _, since, until in run.products(0, depth // STEP_K):
+            bar(svg, axis, y, since, until, ORANGE)
+        y += ROW
+        svg.lane(y, "C")
+        bar(svg, axis, y, *span_of(run.clock, "global store"), GREEN, filled=TINT)
+        if after:
+            (since, until), (stored, over) = span_of(after, "global load"), span_of(after, "global store")
+            bar(svg, axis, y, begin + since, begin + min(until, stored), PINK, filled=TINT)
+            bar(svg, axis, y, begin + stored, begin + over, GREEN, filled=TINT)
+            svg.line(axis(begin), top, axis(begin), y + ROW, dashes="3 2")
+        y += ROW + 8
+    y = axis.draw(svg, y, 2000) + 10
+    parts = [("A, B", read, BLUE), ("C", written, GREEN)]
+    for name, moved in (("fused", parts), ("separate", [*parts, ("C", again[0], PINK), ("C", again[1], GREEN)])):
+        svg.lane(y, name)
+        x, scale = LEFT, (RIGHT - LEFT) / (read + written + sum(again))
+        for words, size, colour in moved:
+            svg.box(x + 0.4, y + 1, size * scale - 0.8, ROW - 3, colour, filled=TINT, line=0.8)
+            svg.text(x + size * scale / 2, y + ROW / 2, f"{words} {size // 1024} KB" if words != "C" else f"{size // 1024}", anchor="middle")
+            x += size * scale
+        y += ROW + 2
+    svg.text(LEFT, y + 8, "KB read and written; numbers alone: of C")
+    return svg.render(y + 18)
+
+
+# --- 08: blocks that share a tile ---
+
+
+def draw_08(build):
+    step, shape, tile, tiles_c = "08_split_k", "8x1024x4096", "16x32x128 warp 16x16 s8 g8 split", 32
+    alone = Recorded(build, step, shape, "--tile", f"{tile} 1")
+    shared = {block: Recorded(build, step, shape, "--tile", f"{tile} 4", block=block) for block in range(0, 4 * tiles_c, tiles_c)}
+    axis = Axis(0, alone.clocks)
+    over = max(run.clocks for run in shared.values())
+    svg = Svg(
+        "A tile of C by one block, and by four that share k, in step 08",
+        f"One block alone takes {picture.number(alone.clocks)} clocks for a tile of 8 × 1024 × 4096, four that share it {picture.number(over)}. "
+        + " ".join(f"Block {block} multiplies until {picture.number(max(piece[2] for piece in run.products(0, 1)))}." for block, run in shared.items()),
+    )
+    y = svg.legend(4, (96, sample(svg, TINT, BLUE), "is copied"), (124, sample(svg, 1.0, ORANGE), "is multiplied"), (120, sample(svg, 1.0, GREEN), "sums are left"), (110, sample(svg, TINT, PINK), "are loaded"), (110, sample(svg, TINT, GREEN), "C is written"))
+    y += 6
+    for words, runs in ((f"1 block for a tile: {picture.number(alone.clocks)} clocks", {0: alone}), (f"4 blocks for a tile: {picture.number(over)} clocks", shared)):
+        svg.text(4, y + 8, words, bold=True)
+        y += 20
+        for block, run in runs.items():
+            svg.lane(y, f"block {block}")
+            bar(svg, axis, y, *span_of(run.clock, "copy"), BLUE, filled=TINT)
+            y += ROW
+            svg.lane(y, "products")
+            for _, since, until in together([(0, *piece[1:]) for warp in run.spans for piece in run.products(warp, 1)]):
+                bar(svg, axis, y, since, until, ORANGE)
+            is_last = "shared store" in {kind for kind, *_ in run.spans[0]}
+            if is_last and run.of(0, "global load"):
+                since, until = span_of(run.clock, "global load")
+                bar(svg, axis, y, since, until, PINK, filled=TINT)
+                since = until
+            else:
+                since = span_of(run.clock, "global store")[0]
+            bar(svg, axis, y, since, run.clocks, GREEN, filled=TINT if is_last else 1.0)
+            y += ROW + 4
+        y += 4
+    return svg.render(axis.draw(svg, y, 2000))
+
+
+# --- 14: launches, one behind the other ---
+
+
+def every(step):
+    """Of the results that lesson 14 compares: clocks from one launch's beginning to the next one's, and µs."""
+    with open(os.path.join(cost.RESULTS, "dependent-f16.json"), encoding="utf-8") as file:
+        (found,) = [each for each in json.load(file)["results"] if each["step"] == step and each["m"] == each["n"] == each["k"] == 256 and each["tile"].startswith("64x64x64")]
+    return found["time"]["median"] * found["conditions"]["sm_hz"], 1e6 * found["time"]["median"]
+
+
+def draw_14(build):
+    count, shape, words = 3, "256x256x256", ("--tile", "64x64x64")
+    steps = {step: (Recorded(build, step, shape, *words), *every(step)) for step in ("13_ping_pong", "14_dependent_launch")}
+    axis = Axis(0, max((count - 1) * period + run.clocks for run, period, _ in steps.values()))
+    svg = Svg(
+        "Launches one behind the other, in steps 13 and 14 at 256 × 256 × 256",
+        " ".join(f"Step {step[:2]}: a launch takes {picture.number(run.clocks)} clocks, and the next one's copies begin {picture.number(period)} clocks after its own." for step, (run, period, _) in steps.items()),
+    )
+    y = svg.legend(4, (96, sample(svg, TINT, BLUE), "copies"), (110, sample(svg, 1.0, ORANGE), "multiplies"), (96, sample(svg, TINT, GREEN), "stores"), (170, sample(svg, "mark", TEXT), "the next one may begin"), (160, sample(svg, "idle", TEXT), "it has begun, waits"))
+    y += 6
+    for step, (run, period, time) in steps.items():
+        hints = [begin for warp in run.spans for *_, begin, _ in run.of(warp, "launch hint")]
+        svg.text(4, y + 8, f"step {step[:2]}: a launch every {time:.3g} µs, {picture.number(period)} clocks", bold=True)
+        y += 20
+        for number in range(count):
+            at = number * period
+            svg.lane(y, f"launch {number + 1}")
+            if hints and number:
+                since = at - period + max(hints)
+                svg.mark(axis(since), y - ROW, TEXT)
+                idle(svg, axis, y, since, at, "waits")
+            copies, products, stores = span_of(run.clock, "bulk load"), span_of(run.clock, "wgmma"), span_of(run.clock, "bulk store")
+            bar(svg, axis, y, at + copies[0], at + products[0], BLUE, filled=TINT)
+            bar(svg, axis, y, at + products[0], at + products[1], ORANGE)
+            bar(svg, axis, y, at + products[1], at + stores[1], GREEN, filled=TINT)
+            if number + 1 < count:
+                svg.line(axis(at + run.clocks), y, axis(at + run.clocks), y + 2 * ROW, dashes="3 2")
+            y += ROW
+        y += 8
+    return svg.render(axis.draw(svg, y, 4000))
+
+
 FIGURES = {
     **data_figures.FIGURES,
     "steps/04_pipelined_num_stages/stages.svg": ("04_pipelined_num_stages", draw_stages),
     "steps/06_autotune/waves.svg": ("06_autotune", draw_06),
+    "steps/07_fused_leaky_relu/kernels.svg": ("07_fused_leaky_relu", draw_07),
+    "steps/08_split_k/shares.svg": ("08_split_k", draw_08),
     "steps/09_tma/phases.svg": ("09_tma", draw_phases),
     "steps/10_wgmma/in_flight.svg": ("10_wgmma", draw_in_flight),
     "steps/11_warp_specialized/lanes.svg": ("11_warp_specialized", draw_11),
     "steps/12_persistent/lanes.svg": ("12_persistent", draw_12),
     "steps/13_ping_pong/lanes.svg": ("13_ping_pong", draw_13),
+    "steps/14_dependent_launch/launches.svg": ("14_dependent_launch", draw_14),
     "steps/15_few_rows/cluster.svg": ("15_few_rows", draw_15),
     "steps/16_multicast/cluster.svg": ("16_multicast", draw_16),
     "steps/17_store_later/lanes.svg": ("17_store_later", draw_17),

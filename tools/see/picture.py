@@ -25,8 +25,9 @@ WAITS = {
     "bulk wait": "stores",
     "wgmma wait": "products",
     "cluster wait": "cluster",
+    "launch wait": "launch",
 }
-ARRIVALS = {"mbarrier arrive", "mbarrier expect", "copy arrive", "mbarrier init", "cluster arrive"}
+ARRIVALS = {"mbarrier arrive", "mbarrier expect", "copy arrive", "mbarrier init", "cluster arrive", "launch hint"}
 QUIET = {"copy commit", "bulk commit"}  # belongs to what stands before it
 MOST_STAGES = 16
 SHORTEST_STALL = 32  # clocks; shorter ones belong to what waits
@@ -502,6 +503,9 @@ class Picture:
         elif kind == "cluster wait":
             text = f"{who} {how_long} at the cluster's barrier."
             label = "cluster"
+        elif kind == "launch wait":
+            text = f"{who} waits until the launches before this one are over." if length else f"{who} would wait for the launches before this one: none is under way."
+            label = "launch"
         elif kind == "copy wait":
             text = f"{who} {how_long} until at most {several(v[0], 'group')} of its copies {'is' if v[0] == 1 else 'are'} under way."
             label = "copies"
@@ -521,6 +525,8 @@ class Picture:
 
     def draw_arrival(self, lane, who, event, begin):
         kind, lanes, v = self.event(event)
+        if kind == "launch hint":
+            return self.segment(lane, begin, begin, "mark", f"{who} says that the next launch may begin, once all blocks have said so.", (event,))
         (rank,) = self.targets(event)
         name = self.names.get(v[0], f"mbarrier {v[0]}") + self.of_others([rank], self.launch.events[event][0] // self.launch.warps)
         if kind == "cluster arrive":

@@ -45,7 +45,7 @@ class Launch:
 # Who comes there has used what it has loaded from shared memory: others may overwrite it then.
 AFTER_LOADS = {"barrier", "named barrier", "mbarrier arrive", "cluster arrive"}
 # An event of these is the whole warp's.
-OF_WARP = {"barrier", "mbarrier wait", "copy wait", "copy commit", "named barrier", "bulk wait", "cluster arrive", "cluster wait"}
+OF_WARP = {"barrier", "mbarrier wait", "copy wait", "copy commit", "named barrier", "bulk wait", "cluster arrive", "cluster wait", "launch wait"}
 
 
 def together(program):
@@ -146,13 +146,14 @@ class Cluster:
 
 
 class Replay:
-    """Of a launch's first block on an SM with RESIDENT - 1 others that do the same; or of its first cluster, each block on an SM, with as many
+    """Of a launch's block on an SM with RESIDENT - 1 others that do the same; or of its first cluster, each block on an SM, with as many
     more clusters. `spans` has what that block or cluster did: (event, warp, begin, end), begin when it could issue, end when it was done;
     `waits` what its warps waited for, the same; `stalls` how long an event waited for the warp's own loads; `landed` when what goes to several
     blocks, or to another one, was there, by event and rank. `blocks` are the cluster's."""
 
-    def __init__(self, launch, costs, resident=1):
-        self.launch, self.costs, self.resident = launch, costs, resident
+    def __init__(self, launch, costs, resident=1, launch_before=0.0):
+        """@param launch_before when that is over, for which griddepcontrol.wait waits"""
+        self.launch, self.costs, self.resident, self.launch_before = launch, costs, resident, launch_before
         self.tensor_busy = 0.0  # of all blocks that are drawn
         self.spans, self.waits, self.stalls, self.landed = [], [], [], {}
         self.queue, self.order = [], 0
@@ -527,6 +528,9 @@ class Replay:
         else:
             warp.block.cluster.waiters.append((time, warp, op))
 
+    def launch_wait(self, time, warp, op):
+        self.wait(warp, op, time, max(time, self.launch_before))
+
     def nothing(self, time, warp, op):
         self.span(warp, op, time, time)
         self.go_on(time + 1, warp)
@@ -542,5 +546,5 @@ class Replay:
         "mma": mma, "wgmma": wgmma, "wgmma fence": nothing, "wgmma commit": commit, "wgmma wait": wait_for_groups,
         "barrier": barrier, "named barrier": named_barrier,
         "st.async": store_async, "cluster load": cluster_load, "cluster store": cluster_store, "cluster atomic": cluster_load,
-        "cluster arrive": cluster_arrive, "cluster wait": cluster_wait,
+        "cluster arrive": cluster_arrive, "cluster wait": cluster_wait, "launch wait": launch_wait, "launch hint": nothing,
     }  # fmt: skip

@@ -114,7 +114,7 @@ class Steps(unittest.TestCase):
                 found = grid.timed(plan, shape[2], lambda small, few, step=step, tile=tile: self.record(step, tile, small, few)[0], COSTS)
                 self.assertGreater(len(found.pieces), plan.tiles_to_run() * plan.cluster)
                 clocks = replay.Replay(whole, COSTS).all_clocks
-                self.assertLess(abs(found.clocks / clocks - 1), 0.02, (found.pieces, clocks))
+                self.assertLess(abs(found.clocks / clocks - 1), 0.03, (found.pieces, clocks))
 
     def test_narrow_tiles_come_after_the_wide_ones(self):
         shape = (1024, 496, 64)
