@@ -5,7 +5,6 @@ events give the same bytes. They are made for a phone's width: 360 units, and no
 """
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -13,108 +12,16 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from report import figures
 from report.figures import BLUE, GREEN, ORANGE, PINK, TEXT, TINT
-from see import cost, data_figures, grid, picture
+from see import cost, data_figures, grid, picture, share_figures
 from see.data_figures import launch_of, launches_of
+from see.recorded import STEP_K, STORES, Axis, bar, gaps, idle, record, together
 from see.replay import Replay
-from see.svg import IDLE, LEFT, RIGHT, ROW, SIZE, WIDTH, Svg, sample
+from see.svg import IDLE, LEFT, RIGHT, ROW, SIZE, Svg, sample
 
 QUEUED = 0.4  # opacity
-STEP_K = 64  # of all kernels here: a tile's extent along k
 OF_TILES = (BLUE, ORANGE, GREEN, PINK)
-STORES = ("shared store", "stmatrix", "shared load", "global store", "bulk store")
+FEW = ("--first", "--multiprocessors", "2")  # as 'tools/course see' says it
 WAITS_FOR = {"mbarrier wait": "copy", "named barrier": "turn"}  # of who multiplies
-
-
-class Axis:
-    """Of the clocks FROM to TO."""
-
-    def __init__(self, first, last):
-        self.first, self.last = first, last
-
-    def __call__(self, clock):
-        inside = min(max(clock, self.first), self.last)
-        return LEFT + (RIGHT - LEFT) * (inside - self.first) / (self.last - self.first)
-
-    def draw(self, svg, y, every):
-        svg.line(LEFT, y, RIGHT, y)
-        for clock in range(-(-int(self.first) // every) * every, int(self.last) + 1, every):
-            svg.line(self(clock), y, self(clock), y + 4)
-            x = self(clock)
-            svg.text(x, y + 12, picture.number(clock), anchor="start" if x < LEFT + 9 else "end" if x > WIDTH - 20 else "middle")
-        svg.text(LEFT - 6, y + 12, "clocks", anchor="end")
-        return y + 24
-
-
-class Recorded:
-    """What a program did, and when."""
-
-    def __init__(self, build, step, shape, *words, block=0):
-        self.launch = launch_of(build, step, shape, *words, block=block)
-        self.clock = Replay(self.launch, cost.h200())
-        self.drawn = picture.Picture(self.launch, self.clock, step)
-        self.clocks, self.tiles_k = self.clock.clocks, int(shape.split("x")[2]) // STEP_K
-        self.spans = {}  # by warp: [(kind, values, begin, end)] in the order of its program
-        for event, warp, begin, end in sorted(self.clock.spans):
-            kind = self.launch.kinds[self.launch.events[event][1]]
-            self.spans.setdefault(warp, []).append((kind, self.launch.events[event][4:], begin, end))
-        self.waits = [(w, self.launch.kinds[self.launch.events[e][1]], self.launch.events[e][4:], a, b) for e, w, a, b in self.clock.waits]
-
-    def of(self, warp, *kinds):
-        return [span for span in self.spans[warp] if span[0] in kinds]
-
-    def copies(self, tiles):
-        """By tile along k, of TILES that the block copies: (begin, landed, stage)."""
-        found = [None] * tiles
-        for warp in self.spans:
-            mine = self.of(warp, "copy", "bulk load")
-            for i, (_, values, begin, end) in enumerate(mine):
-                tile = i * tiles // len(mine)
-                first, last, stage = found[tile] or (begin, end, self.drawn.stages.at(values[2]))
-                found[tile] = (min(first, begin), max(last, end), stage)
-        return found
-
-    def products(self, warp, tiles):
-        """By tile, of TILES that WARP multiplies: [(tile, begin, end)], a piece for each time without a gap."""
-        mine, pieces = self.of(warp, "mma", "wgmma"), []
-        for i, (*_, begin, end) in enumerate(mine):
-            tile = i * tiles // len(mine)
-            if pieces and pieces[-1][0] == tile and begin - pieces[-1][2] < picture.SHORTEST_STALL:
-                pieces[-1][2] = end
-            else:
-                pieces.append([tile, begin, end])
-        return pieces
-
-    def share(self):
-        return f"{100 * self.drawn.tensor_share():.0f} %"
-
-
-def gaps(pieces, first, last):
-    """Between PIECES (begin, end), from FIRST to LAST."""
-    found, at = [], first
-    for begin, end in [*sorted(pieces), (last, last)]:
-        if begin - at >= picture.SHORTEST_STALL:
-            found.append((at, begin))
-        at = max(at, end)
-    return found
-
-
-def bar(svg, axis, y, begin, end, colour, words="", filled=1.0):
-    if end <= axis.first or begin >= axis.last:
-        return
-    x, right = axis(begin), axis(end)
-    svg.box(x + 0.4, y + 1, max(right - x - 0.8, 0.4), ROW - 3, colour, filled=filled, line=0 if filled == 1 else 0.8)
-    if words and right - x >= 8 * len(words) + 2:
-        svg.text((x + right) / 2, y + ROW / 2, words, anchor="middle", bold=filled == 1, colour=figures.ON_COLOUR if filled == 1 else None)
-
-
-def idle(svg, axis, y, begin, end, words="idle"):
-    if end <= axis.first or begin >= axis.last:
-        return
-    x, right = axis(begin), axis(end)
-    has_words = right - x >= 7 * len(words)
-    svg.add("rect", x=x, y=y + 1, width=right - x, height=ROW - 3, fill=TEXT, fill_opacity=IDLE / 2 if has_words else IDLE)
-    if has_words:
-        svg.text((x + right) / 2, y + ROW / 2, words, anchor="middle")
 
 
 # --- 04: one stage, two, three ---
@@ -123,7 +30,7 @@ def idle(svg, axis, y, begin, end, words="idle"):
 def draw_stages(build):
     tiles = 6
     shape = f"128x128x{tiles * STEP_K}"
-    runs = [Recorded(build, "04_pipelined_num_stages", shape, "--tile", f"s{n}") for n in (1, 2, 3)]
+    runs = [record(build, "04_pipelined_num_stages", shape, "--tile", f"s{n}") for n in (1, 2, 3)]
     axis = Axis(0, max(run.clocks for run in runs))
     shares = [run.share() for run in runs]
     svg = Svg(
@@ -157,7 +64,7 @@ def draw_stages(build):
 
 def draw_phases(build):
     phases, tiles, name = 3, 8, "full[0]"
-    run = Recorded(build, "09_tma", f"128x128x{tiles * STEP_K}")
+    run = record(build, "09_tma", f"128x128x{tiles * STEP_K}")
     address = next(address for address, called in run.drawn.names.items() if called == name)
     barrier = run.clock.blocks[0].mbarriers[address]
     asked = {phase: [] for phase in range(phases)}  # by phase, (warp, begin, end)
@@ -246,7 +153,7 @@ def groups_of(run, warp):
 
 def draw_in_flight(build):
     tiles = 4
-    run = Recorded(build, "10_wgmma", f"128x256x{tiles * STEP_K}")
+    run = record(build, "10_wgmma", f"128x256x{tiles * STEP_K}")
     groups, waits = groups_of(run, 0), [(values[0], begin, end) for _, values, begin, end in run.of(0, "wgmma wait")]
     axis = Axis(groups[0].since - 100, waits[-1][2] + 100)
     locked = (groups[0].since, waits[-1][2])
@@ -280,15 +187,6 @@ def draw_in_flight(build):
 # --- 11, 12, 13, 17: warpgroups ---
 
 
-def together(pieces):
-    """PIECES (tile, begin, end) of several warps: those of one tile are one, where nothing lies between."""
-    merged = []
-    for tile, begin, end in sorted(pieces, key=lambda piece: piece[1:]):
-        if merged and merged[-1][0] == tile and begin - merged[-1][2] < picture.SHORTEST_STALL:
-            merged[-1][2] = max(end, merged[-1][2])
-        else:
-            merged.append([tile, begin, end])
-    return merged
 
 
 def stores_of(run, warp, tiles):
@@ -314,7 +212,7 @@ def written_of(run, warp, tiles):
 
 def draw_warpgroups(build, step, shape, title, tiles_of, *words):
     """@param tiles_of by warpgroup, the tiles of C that it multiplies, counted as the block takes them"""
-    run = Recorded(build, step, shape, *words)
+    run = record(build, step, shape, *words)
     axis = Axis(0, run.clocks)
     tiles = 1 + max(map(max, tiles_of))
     copies = run.copies(tiles * run.tiles_k)
@@ -377,9 +275,6 @@ def draw_11(build):
     return draw_warpgroups(build, "11_warp_specialized", "256x512x256", "Step 11", [[0], [0]])
 
 
-FEW = ("--first", "--multiprocessors", "2")  # as 'tools/course see' says it
-
-
 def draw_12(build):
     return draw_warpgroups(build, "12_persistent", "256x512x256", "Step 12", [[0, 1], [0, 1]], *FEW)
 
@@ -435,7 +330,7 @@ def fills_of(run, rank):
 
 def draw_cluster(build, step, shape, title, barrier, *words, arrows):
     """@param barrier an mbarrier whose arrivals are shown @param arrows whether one is drawn for what is sent at such a time"""
-    run = Recorded(build, step, shape, *words)
+    run = record(build, step, shape, *words)
     axis = Axis(0, run.clocks)
     multiplies = f"multiply {run.share()} of {picture.number(run.clocks)} clocks"
     svg = Svg(f"{title}: two blocks of a cluster, and what each of them copies or sends into the other", f"What both blocks of the first cluster did. They {multiplies}.")
@@ -575,8 +470,8 @@ def span_of(clock, *kinds):
 def draw_07(build):
     step, tile, extent, depth = "07_fused_leaky_relu", "128x128x64 warp 64x64 s3 g8", 128, 256
     shape = f"{extent}x{extent}x{depth}"
-    fused = Recorded(build, step, shape, "--tile", tile)
-    separate = Recorded(build, step, shape, "--tile", tile, "--activation", "identity")
+    fused = record(build, step, shape, "--tile", tile)
+    separate = record(build, step, shape, "--tile", tile, "--activation", "identity")
     last = min(launches_of(build, step, shape, "--tile", tile), key=lambda each: len(each.events))
     second = Replay(last, cost.h200(), resident=last.blocks)
     begin = separate.clocks
@@ -626,8 +521,8 @@ def draw_07(build):
 
 def draw_08(build):
     step, shape, tile, tiles_c = "08_split_k", "8x1024x4096", "16x32x128 warp 16x16 s8 g8 split", 32
-    alone = Recorded(build, step, shape, "--tile", f"{tile} 1")
-    shared = {block: Recorded(build, step, shape, "--tile", f"{tile} 4", block=block) for block in range(0, 4 * tiles_c, tiles_c)}
+    alone = record(build, step, shape, "--tile", f"{tile} 1")
+    shared = {block: record(build, step, shape, "--tile", f"{tile} 4", block=block) for block in range(0, 4 * tiles_c, tiles_c)}
     axis = Axis(0, alone.clocks)
     over = max(run.clocks for run in shared.values())
     svg = Svg(
@@ -664,15 +559,14 @@ def draw_08(build):
 
 
 def every(step):
-    """Of the results that lesson 14 compares: clocks from one launch's beginning to the next one's, and µs."""
-    with open(os.path.join(cost.RESULTS, "dependent-f16.json"), encoding="utf-8") as file:
-        (found,) = [each for each in json.load(file)["results"] if each["step"] == step and each["m"] == each["n"] == each["k"] == 256 and each["tile"].startswith("64x64x64")]
-    return found["time"]["median"] * found["conditions"]["sm_hz"], 1e6 * found["time"]["median"]
+    """From one launch's beginning to the next one's, of what lesson 14 compares: (clocks, µs)."""
+    result = share_figures.best_tiles("dependent-f16.json", step, share_figures.squares)[256][1]
+    return share_figures.clocks_of(result), 1e6 * result["time"]["median"]
 
 
 def draw_14(build):
     count, shape, words = 3, "256x256x256", ("--tile", "64x64x64")
-    steps = {step: (Recorded(build, step, shape, *words), *every(step)) for step in ("13_ping_pong", "14_dependent_launch")}
+    steps = {step: (record(build, step, shape, *words), *every(step)) for step in ("13_ping_pong", "14_dependent_launch")}
     axis = Axis(0, max((count - 1) * period + run.clocks for run, period, _ in steps.values()))
     svg = Svg(
         "Launches one behind the other, in steps 13 and 14 at 256 × 256 × 256",
@@ -704,6 +598,7 @@ def draw_14(build):
 
 FIGURES = {
     **data_figures.FIGURES,
+    **share_figures.FIGURES,
     "steps/04_pipelined_num_stages/stages.svg": ("04_pipelined_num_stages", draw_stages),
     "steps/06_autotune/waves.svg": ("06_autotune", draw_06),
     "steps/07_fused_leaky_relu/kernels.svg": ("07_fused_leaky_relu", draw_07),

@@ -10,7 +10,7 @@ import unittest
 from collections import defaultdict
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from see import accesses, cost, data_figures, descriptors, figures, fragments, operands, page, perfetto, picture, replay
+from see import accesses, cost, data_figures, descriptors, figures, fragments, operands, page, perfetto, picture, recorded, replay, share_figures, svg
 
 KINDS = list(replay.Replay.KINDS)
 ALL = 0xFFFFFFFF
@@ -103,6 +103,19 @@ class Clock(unittest.TestCase):
         (phase, begin, end, arrived, landed, expected), *rest = clock.blocks[0].mbarriers[8].phases
         self.assertEqual((phase, end, sum(a[2] for a in arrived), landed, expected), (0, 695, 1, [(695, 128)], 128))
         self.assertEqual(rest, [])
+
+    def test_what_a_tensor_cores_time_goes_into(self):
+        copied = [(0, "copy", 512, 16, 0, 512), (0, "copy commit"), (0, "copy wait", 0)]  # 0 to 698
+        events = [*copied, (0, "wgmma", 131072), (0, "wgmma commit"), (0, "wgmma wait", 0), (0, "global store", 4, 16)]
+        others = [(warp, *event[1:]) for warp in (1, 2, 3) for event in events]
+        run = recorded.Recorded(launch(*events, *others, warps=4), "", 64)
+        begin, end = next(span[2:] for span in run.spans[0] if span[0] == "wgmma")
+        parts = share_figures.split(run)
+        self.assertAlmostEqual(sum(parts.values()), 1)
+        self.assertAlmostEqual(parts["multiply"], run.drawn.tensor_share())
+        self.assertAlmostEqual(parts["multiply"], (end - begin) / run.clocks, delta=0.01)
+        self.assertAlmostEqual(parts["copy"], begin / run.clocks, delta=0.03)
+        self.assertAlmostEqual(parts["store"], (run.clocks - end) / run.clocks, delta=0.03)
 
     def test_a_dependent_launch_waits_for_the_one_before(self):
         events = launch((0, "launch hint"), (0, "launch wait"), (0, "mma", 4096))
@@ -494,7 +507,7 @@ class Steps(unittest.TestCase):
                 with open(os.path.join(cost.ROOT, name), encoding="utf-8") as file:
                     text = file.read()
                 self.assertLess(len(text), 40_000)
-                self.assertIn(f'viewBox="0 0 {figures.WIDTH} ', text)
+                self.assertIn(f'viewBox="0 0 {svg.WIDTH} ', text)
                 self.assertGreaterEqual(min(map(int, re.findall(r"<text[^>]* font-size=\"(\d+)\"", text))), 12)
                 self.assertEqual(len(re.findall("<text", text)), len(re.findall("<text[^>]* font-size", text)))
                 if not os.path.exists(os.path.join(PROGRAMS, step)):
@@ -576,29 +589,29 @@ class Steps(unittest.TestCase):
         self.assertEqual(accesses.wavefronts(accesses.passes_of("shared store", 4, tiled.without_padding(tiled.stores[0]))), 2)
         every = {(row + i, column + j) for lane in range(32) for row in tiled.rows[lane] for column in tiled.columns[lane] for i in range(4) for j in range(4)}
         self.assertEqual(len(every), 32 * 64)  # nobody computes what another lane does
-        groups = figures.groups_of(figures.Recorded(build, "10_wgmma", "128x256x256"), 0)
+        groups = figures.groups_of(recorded.record(build, "10_wgmma", "128x256x256"), 0)
         self.assertEqual([each.count for each in groups], [4] * 4)
         for before, after in zip(groups, groups[1:]):
             self.assertLess(after.since, before.end)
 
     def test_what_the_lessons_say_of_their_pictures(self):
         build, tiles, shape = os.environ["COURSE_BUILD"], 6, "256x512x256"
-        one, three = (figures.Recorded(build, STAGES, "128x128x384", "--tile", f"s{n}") for n in (1, 3))
+        one, three = (recorded.record(build, STAGES, "128x128x384", "--tile", f"s{n}") for n in (1, 3))
         for begin, end, _ in one.copies(tiles):
             self.assertFalse([piece for piece in one.products(0, tiles) if piece[1] < end and piece[2] > begin + picture.SHORTEST_STALL])  # idle during every copy
         pieces = [piece[1:] for piece in three.products(0, tiles)]
         self.assertEqual(figures.gaps(pieces, pieces[0][0], pieces[-1][1]), [])
-        persistent = figures.Recorded(build, "12_persistent", shape, *figures.FEW)
+        persistent = recorded.record(build, "12_persistent", shape, *figures.FEW)
         copies, on_cores = persistent.copies(2 * persistent.tiles_k), [persistent.products(warp, 2) for warp in (0, 4)]
         first_ends = max(end for pieces in on_cores for tile, _, end in pieces if tile == 0)
         next_begins = min(begin for pieces in on_cores for tile, begin, _ in pieces if tile == 1)
         self.assertLess(sorted(copies)[persistent.tiles_k][0], first_ends)
         written = [end for warp in (0, 4) for tile, _, end in figures.written_of(persistent, warp, [0, 1]) if tile == 0]
         self.assertLess(next_begins, min(written))
-        later = figures.Recorded(build, "17_store_later", "256x512x320", *figures.FEW)
+        later = recorded.record(build, "17_store_later", "256x512x320", *figures.FEW)
         pieces = figures.together([piece for warp in (0, 4) for piece in later.products(warp, 2)])
         self.assertEqual(figures.gaps([piece[1:] for piece in pieces], pieces[0][1], pieces[-1][2]), [])
-        turns = figures.Recorded(build, "13_ping_pong", shape, *figures.FEW)
+        turns = recorded.record(build, "13_ping_pong", shape, *figures.FEW)
         pieces = figures.together([(2 * tile + i, *times) for i in (0, 1) for tile, *times in turns.products(4 * i, 2)])
         self.assertEqual([tile for tile, *_ in pieces], sorted(tile for tile, *_ in pieces))
         gaps = {True: [], False: []}  # by whether both are of one tile
@@ -608,7 +621,7 @@ class Steps(unittest.TestCase):
 
     def test_what_the_lessons_say_of_blocks_and_waves(self):
         build = os.environ["COURSE_BUILD"]
-        multicast = figures.Recorded(build, "16_multicast", "256x256x448", *figures.FEW)
+        multicast = recorded.record(build, "16_multicast", "256x256x448", *figures.FEW)
         for rank in (0, 1):
             fills = figures.fills_of(multicast, rank)
             self.assertEqual([len(fills[stage]) for stage in range(4)], [2, 2, 2, 1])
@@ -616,7 +629,7 @@ class Steps(unittest.TestCase):
             (empty,) = [address for address, name in multicast.drawn.names.items() if name == "empty[0]"]
             arrived = [warp // multicast.launch.warps for _, warp, _, _ in multicast.clock.blocks[rank].mbarriers[empty].phases[0][3]]
             self.assertEqual((arrived.count(0), arrived.count(1)), (8, 8))
-        few_rows = figures.Recorded(build, "15_few_rows", "8x64x2048")
+        few_rows = recorded.record(build, "15_few_rows", "8x64x2048")
         for rank in (0, 1):
             last = [(stage, rounds[-1]) for stage, rounds in figures.fills_of(few_rows, rank).items() if 1 - rank in rounds[-1]]
             self.assertEqual([(stage, set(each)) for stage, each in last], [(3, {1 - rank})])
