@@ -238,6 +238,13 @@ class See(unittest.TestCase):
         self.press(Keys.ARROW_UP, *[Keys.ARROW_DOWN] * 131)
         self.assertRegex(self.now(), r"on SM 131\. This SM has nothing more to do from clock [\d,]+ on")
         self.assertEqual(self.run_script("return document.querySelectorAll('#scroll .idle').length"), 132 - 124)
+        self.run_script("choose(0)")
+        self.assertIn("Of A and B, 100 % of what it asks for is not in L2.", self.now())
+        order = self.run_script("return getComputedStyle(document.querySelector('#scroll .seg')).fill")
+        self.press("l")
+        self.assertIn("all that it asks for is in L2", self.browser.find_element(By.ID, "legend").text)
+        self.assertNotEqual(self.run_script("return getComputedStyle(document.querySelector('#scroll .seg')).fill"), order)
+        self.press("l")
         self.no_errors()
 
     def test_fingers_choose_bars_and_zoom(self):

@@ -77,6 +77,7 @@ class Plan:
         self.wide = self.cluster if step == FEWER_REQUESTS and self.rows > self.cols else 1
         self.high = self.cluster // self.wide if step != FEW_ROWS else 1
         tiles_m, tiles_n = ceil_div(m, self.high * self.rows), ceil_div(n, self.wide * self.cols)
+        self.tiles_m, self.tiles_n = tiles_m, tiles_n
         self.tiles = self.wide_tiles = tiles_m * tiles_n  # of clusters, where there are some
         if self.narrow:
             self.wide_tiles, self.tiles = in_two_widths(tiles_m, n, self.cols, self.narrow, sms)

@@ -1,5 +1,7 @@
 """The page of a grid: SMs from above, time to the right."""
 
+from collections import defaultdict
+
 from . import page, picture
 from .cost import CLOCK
 
@@ -10,8 +12,8 @@ def percent(share):
     return f"{100 * share:.1f} %" if 0 < share < 0.0995 else f"{100 * share:.0f} %"
 
 
-def facts(grid, launch, measured):
-    """Sentences for the heading."""
+def facts(grid, launch, measured, missed=None, in_l2=0):
+    """Sentences for the heading. @param missed (l2.misses() of its pieces, what each asks for) @param in_l2 bytes for which it has room"""
     plan, threads = grid.plan, launch.block[0] * launch.block[1] * launch.block[2]
     units = "clusters" if plan.cluster > 1 else "blocks"
     of = f" in clusters of {plan.cluster}" if plan.cluster > 1 else ""
@@ -29,7 +31,18 @@ def facts(grid, launch, measured):
         took = measured[1]["time"]["median"]
         clock = measured[1].get("conditions", {}).get("sm_hz", CLOCK)
         found.append(f"An H200 took {1e6 * took:,.0f} µs, {picture.number(took * clock)} clocks at {clock / 1e9:.2f} GHz ({measured[0]}).")
+    if missed:
+        misses, asked = sum(missed[0]), missed[1] * len(missed[0])
+        found.append(f"Blocks ask for {asked / 1e6:,.0f} MB of A and B; {misses / 1e6:,.0f} MB of these, {percent(misses / asked)}, are not in L2, which has room for {in_l2 / 1e6:.0f} MB that all SMs ask for.")
     return [found[0], *found[2:], found[1]]
+
+
+def shares_missed(grid, shown, missed):
+    """Of each piece that is SHOWN, or of those that it stands for, the percentage of what is asked for that is not in L2."""
+    of = defaultdict(list)
+    for piece, misses in zip(grid.pieces, missed[0]):
+        of[piece.sm, piece.begin, piece.place if len(shown) == len(grid.pieces) else 0].append(misses)
+    return [round(100 * sum(mine) / len(mine) / missed[1], 1) for piece in shown for mine in [of[piece.sm, piece.begin, piece.place]]]
 
 
 def merged(pieces):
@@ -39,8 +52,8 @@ def merged(pieces):
     return [piece for piece in pieces if piece.place == 0]
 
 
-def document(grid, title):
-    plan, shown = grid.plan, merged(grid.pieces)
+def document(grid, title, missed=None):
+    plan, shown = grid.plan, sorted(merged(grid.pieces), key=lambda p: (p.begin, p.block))
     return {
         "title": title,
         "sms": plan.sms,
@@ -51,9 +64,10 @@ def document(grid, title):
         "cluster": plan.cluster,
         "clocks": round(grid.clocks, 1),
         "ends": [round(end, 1) for end in grid.ends],
-        "pieces": [[p.sm, p.place, round(p.begin, 1), round(p.end, 1), p.block, p.tile, int(p.narrow)] for p in sorted(shown, key=lambda p: (p.begin, p.block))],
+        "pieces": [[p.sm, p.place, round(p.begin, 1), round(p.end, 1), p.block, p.tile, int(p.narrow)] for p in shown],
+        "missed": shares_missed(grid, shown, missed) if missed else [],
     }
 
 
-def page_of(grid, title, sentences, costs):
-    return page.filled("grid.html", title, sentences, costs, document(grid, title))
+def page_of(grid, title, sentences, costs, missed=None):
+    return page.filled("grid.html", title, sentences, costs, document(grid, title, missed))

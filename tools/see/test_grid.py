@@ -1,14 +1,17 @@
 """Tests of the grid. With COURSE_BUILD, blocks that run are compared with what is said of them."""
 
+import csv
+import glob
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from see import cost, grid, grid_page, replay
+from see import cost, grid, grid_page, l2, replay
 from see.test_see import COSTS, PROGRAMS, launch, timed_of
 
 CUBE = (4096, 4096, 4096)
@@ -73,6 +76,39 @@ class Times(unittest.TestCase):
         self.assertIn("32,768 blocks of 32 threads; an SM has room for 4 of them at a time: 62.06 waves. The last one has 32 blocks, where there is room for 528.", text)
 
 
+class L2(unittest.TestCase):
+    def launch(self, shape, group, sms=132, resident=2):
+        plan = grid.Plan(5, f"128x128x64 warp 64x64 s3 g{group}", shape, sms)
+        return grid.Grid(plan, grid.in_waves(plan, resident, lambda count: 100.0 * count), resident)
+
+    def test_who_asks_first_misses_and_what_was_used_longest_ago_is_forgotten(self):
+        part = 128 * 64 * 2  # of A or B, a step along k
+        found = self.launch((256, 256, 128), 1, sms=2)  # four blocks at once, two steps
+        self.assertEqual(l2.misses(found, 128, 2, 1 << 30), ([4 * part, 2 * part, 2 * part, 0], 4 * part))
+        found = self.launch((128, 256, 128), 1, sms=1, resident=1)  # one after the other, with the same of A
+        self.assertEqual(l2.misses(found, 128, 2, 1 << 30)[0], [4 * part, 2 * part])
+        self.assertEqual(l2.misses(found, 128, 2, 4 * part)[0], [4 * part, 4 * part])  # C has taken their place
+
+    def test_dram_as_ncu_counts_it(self):
+        """Of step 05 on an H200; and what arrives in the SMs exactly. Where waves need more than the cache has, SMs that drift apart cost more."""
+        off = {}
+        for path in glob.glob(os.path.join(cost.RESULTS, "l2", "05_l2_swizzle-*.csv")):
+            shape = tuple(map(int, re.search(r"-(\d+)x(\d+)x(\d+)-", path).groups()))
+            with open(path, encoding="utf-8", newline="") as file:
+                for row in csv.DictReader(file):
+                    group = int(re.search(r"64, 3, (\d+)>", row["Kernel Name"])[1])
+                    found = self.launch(shape, group)
+                    missed, asked = l2.misses(found, shape[2], 2, l2.room(cost.ladder()["gpu"]))
+                    self.assertEqual(asked * len(found.pieces), 32 * int(row["l1tex__m_xbar2l1tex_read_sectors.sum"]))
+                    off.setdefault((shape[0], shape[2], group), []).append(sum(missed) / float(row["dram__bytes_read.sum"]))
+        off = {launch: sum(each) / len(each) for launch, each in off.items()}
+        self.assertGreaterEqual(len(off), 20)
+        self.assertLess(off.pop((8192, 8192, 1)), 0.4)
+        self.assertLess(off.pop((8192, 8192, 16)), 0.7)
+        for launch, ratio in off.items():
+            self.assertAlmostEqual(ratio, 1, delta=0.25, msg=launch)
+
+
 class Refusals(unittest.TestCase):
     def test_what_a_grid_cannot_show(self):
         for words, why in (
@@ -103,6 +139,20 @@ class Steps(unittest.TestCase):
             with open(results, encoding="utf-8") as file:
                 tile = json.load(file)["results"][0]["tile"]
             return max(replay.read(events), key=lambda each: len(each.events)), tile
+
+    def test_tiles_are_in_the_order_of_the_kernels(self):
+        said = json.loads(subprocess.run([os.path.join(PROGRAMS, "figures")], stdout=subprocess.PIPE, check=True).stdout)
+        for order in said["wave"]:
+            plan = grid.Plan(5, f"128x128x64 g{order['group_m']}", (8192, 8192, 8192), 132)
+            self.assertEqual([list(l2.tile_of(plan, number)) for number in range(len(order["tiles"]))], order["tiles"])
+
+    def test_a_block_asks_for_what_it_copies(self):
+        for step, tile in (("05_l2_swizzle", None), ("12_persistent", None)):
+            launch, tile = self.record(step, tile, (256, 256, 256), 1)
+            plan = grid.Plan(int(step[:2]), tile, (256, 256, 256), 1)
+            copied = sum(32 * event[5] if launch.kinds[event[1]] == "copy" else event[4] for event in launch.events if launch.kinds[event[1]] in ("copy", "bulk load"))
+            found = grid.Grid(plan, [grid.Piece(0, 0, 0.0, 1.0, 0, 0)], 1)
+            self.assertEqual(l2.misses(found, 256, 2, 1 << 30)[1] * len(plan.tiles_of(0) if plan.stays else [0]), copied)
 
     def test_what_is_not_run_is_as_what_is(self):
         """From some tiles, the time of more of them; of two blocks, that each has as many as the plan says."""

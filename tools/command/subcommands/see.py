@@ -21,7 +21,7 @@ from ..places import BUILD, LOGS
 from .interpret import program_of
 from .run import end_if_over, lock_results, require_writable, shown
 
-from see import cost, grid, grid_page, page, perfetto, picture, replay
+from see import cost, grid, grid_page, l2, page, perfetto, picture, replay
 
 SMALL, LARGER = "256x256x256", "512x512x512"
 SHAPES = {15: "8x512x4096"}  # of steps for other problems
@@ -180,9 +180,10 @@ class WholeGrid:
                 raise Refused(f"{self.step}: {reason}. Choose another --shape.") from None
         shape = "x".join(map(str, self.shape))
         facts = [f"M×N×K = {shape.replace('x', '×')}, {self.dtype}, on {gpu['multiprocessors']} SMs of an {gpu['name']}."]
-        facts += grid_page.facts(drawn, launches[0], grid.measured(self.step, tile, self.dtype, self.shape))
+        missed = l2.misses(drawn, self.shape[2], ELEMENT_BYTES[self.dtype], l2.room(gpu)) if l2.is_known(plan) else None
+        facts += grid_page.facts(drawn, launches[0], grid.measured(self.step, tile, self.dtype, self.shape), missed, l2.room(gpu))
         path = os.path.join(out, f"{self.step}-{shape}-{self.dtype}-{re.sub(r'[^a-z0-9]+', '-', tile.lower())}-grid.html")
-        files.write(path, grid_page.page_of(drawn, f"{self.step.replace('_', ' ')}: {tile}", facts, costs))
+        files.write(path, grid_page.page_of(drawn, f"{self.step.replace('_', ' ')}: {tile}", facts, costs, missed))
         sys.stdout.write(f"{facts[-1]}\npage: {shown(path)}\n")
         return 0
 
