@@ -1,4 +1,4 @@
-"""Plots from result files: ladder, road, roofline, TFLOP/s against size and rows, ratios, tuning. 'tools/plot --help' says more.
+"""Plots from result files: ladder, roofline, TFLOP/s against size and rows, ratios, tuning. 'tools/plot --help' says more.
 
 The background is transparent, so that a plot fits a light page and a dark one: every colour has a contrast of at least 3 to
 white and to GitHub's dark #0d1117 (the test computes it). Colours never stand alone: markers, hatches and labels differ too.
@@ -13,7 +13,7 @@ import statistics
 import sys
 import textwrap
 
-from . import ladder, results, shapes
+from . import results, shapes
 from .ladder import ROOT, by_step, machine, projected
 from .terminal import NOTHING, Arguments, rounded, run_command, tera
 
@@ -306,77 +306,6 @@ def draw_ladder(document, everything):
     axes.grid(axis="x")
     axes.set_axisbelow(True)
     axes.set_xlabel("TFLOP/s, projected" if gpu else "TFLOP/s, median")
-    return canvas
-
-
-# --- the road ---
-
-
-def branches(steps):
-    """From each step to the column of its line, and to the step that it is built on: one's first successor goes on in its column."""
-    rows = {step: row for row, step in enumerate(steps)}
-    bases = {step: base if (base := ladder.built_on(step)) in rows else "" for step in steps}
-    lines, line_of = [], {}  # a line: its steps, one built on the other
-    for step in steps:
-        base = bases[step]
-        if base and line_of[base][-1] == base:
-            line_of[step] = line_of[base]
-        else:
-            line_of[step] = []
-            lines.append(line_of[step])
-        line_of[step].append(step)
-    columns, taken = {}, []  # of each column the rows that are taken
-    for line in lines:
-        begin = rows[bases[line[0]] or line[0]]
-        needs = set(range(begin + bool(bases[line[0]]), rows[line[-1]] + 1))
-        column = next((index for index, each in enumerate(taken) if not each & needs), len(taken))
-        if column == len(taken):
-            taken.append(set())
-        taken[column] |= needs
-        columns.update(dict.fromkeys(line, column))
-    return columns, bases
-
-
-def draw_road(document, everything):
-    """The best tile of each step as a share of cuBLAS, and which step is built on which. Or the reason why not, as text."""
-    from matplotlib.patches import Patch
-
-    def share(each):
-        return ladder.of_baseline(each, "cublasGemmEx") or 0
-
-    group = [each for each in most_telling_shape(everything) if ladder.part(each["step"]) and share(each)]
-    steps = by_step(group)
-    if len(steps) < 2:
-        return "it has no share of cuBLAS of two steps"
-    columns, bases = branches(list(steps))
-    left, gap, names = 3.3, 0.17, 2.2  # inches: to the axes, between lines, for names
-    canvas = Canvas(0.27 * len(steps) + 0.2, left, 0.8, title("Road", group), caption(document, group, "Best tile of each step."))
-    axes = canvas.axes
-    beside = {"transform": axes.get_yaxis_transform(), "va": "center"}
-
-    def at(column):
-        return (0.3 + gap * column - left) / canvas.width
-
-    parts = list(ladder.PARTS)
-    for row, (step, tiles) in enumerate(steps.items()):
-        value = 100 * max(map(share, tiles))
-        colour = COLOURS[parts.index(ladder.part(step))]
-        axes.barh(row, value, height=0.75, color=colour, lw=0)
-        axes.text(-names / canvas.width, row, plain(ladder.title(step)[0]), ha="left", **beside)
-        axes.text(1.09, row, f"{rounded(value)} %", ha="right", **beside)
-        line = {"transform": axes.get_yaxis_transform(), "color": TEXT, "lw": 1.2, "clip_on": False, "solid_capstyle": "round"}
-        if bases[step]:
-            above = list(steps).index(bases[step])
-            axes.plot([at(columns[bases[step]]), at(columns[step]), at(columns[step])], [above, min(above + 0.5, row), row], **line)
-        axes.plot([at(columns[step])], [row], marker="o", ms=7, zorder=3, **{**line, "color": colour})
-    axes.axvline(100, color=TEXT, ls="--", lw=1.2)
-    canvas.legend([Patch(color=COLOURS[index], label=f"{part}: {ladder.PARTS[part][0]}") for index, part in enumerate(parts)], 5)
-    axes.set_yticks([])
-    axes.set_ylim(len(steps) - 0.4, -0.6)
-    axes.set_xlim(0, 110)
-    axes.grid(axis="x")
-    axes.set_axisbelow(True)
-    axes.set_xlabel("% of cuBLAS (cublasGemmEx), medians of alternating rounds")
     return canvas
 
 
@@ -790,11 +719,10 @@ def draw_tuning(document, everything):
     return canvas
 
 
-PLOTS = {"ladder": draw_ladder, "road": draw_road, "roofline": draw_roofline, "sizes": draw_sizes, "rows": draw_rows, "tuning": draw_tuning}
+PLOTS = {"ladder": draw_ladder, "roofline": draw_roofline, "sizes": draw_sizes, "rows": draw_rows, "tuning": draw_tuning}
 # In some transformers' multiplications B is column-major: they stand beside the others.
 PLOTS_OF_ALL_LAYOUTS = {"ratios": draw_ratios}
 ALL_PLOTS = (*PLOTS, *PLOTS_OF_ALL_LAYOUTS)
-USUAL_PLOTS = tuple(each for each in ALL_PLOTS if each != "road")  # the road is the front page's, from a run of all steps
 
 
 # --- files ---
@@ -807,7 +735,7 @@ def name_of(plot, kind_of_results):
     return "-".join(re.sub(r"[^A-Za-z0-9]+", "_", part) for part in parts)
 
 
-def draw(document, only=USUAL_PLOTS, steps=()):
+def draw(document, only=ALL_PLOTS, steps=()):
     """From names of files, without their extension, to Canvases; and why there are not more. STEPS: numbers; a roofline of each."""
     canvases, reasons = {}, []
     unique = results.latest(document["results"])
@@ -847,7 +775,7 @@ def main():
     arguments = Arguments(prog="tools/plot", add_help=False, allow_abbrev=False)
     arguments.add_argument("files", metavar="FILE", nargs="*")
     arguments.add_argument("--out", metavar="FOLDER")
-    arguments.add_argument("--only", metavar="PLOT,...", default=",".join(USUAL_PLOTS))
+    arguments.add_argument("--only", metavar="PLOT,...", default=",".join(ALL_PLOTS))
     arguments.add_argument("--step", metavar="NUMBER,...")
     given = arguments.parse_intermixed_args()
     steps = given.step.split(",") if given.step is not None else []

@@ -58,7 +58,7 @@ With as=HANDLE, markers further down the page compute with these columns, unroun
 
 FIGURE has the text's decimals. A column whose name begins with a digit has _ in front. expressions.py says what else may be computed.
 
-The alternative text of a roofline or a road is what the plot says, and is rewritten likewise. So is the line below <!-- place --> in a
+The alternative text of a roofline, or of road.svg, is what the picture says, and is rewritten likewise. So is the line below <!-- place --> in a
 lesson: its part, what it is built on, which lesson is next.
 """
 
@@ -88,7 +88,7 @@ COMPUTED = re.compile(r"<!-- computed((?: \S+=\S+)+) -->")
 BROKEN = re.compile("^.*<!-- (?:figures|computed).*$", re.M)  # where no marker can stand
 FIGURE_MARKER = re.compile(f"{FIGURES.pattern}|{COMPUTED.pattern}")
 PLACE = "<!-- place -->"
-ROOFLINE = re.compile(r"!\[[^\]]*\]\((\S*/(?:roofline-\S+-(\d\d)|road-\S+)\.svg)\)")
+ROOFLINE = re.compile(r"!\[[^\]]*\]\((\S*/roofline-\S+-(\d\d)\.svg|\S*road\.svg)\)")
 
 
 class BadTable(Exception):
@@ -1041,24 +1041,23 @@ def with_figures(root, name, lines, handles):
 
 
 def described(root, path, link, step):
-    """The alternative text of a roofline, or of a road where no step is named, from the words of the plot."""
+    """The alternative text of a roofline from the words of the plot; where no step is named, of the front page's ladder what it says of itself."""
     plot = os.path.normpath(os.path.join(os.path.dirname(path), link))
     try:
         with open(plot, encoding="utf-8") as file:
-            words = [html.unescape(each) for each in re.findall(r">([^<>]+)</text>", file.read())]
-        kind_of_plot = "Roofline" if step else "Road"
-        setting = next(each for each in words if each.startswith(kind_of_plot)).split(": ", 1)[1].split(", ")
+            text = file.read()
+        if not step:
+            return html.unescape(re.search(r"<desc[^>]*>([^<]+)</desc>", text)[1])
+        words = [html.unescape(each) for each in re.findall(r">([^<>]+)</text>", text)]
+        setting = next(each for each in words if each.startswith("Roofline")).split(": ", 1)[1].split(", ")
         shape, dtype, _, mode = setting
         dimensions = shape.split("x")
         shape = f"{dimensions[0]}³" if len(set(dimensions)) == 1 else "×".join(dimensions)
         where = f"at {shape}, {dtype}, {mode}"
-        if not step:
-            shares = re.findall(r"^(\d\d) .*\n([\d.]+) %$", "\n".join(words), re.M)
-            return f"% of cuBLAS {where}: {', '.join(f'step {number} {share}' for number, share in shares)}"
         rate = {each.split(" ")[0]: each.split(" ")[-1] for each in words if "  " in each}
         memory, arithmetic = re.search(r"copy: ([\d.]+ TB/s); .*: ([\d.]+ TFLOP/s)", "\n".join(words)).groups()
         return f"Roofline {where}: step {step} at {rate[step]} TFLOP/s, cuBLAS at {rate['cublasGemmEx']}; the roof: {memory}, {arithmetic}"
-    except (OSError, StopIteration, ValueError, KeyError, AttributeError) as error:
+    except (OSError, StopIteration, ValueError, KeyError, AttributeError, TypeError) as error:
         raise BadTable(f"{os.path.relpath(plot, root)} is no such plot{f' with step {step}' if step else ''}: {error!r}") from None
 
 

@@ -268,20 +268,6 @@ class Drawing(Case):
             self.assertIn("sans-serif", svg)
             self.assertNotIn("projected", svg)
 
-    def test_the_road_is_the_best_tile_of_each_step_and_a_tree(self):
-        steps = ("03_tensor_core", "04_pipelined_num_stages", "05_l2_swizzle", "09_tma")
-        found = [a_result(step, tile, tile == "a", share) for step in steps for tile, share in (("a", 0.25), ("b", 0.5))]
-        names, svgs = self.drawn(a_document(*found), "--only", "road")
-        self.assertEqual(names, {"road-f32-hot.svg", "road-f32-hot.png"})
-        svg = svgs["road-f32-hot.svg"]
-        for words in (">II: tensor cores<", ">03 tensor core<", ">09 TMA<", ">Road: 1024x1024x1024, f32, nn, hot<"):
-            self.assertIn(words, svg)
-        self.assertEqual(len(re.findall(">50.0 %<", svg)), 4)
-        self.assertNotIn(">25.0 %<", svg)
-        columns, bases = plots.branches(steps)
-        self.assertEqual(columns, {steps[0]: 0, steps[1]: 0, steps[2]: 0, steps[3]: 1})  # 05 goes on where 04 is, 09 branches off
-        self.assertEqual(bases, {steps[0]: "", steps[1]: steps[0], steps[2]: steps[1], steps[3]: steps[1]})
-
     def test_a_roofline_of_each_step(self):
         document = a_document(*ladder())
         names, svgs = self.drawn(document, "--only", "roofline", "--step", "01,02")
@@ -544,7 +530,7 @@ class Drawing(Case):
             run = self.run_plots(file, "--out", self.path(out), env={"PYTHONHASHSEED": seed, "TZ": f"UTC-{seed}"})
             self.assertEqual(run.returncode, 0, run.stderr)
         names = sorted(os.listdir(self.path("one")))
-        self.assertEqual(len(names), 2 * (len(plots.USUAL_PLOTS) + 2))  # and ladder and roofline of attention
+        self.assertEqual(len(names), 2 * (len(plots.ALL_PLOTS) + 2))  # and ladder and roofline of attention
         for name in names:
             with open(self.path("one", name), "rb") as one, open(self.path("two", name), "rb") as two:
                 self.assertEqual(one.read(), two.read(), name)
@@ -629,7 +615,7 @@ class Refusals(Case):
             self.assert_refused(self.run_plots(*arguments))
         self.assert_refused(self.run_plots("--only", "roofline", "--step", "3"), "--step 3", "two digits")
         self.assert_refused(self.run_plots("--step", "03"), "add --only roofline")
-        self.assert_refused(self.run_plots("--only", "rows,stairs"), "--only stairs", "there are: ladder, road, roofline, sizes, rows")
+        self.assert_refused(self.run_plots("--only", "rows,stairs"), "--only stairs", "there are: ladder, roofline, sizes, rows")
 
     def test_bad_files(self):
         good = a_document(*ladder())

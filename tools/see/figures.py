@@ -12,7 +12,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from report import figures
 from report.figures import BLUE, GREEN, ORANGE, PINK, TEXT, TINT
-from see import cost, data_figures, grid, picture, share_figures
+from see import cost, data_figures, grid, picture, road_figure, share_figures
 from see.data_figures import launch_of, launches_of
 from see.recorded import STEP_K, STORES, Axis, bar, gaps, idle, record, together
 from see.replay import Replay
@@ -599,6 +599,7 @@ def draw_14(build):
 FIGURES = {
     **data_figures.FIGURES,
     **share_figures.FIGURES,
+    **road_figure.FIGURES,
     "steps/04_pipelined_num_stages/stages.svg": ("04_pipelined_num_stages", draw_stages),
     "steps/06_autotune/waves.svg": ("06_autotune", draw_06),
     "steps/07_fused_leaky_relu/kernels.svg": ("07_fused_leaky_relu", draw_07),

@@ -101,12 +101,12 @@ class L2(unittest.TestCase):
                     missed, asked = l2.misses(found, shape[2], 2, l2.room(cost.ladder()["gpu"]))
                     self.assertEqual(asked * len(found.pieces), 32 * int(row["l1tex__m_xbar2l1tex_read_sectors.sum"]))
                     off.setdefault((shape[0], shape[2], group), []).append(sum(missed) / float(row["dram__bytes_read.sum"]))
-        off = {launch: sum(each) / len(each) for launch, each in off.items()}
+        off = {which: sum(each) / len(each) for which, each in off.items()}
         self.assertGreaterEqual(len(off), 20)
         self.assertLess(off.pop((8192, 8192, 1)), 0.4)
         self.assertLess(off.pop((8192, 8192, 16)), 0.7)
-        for launch, ratio in off.items():
-            self.assertAlmostEqual(ratio, 1, delta=0.25, msg=launch)
+        for which, ratio in off.items():
+            self.assertAlmostEqual(ratio, 1, delta=0.25, msg=which)
 
 
 class Refusals(unittest.TestCase):
@@ -148,9 +148,9 @@ class Steps(unittest.TestCase):
 
     def test_a_block_asks_for_what_it_copies(self):
         for step, tile in (("05_l2_swizzle", None), ("12_persistent", None)):
-            launch, tile = self.record(step, tile, (256, 256, 256), 1)
+            run, tile = self.record(step, tile, (256, 256, 256), 1)
             plan = grid.Plan(int(step[:2]), tile, (256, 256, 256), 1)
-            copied = sum(32 * event[5] if launch.kinds[event[1]] == "copy" else event[4] for event in launch.events if launch.kinds[event[1]] in ("copy", "bulk load"))
+            copied = sum(32 * event[5] if run.kinds[event[1]] == "copy" else event[4] for event in run.events if run.kinds[event[1]] in ("copy", "bulk load"))
             found = grid.Grid(plan, [grid.Piece(0, 0, 0.0, 1.0, 0, 0)], 1)
             self.assertEqual(l2.misses(found, 256, 2, 1 << 30)[1] * len(plan.tiles_of(0) if plan.stays else [0]), copied)
 

@@ -10,7 +10,7 @@ import unittest
 from collections import defaultdict
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from see import accesses, cost, data_figures, descriptors, figures, fragments, operands, page, perfetto, picture, recorded, replay, share_figures, svg
+from see import accesses, cost, data_figures, descriptors, figures, fragments, operands, page, perfetto, picture, recorded, replay, road_figure, share_figures, svg
 
 KINDS = list(replay.Replay.KINDS)
 ALL = 0xFFFFFFFF
@@ -116,6 +116,12 @@ class Clock(unittest.TestCase):
         self.assertAlmostEqual(parts["multiply"], (end - begin) / run.clocks, delta=0.01)
         self.assertAlmostEqual(parts["copy"], begin / run.clocks, delta=0.03)
         self.assertAlmostEqual(parts["store"], (run.clocks - end) / run.clocks, delta=0.03)
+
+    def test_a_tree_of_steps(self):
+        steps = ("03_tensor_core", "04_pipelined_num_stages", "05_l2_swizzle", "09_tma")
+        columns, bases = road_figure.branches(steps)
+        self.assertEqual(columns, {steps[0]: 0, steps[1]: 0, steps[2]: 0, steps[3]: 1})  # 05 goes on where 04 is, 09 branches off
+        self.assertEqual(bases, {steps[0]: "", steps[1]: steps[0], steps[2]: steps[1], steps[3]: steps[1]})
 
     def test_a_dependent_launch_waits_for_the_one_before(self):
         events = launch((0, "launch hint"), (0, "launch wait"), (0, "mma", 4096))
@@ -501,9 +507,13 @@ class Steps(unittest.TestCase):
         """They are what the kernels do now, small, and legible on a phone; the lesson says what is seen, and how to make the live page."""
         for name, (step, draw) in figures.FIGURES.items():
             with self.subTest(name):
-                lesson = os.path.join(cost.ROOT, os.path.dirname(name), "README.md")
-                with open(lesson, encoding="utf-8") as file:
-                    self.assertRegex(file.read(), rf"\n!\[[^\]]{{80,}}\]\({os.path.basename(name)}\)<br>\n\*.*`tools/course see {int(step[:2])}\b.*\*\n")
+                is_of_lesson = name.startswith("steps/")
+                with open(os.path.join(cost.ROOT, os.path.dirname(name) if is_of_lesson else "", "README.md"), encoding="utf-8") as file:
+                    text = file.read()
+                if is_of_lesson:
+                    self.assertRegex(text, rf"\n!\[[^\]]{{80,}}\]\({os.path.basename(name)}\)<br>\n\*.*`tools/course see {int(step[:2])}\b.*\*\n")
+                else:
+                    self.assertRegex(text, rf"\n!\[[^\]]{{80,}}\]\({name}\)\n")
                 with open(os.path.join(cost.ROOT, name), encoding="utf-8") as file:
                     text = file.read()
                 self.assertLess(len(text), 40_000)

@@ -20,7 +20,6 @@ Usage: tools/plot [FILE...] [--out FOLDER] [--only PLOT,... [--step NUMBER,...]]
 Draws result files, what 'tools/course run' writes, as SVG and PNG, and prints the path of every file that it wrote:
 
   ladder     a bar per step and tile beside cuBLAS, with 20-80 % quantiles; or as projected, if nothing was measured
-  road       the best tile of each step as a share of cuBLAS, and which step is built on which; only if --only names it
   roofline   the steps below the GPU's bandwidth and peak, with three ways to count their bytes
   sizes      TFLOP/s against size, from files with several square sizes
   rows       TFLOP/s against m, from files with four m or more for the same n and k
@@ -33,7 +32,7 @@ same plot, the first one's is kept. Peers, such as Triton, stand beside the step
 
   FILE            result files                                [build/results/ladder.json]
   --out FOLDER    where the plots go; made if missing         [plots/ beside each FILE]
-  --only PLOT,... only these: --only sizes,rows               [all but road]
+  --only PLOT,... only these: --only sizes,rows               [all]
   --step NUMBER,... with --only roofline: one for each of these steps, 03 for example, in which the others are pale
   --help          show this
 

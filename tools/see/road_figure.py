@@ -1,0 +1,84 @@
+"""Draws the front page's ladder: which step is built on which, and each one's share of cuBLAS."""
+
+from report import ladder, plots
+from report.figures import TEXT
+from report.terminal import rounded
+
+from .share_figures import best_tiles, results_of
+from .svg import Svg
+
+FILE = "road-f16.json"
+SQUARE, FEW = (4096, 4096, 4096), (8, 4096, 4096)
+FOR_FEW = ("08_split_k", "15_few_rows")  # whose problem that is
+NAMES, BARS, NUMBERS = 62, 216, 354  # where they begin; where numbers end
+HIGH, COLUMN = 17, 11
+PALE = 0.45
+
+
+def branches(steps):
+    """From each step to the column of its line, and to the step that it is built on: one's first successor goes on in its column."""
+    rows = {step: row for row, step in enumerate(steps)}
+    bases = {step: base if (base := ladder.built_on(step)) in rows else "" for step in steps}
+    lines, line_of = [], {}  # a line: its steps, one built on the other
+    for step in steps:
+        base = bases[step]
+        if base and line_of[base][-1] == base:
+            line_of[step] = line_of[base]
+        else:
+            line_of[step] = []
+            lines.append(line_of[step])
+        line_of[step].append(step)
+    columns, taken = {}, []  # of each column the rows that are taken
+    for line in lines:
+        begin = rows[bases[line[0]] or line[0]]
+        needs = set(range(begin + bool(bases[line[0]]), rows[line[-1]] + 1))
+        column = next((index for index, each in enumerate(taken) if not each & needs), len(taken))
+        if column == len(taken):
+            taken.append(set())
+        taken[column] |= needs
+        columns.update(dict.fromkeys(line, column))
+    return columns, bases
+
+
+def draw_road(_):
+    def shares(shape, steps):
+        every = {step: best_tiles(FILE, step, lambda each: (each["m"], each["n"], each["k"]) == shape or None) for step in steps}
+        return {step: 100 * found[True][0] for step, found in every.items()}
+
+    steps = sorted({each["step"] for each in results_of(FILE) if ladder.part(each["step"])})
+    square, few = shares(SQUARE, steps), shares(FEW, FOR_FEW)
+    said = ", ".join(f"step {step[:2]} {rounded(few[step])} (8 rows, cold)" if step in few else f"step {step[:2]} {rounded(share)}" for step, share in square.items())
+    svg = Svg("Which step is built on which, and its share of cuBLAS", f"% of cuBLAS at 4096³, f16, hot: {said}")
+    y, colours = 4, dict(zip(ladder.PARTS, plots.COLOURS))
+    for x, parts in ((4, ("I", "II", "III")), (160, ("IV", "appendix"))):
+        for row, part in enumerate(parts):
+            svg.add("rect", x=x, y=y + 1 + HIGH * row, width=14, height=12, fill=colours[part])
+            svg.text(x + 20, y + 7 + HIGH * row, f"{part}: {ladder.PARTS[part][0]}")
+    svg.add("rect", x=160, y=y + 1 + 2 * HIGH, width=14, height=12, fill=TEXT, fill_opacity=PALE)
+    svg.text(180, y + 7 + 2 * HIGH, "with 8 rows, cold")
+    top = y + 3 * HIGH + 24
+    columns, bases = branches(steps)
+    scale = (NUMBERS - 40 - BARS) / max(*square.values(), *few.values())
+
+    def at(step):
+        return 10 + COLUMN * columns[step], top + HIGH * steps.index(step)
+
+    cublas = BARS + 100 * scale
+    svg.text(cublas, top - HIGH, "cuBLAS", anchor="middle")
+    svg.line(cublas, top - 9, cublas, top + HIGH * len(steps) - 8, dashes="4 3")
+    for step in steps:
+        x, y = at(step)
+        if bases[step]:
+            base_x, base_y = at(bases[step])
+            svg.add("path", d=f"M{base_x} {base_y}L{x} {min(base_y + HIGH / 2, y)}V{y}", fill="none", stroke=TEXT, stroke_width=1.2)
+    for step in steps:
+        x, y = at(step)
+        colour, share = colours[ladder.part(step)], few.get(step, square[step])
+        svg.add("circle", cx=x, cy=y, r=4, fill=colour)
+        svg.text(NAMES, y, ladder.title(step)[0])
+        svg.add("rect", x=BARS, y=y - 6, width=max(share * scale, 0.6), height=12, fill=colour, fill_opacity=PALE if step in few else 1)
+        svg.text(NUMBERS, y, f"{rounded(share)} %", anchor="end")
+    return svg.render(top + HIGH * len(steps))
+
+
+FIGURES = {"docs/road.svg": ("01_naive", draw_road)}
