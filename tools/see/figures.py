@@ -114,9 +114,12 @@ def draw_phases(build):
         svg.lane(y, f"warps {picture.listed({each[0] for each in asked[phase]})}")
         waits = [(begin, over) for _, begin, over in asked[phase] if over > begin]
         if waits:
-            idle(svg, axis, y, min(w[0] for w in waits), max(w[1] for w in waits), f"wait for parity {phase & 1}")
+            since, until = min(w[0] for w in waits), max(w[1] for w in waits)
+            idle(svg, axis, y, since, until, f"wait for parity {phase & 1}")
+            if until - since < picture.SHORTEST_STALL:
+                svg.text(axis(since) - 4, y + ROW / 2, f"wait {picture.number(until - since)} clocks for parity {phase & 1}", anchor="end")
             svg.text(axis(end) + 4, y + ROW / 2, "go on")
-        passed = [begin for _, begin, over in asked[phase] if over == begin]
+        passed = [begin for _, begin, over in asked[phase] if over == begin and not waits]
         for time in passed:
             svg.mark(axis(time), y, TEXT)
         if passed:
@@ -572,7 +575,7 @@ def draw_14(build):
         "Launches one behind the other, in steps 13 and 14 at 256 × 256 × 256",
         " ".join(f"Step {step[:2]}: a launch takes {picture.number(run.clocks)} clocks, and the next one's copies begin {picture.number(period)} clocks after its own." for step, (run, period, _) in steps.items()),
     )
-    y = svg.legend(4, (96, sample(svg, TINT, BLUE), "copies"), (110, sample(svg, 1.0, ORANGE), "multiplies"), (96, sample(svg, TINT, GREEN), "stores"), (170, sample(svg, "mark", TEXT), "the next one may begin"), (160, sample(svg, "idle", TEXT), "it has begun, waits"))
+    y = svg.legend(4, (96, sample(svg, TINT, BLUE), "copies"), (110, sample(svg, 1.0, ORANGE), "multiplies"), (96, sample(svg, TINT, GREEN), "stores"), (184, sample(svg, "mark", TEXT), "the next one may begin"), (160, sample(svg, "idle", TEXT), "it has begun, waits"))
     y += 6
     for step, (run, period, time) in steps.items():
         hints = [begin for warp in run.spans for *_, begin, _ in run.of(warp, "launch hint")]
@@ -584,7 +587,8 @@ def draw_14(build):
             if hints and number:
                 since = at - period + max(hints)
                 svg.mark(axis(since), y - ROW, TEXT)
-                idle(svg, axis, y, since, at, "waits")
+                idle(svg, axis, y, since, at, "")
+                svg.text(axis(since) + 10, y + ROW / 2, "waits")
             copies, products, stores = span_of(run.clock, "bulk load"), span_of(run.clock, "wgmma"), span_of(run.clock, "bulk store")
             bar(svg, axis, y, at + copies[0], at + products[0], BLUE, filled=TINT)
             bar(svg, axis, y, at + products[0], at + products[1], ORANGE)
