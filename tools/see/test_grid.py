@@ -114,6 +114,7 @@ class Refusals(unittest.TestCase):
         for words, why in (
             (["6", "--launch", "1"], "--launch is for the timeline of a block"),
             (["6", "--perfetto", "x.json"], "--perfetto is for the timeline of a block"),
+            (["6", "--show-block", "1"], "--show-block is for the timeline of a block"),
             (["docs/examples/saxpy.cu"], "--grid is for a step"),
             (["solutions/31"], "--grid is for a step"),
             (["6", "--shape", "1024,2048"], "name one --shape"),

@@ -524,6 +524,13 @@ class Steps(unittest.TestCase):
                     self.skipTest(f"{step} is not built")
                 self.assertTrue(text == draw(os.environ["COURSE_BUILD"]).decode(), f"{name}: run 'python3 -B tools/see/figures.py' and look at it")
 
+    def test_the_block_that_adds_loads_what_the_others_leave(self):
+        tile, build = "16x32x128 warp 16x16 s8 g8 split 4", os.environ["COURSE_BUILD"]
+        leaves, adds = (data_figures.launch_of(build, "08_split_k", "8x1024x4096", "--tile", tile, block=block) for block in (64, 96))
+        self.assertEqual((leaves.first, adds.first), ([0, 2, 0], [0, 3, 0]))
+        left, loaded = (sum(event[5] for event in each.events if each.kinds[event[1]] == kind) for each, kind in ((leaves, "global store"), (adds, "global load")))
+        self.assertEqual(loaded, 3 * left)
+
     def test_descriptors_name_what_the_copies_have_written(self):
         """Of each stage all bytes, once, in every layout: the slices of A of both warpgroups, and those of B."""
         for layout in ("nn", "nt", "tn", "tt"):
