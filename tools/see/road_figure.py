@@ -50,12 +50,12 @@ def draw_road(_):
     said = ", ".join(f"step {step[:2]} {rounded(few[step])} (8 rows, cold)" if step in few else f"step {step[:2]} {rounded(share)}" for step, share in square.items())
     svg = Svg("Which step is built on which, and its share of cuBLAS", f"% of cuBLAS at 4096³, f16, hot: {said}")
     y, colours = 4, dict(zip(ladder.PARTS, plots.COLOURS))
-    for x, parts in ((4, ("I", "II", "III")), (166, ("IV", "appendix"))):
+    for x, parts in ((4, ("I", "II", "III")), (190, ("IV", "appendix"))):
         for row, part in enumerate(parts):
             svg.add("rect", x=x, y=y + 1 + HIGH * row, width=14, height=12, fill=colours[part])
-            svg.text(x + 20, y + 7 + HIGH * row, f"{part}: {ladder.PARTS[part][0]}")
-    svg.add("rect", x=166, y=y + 1 + 2 * HIGH, width=14, height=12, fill=TEXT, fill_opacity=PALE)
-    svg.text(186, y + 7 + 2 * HIGH, "with 8 rows, cold")
+            svg.text(x + 20, y + 7 + HIGH * row, f"{part}: {ladder.PARTS[part][0]}" if part.isupper() else part)
+    svg.add("rect", x=190, y=y + 1 + 2 * HIGH, width=14, height=12, fill=TEXT, fill_opacity=PALE)
+    svg.text(210, y + 7 + 2 * HIGH, "with 8 rows, cold")
     top = y + 3 * HIGH + 24
     columns, bases = branches(steps)
     scale = (NUMBERS - 40 - BARS) / max(*square.values(), *few.values())
