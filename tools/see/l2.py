@@ -7,8 +7,7 @@ asked for last stays: a cache that forgets what was used longest ago. docs/see.m
 import re
 from collections import OrderedDict, defaultdict
 
-FIRST_TILED, FIRST_GROUPED = 2, 5  # steps
-SHOWN = {*range(FIRST_TILED, 15), 17}  # whose order of tiles is computed here; others have clusters, or tiles of two widths
+SHOWN = {*range(2, 15), 17}  # steps whose order of tiles is computed here; others have clusters, or tiles of two widths
 TWO_PARTS = {80, 90}  # compute capabilities: each part keeps what its SMs ask for, so what all ask for has half of the cache
 
 
@@ -22,8 +21,9 @@ def room(gpu):
 
 
 def tile_of(plan, number):
-    """(row, column) of tile NUMBER of C, as common/device/learnt/tile_order.cuh has it from step 05 on; before, row by row."""
-    group = int(re.search(r"\bg(\d+)", plan.tile)[1]) if plan.step >= FIRST_GROUPED else 1
+    """(row, column) of tile NUMBER of C: as common/device/learnt/tile_order.cuh has it, or row by row where the tile names no group."""
+    found = re.search(r"\bg(\d+)", plan.tile)
+    group = int(found[1]) if found else 1
     first = number // plan.tiles_n // group * group
     rows = min(group, plan.tiles_m - first)
     column, row = divmod(number - first * plan.tiles_n, rows)

@@ -89,6 +89,10 @@ class L2(unittest.TestCase):
         self.assertEqual(l2.misses(found, 128, 2, 1 << 30)[0], [4 * part, 2 * part])
         self.assertEqual(l2.misses(found, 128, 2, 4 * part)[0], [4 * part, 4 * part])  # C has taken their place
 
+    def test_a_tile_without_a_group_is_row_by_row(self):
+        plan = grid.Plan(9, "128x128x64 warp 64x64 s3", (256, 384, 64), 132)
+        self.assertEqual([l2.tile_of(plan, number) for number in range(4)], [(0, 0), (0, 1), (0, 2), (1, 0)])
+
     def test_dram_as_ncu_counts_it(self):
         """Of step 05 on an H200; and what arrives in the SMs exactly. Where waves need more than the cache has, SMs that drift apart cost more."""
         off = {}
