@@ -122,7 +122,7 @@ std::vector<interpreter::KernelProfile> launches_of(const Subject& subject, cons
 UnderWay most_since() {
   return seen([] {
     interpreter::MostUnderWay& most = interpreter::most_under_way();
-    const UnderWay now{most.copies, most.groups, most.registers};
+    const UnderWay now{most.copies, most.ahead, most.groups, most.registers};
     most.forget();
     return now;
   });
@@ -144,7 +144,8 @@ Counts in_all_orders(const Subject& subject, [[maybe_unused]] bool drawn,
     try {
       auto launches = once();
       const UnderWay now = most_since();
-      most = {std::max(most.copies, now.copies), std::max(most.groups, now.groups), std::max(most.registers, now.registers)};
+      most = {std::max(most.copies, now.copies), std::max(most.ahead, now.ahead), std::max(most.groups, now.groups),
+              std::max(most.registers, now.registers)};
       if (first) continue;
       if (!drawn) add_to_profile(subject, launches);
       first.emplace(what, std::move(launches));
@@ -398,6 +399,16 @@ const Counts& Counts::at_a_time([[maybe_unused]] std::string_view of, [[maybe_un
     throw NotYet{"The result is right, the way to it is not yet: at most " + std::to_string(most) + " " + std::string(of) +
                  " are under way at the same time, where " + std::to_string(count) + " are wanted.\n" + std::string(why) +
                  "\n\nProblem: " + what_ + "."};
+#endif
+  return *this;
+}
+
+const Counts& Counts::at_least_copies_ahead([[maybe_unused]] std::uint64_t count, [[maybe_unused]] std::string_view why) const {
+#ifdef COURSE_ON_INTERPRETER
+  if (under_way_.ahead < count)
+    throw NotYet{"The result is right, the way to it is not yet: when a thread has waited for a tile, at most " +
+                 std::to_string(under_way_.ahead) + " of its later cp.async are still under way, where " + std::to_string(count) +
+                 " are wanted.\n" + std::string(why) + "\n\nProblem: " + what_ + "."};
 #endif
   return *this;
 }
@@ -668,8 +679,17 @@ std::vector<Case> Coach::drawn(const Space& space) const {
     c.padding = draw_.padding(space.layout.at(0) == 't' ? c.m : c.k, space.aligned_a);
     c.padding_b = draw_.padding(space.layout.at(1) == 't' ? c.k : c.n, space.aligned_b);
     c.padding_c = draw_.padding(c.n);
-    c.b_offset = draw_.between(0, space.b_offsets);
+    c.b_offset = draw_.between(0, space.b_offsets ? space.b_offsets : space.aligned_b == 1 ? 3 : 0);
     c.c_offset = draw_.between(0, 1) * draw_.between(0, space.c_offsets);
+    // Whether C has vectors depends on its address and its stride, and not on its width: one of the three alone is not enough.
+    constexpr std::int64_t kVector = 8;
+    if (cases.size() == 1) {
+      c.n = ceil_div(c.n, kVector) * kVector;
+      c.padding_b = draw_.padding(space.layout.at(1) == 't' ? c.k : c.n, space.aligned_b);
+      c.padding_c = 2 * draw_.between(0, 3) + 1, c.c_offset = 0;
+    } else if (cases.size() == 3) {
+      c.padding_c = draw_.padding(c.n, kVector), c.c_offset = std::min<std::int64_t>(1, space.c_offsets);
+    }
     c.hint = space.hint;
     c.again = cases.empty();
     c.drawn = draw_.seed();

@@ -98,7 +98,7 @@ struct Space {
   std::int64_t k = 1;          ///< k is a multiple of it
   bool empty_k = false;        ///< k may be 0
   std::string hint = {};       ///< as in Case
-  std::int64_t b_offsets = 0;  ///< B may begin so many elements behind an aligned address
+  std::int64_t b_offsets = 0;  ///< B may begin so many elements behind an aligned address; 0: up to 3 if its rows begin anywhere
   std::int64_t c_offsets = 7;  ///< the same of C
 };
 
@@ -173,6 +173,7 @@ Figure wgmma(double of);            ///< wgmma of warpgroups, as a multiple of `
 /// How much was under way at the same time, in the order of threads in which that was most.
 struct UnderWay {
   std::uint64_t copies = 0;     ///< loads by the copy engine, of one block
+  std::uint64_t ahead = 0;      ///< cp.async of a thread that it has not waited for, when older ones of it were waited for
   std::uint64_t groups = 0;     ///< of a warp's wgmma
   std::uint64_t registers = 0;  ///< that a thread has got by setmaxnreg
 };
@@ -208,6 +209,8 @@ class Counts {
   const Counts& at_least_copies_under_way(std::uint64_t count, std::string_view why) const {
     return at_a_time("loads by the copy engine", under_way_.copies, count, why);
   }
+  /// @throws NotYet if no thread, when it had waited for copies by cp.async, ever had so many younger ones under way
+  const Counts& at_least_copies_ahead(std::uint64_t count, std::string_view why) const;
   /// @throws NotYet if no warp ever had so many groups of wgmma under way
   const Counts& at_least_groups_under_way(std::uint64_t count, std::string_view why) const {
     return at_a_time("groups of wgmma", under_way_.groups, count, why);

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -66,6 +68,10 @@ void check(Coach& coach) {
           "The result is right, but a block of the kernel for " + std::to_string(num_stages) + " stages has " +
               std::to_string(launch.static_shared_bytes + launch.dynamic_shared_bytes) +
               " bytes of shared memory.\nA stage has a tile of A and one of B, 2048 bytes. Which kernel is started?");
+    counts.at_least_copies_ahead(
+        2 * static_cast<std::uint64_t>(std::min(num_stages - 2.0, rounds / blocks - 1)),
+        "A tile is two cp.async of a thread. When a wait is over, the next kNumStages - 2 tiles should still be under way: who has "
+        "started them, before the loop\nor in it? Is each tile one group, and does nothing else wait?");
   }
 
   constexpr int kStages = 4;

@@ -11,9 +11,10 @@ namespace interpreter {
 /// late shows how far a ring lets copies run ahead.
 struct MostUnderWay {
   std::atomic<std::uint64_t> copies;     ///< loads by the copy engine to one block's shared memory, issued and not yet landed
+  std::atomic<std::uint64_t> ahead;      ///< cp.async of a thread that it has not waited for, when older ones of it were waited for
   std::atomic<std::uint64_t> groups;     ///< groups of a warp's wgmma, committed and not yet waited for
   std::atomic<std::uint64_t> registers;  ///< that a thread has got by setmaxnreg.inc
-  void forget() { copies = groups = registers = 0; }
+  void forget() { copies = ahead = groups = registers = 0; }
 };
 MostUnderWay& most_under_way();  ///< of all launches
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "common/interpreter/checks/shadows.h"
+#include "common/interpreter/count/under_way.h"
 #include "common/interpreter/instructions/mbarrier_family.h"
 #include "common/interpreter/instructions/mbarriers.h"
 #include "common/interpreter/schedule/entered.h"
@@ -237,6 +238,8 @@ void AsyncCopies::complete_when_copied(Fiber& fiber, std::uintptr_t barrier, Pc 
       end(fiber, *copy, &stamp);
       free_.push_back(copy);
     }
+    const Thread& thread = threads_[fiber.linear];
+    raise_to(most_under_way().ahead, thread.copies.size() + thread.for_barrier.size());
   };
   block_.family<Mbarriers>().add_own_copies({fiber, "memcpy_async", pc}, barrier, land);
 }
@@ -251,6 +254,7 @@ void AsyncCopies::end_copies(Fiber& fiber, const IsOver& is_over, const Stamp* l
     free_.push_back(copies[ended]);
   }
   copies.erase(copies.begin(), copies.begin() + static_cast<std::ptrdiff_t>(ended));
+  if (ended) raise_to(most_under_way().ahead, copies.size());
 }
 
 void AsyncCopies::end(Fiber& fiber, const Copy& copy, const Stamp* landed) {
