@@ -171,6 +171,19 @@ void check(Coach& coach) {
     require_once(coach, grid);
     for (int64_t block = 0; block < grid.blocks(); ++block) require_groups(coach, grid, block);
   }
+  for (int i = 0; i < 60; ++i) {  // what neither an int nor a double can count: rows, tiles of a row, of a group, of C
+    const int64_t m = draw.between(1 << 20, int64_t{1} << (31 + i % 10)), n = draw.between(1 << 20, int64_t{1} << (30 - i % 10));
+    const Grid grid = {m, n, m / draw.between(1, 100) + 1};  // a loop over groups ends soon
+    const int64_t group = grid.group_m * n, first = draw.between(0, grid.blocks() / group) * group;
+    for (const int64_t block : {first, first - 1, draw.between(1, grid.blocks() - 1), grid.blocks() - 1}) {
+      if (block < 1 || block >= grid.blocks()) continue;
+      require_groups(coach, grid, block);
+      const TileIndex tile = grid.tile(block), before = grid.tile(block - 1);
+      coach.require(tile.m != before.m || tile.n != before.n, grid.words() + ": blocks " + std::to_string(block - 1) + " and " +
+                                                                  std::to_string(block) + " get the same tile, " + words(tile) +
+                                                                  ".");
+    }
+  }
   require_used(coach);
 
   // The order of the blocks is tested one by one, so there is no choice left that a bar for the time could judge.

@@ -134,6 +134,18 @@ void check_drawn(const Coach& coach) {
     expect("last_wave" + of, last_wave(tiles, sms, blocks_per_sm),
            static_cast<double>((tiles - 1) % places + 1) / static_cast<double>(places));
   }
+  for (int i = 0; i < 60; ++i) {  // more tiles than a double can count: whole waves, one tile less, one more
+    const int sms = static_cast<int>(draw.between(1, 200)), blocks_per_sm = static_cast<int>(draw.between(1, 16));
+    const std::int64_t places = std::int64_t{sms} * blocks_per_sm,
+                       waves = draw.between(std::int64_t{1} << 40, std::int64_t{1} << 49);
+    const std::int64_t tiles = waves * places + i % 3 - 1, count = ratio_up(tiles, places),
+                       found = wave_count(tiles, sms, blocks_per_sm);
+    const std::string of = "(" + words(tiles) + ", " + words(std::int64_t{sms}) + ", " + words(std::int64_t{blocks_per_sm}) + ")";
+    coach.require(found == count, "wave_count" + of + " is " + words(found) + ", should be " + words(count) +
+                                      ".\nAn int64_t counts so many tiles. Which number on the way does not?");
+    expect("last_wave" + of, last_wave(tiles, sms, blocks_per_sm),
+           static_cast<double>((tiles - 1) % places + 1) / static_cast<double>(places));
+  }
   const auto large = [&] {
     return TileSize{static_cast<int>(draw.between(20'000, 46'000)), static_cast<int>(draw.between(20'000, 46'000))};
   };
