@@ -1,6 +1,15 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <initializer_list>
+#include <stdexcept>
+#include <string>
+#include <string_view>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "common/exercise/coach.h"
@@ -125,8 +134,51 @@ void check_busiest(const Coach& coach) {
     }
 }
 
+// What key() says of `problems` in another process, which comes to them in the other order; empty where it says nothing.
+std::vector<std::string> keys_in_another_process(const std::vector<Problem>& problems) {
+  int ends[2];
+  if (pipe(ends)) throw std::runtime_error("no pipe can be made");
+  const pid_t child = fork();
+  if (child < 0) throw std::runtime_error("no process can be started");
+  if (child == 0) {
+    try {
+      for (auto p = problems.rbegin(); p != problems.rend(); ++p) {
+        const std::string key = exercise::key(*p);
+        const std::uint64_t bytes = key.size();
+        if (write(ends[1], &bytes, sizeof bytes) < 0 || write(ends[1], key.data(), bytes) < 0) break;
+      }
+    } catch (...) {  // nothing of this process goes back to the test
+    }
+    _exit(0);
+  }
+  close(ends[1]);
+  std::string all;
+  char some[1024];
+  for (ssize_t got = 0; (got = read(ends[0], some, sizeof some)) > 0;) all.append(some, static_cast<std::size_t>(got));
+  close(ends[0]);
+  waitpid(child, nullptr, 0);
+  std::vector<std::string> keys(problems.size());
+  std::size_t at = 0;
+  for (auto key = keys.rbegin(); key != keys.rend(); ++key) {
+    std::uint64_t bytes = 0;
+    if (all.size() - at < sizeof bytes) break;
+    std::memcpy(&bytes, all.data() + at, sizeof bytes);
+    at += sizeof bytes;
+    if (all.size() - at < bytes) break;
+    *key = all.substr(at, bytes);
+    at += bytes;
+  }
+  return keys;
+}
+
 void check_key(const Coach& coach) {
   const Problem base = {1, 23, 4, "f16", "nn", "NVIDIA H200", "2026-11-22"};
+  std::vector<Problem> some;
+  for (const char* const gpu : {"NVIDIA H200", "NVIDIA A100"})
+    for (const char* const type : {"f16", "bf16"})
+      for (const char* const layout : {"nn", "nt"})
+        some.push_back({1, static_cast<std::int64_t>(some.size()), 4, type, layout, gpu, ""});
+  const std::vector<std::string> elsewhere = asked([&] { return keys_in_another_process(some); });
   std::vector<std::pair<std::string, Problem>> others;
   const auto other = [&](const char* what, auto change) {
     others.emplace_back(what, base);
@@ -163,8 +215,29 @@ void check_key(const Coach& coach) {
       one.gpu = "NVIDIA A16", one.*number = 2;
       two.gpu = "NVIDIA A1", two.*number = 62;
     });
+  // Names of GPUs that were sold, or could be.
+  for (const auto& [one, two] :
+       {std::pair{"NVIDIA H200", "NVIDIA H200 NVL"},
+        {"NVIDIA H200", "NVIDIA H 200"},
+        {"NVIDIA A100-SXM4-40GB", "NVIDIA A100-SXM4-80GB"},
+        {"NVIDIA A100-PCIE-40GB", "NVIDIA A100 PCIE 40GB"},
+        {"NVIDIA L4", "NVIDIA L40"},
+        {"NVIDIA GeForce RTX 4070 Ti", "NVIDIA GeForce RTX 4070 TI"},
+        {"NVIDIA RTX PRO 6000 Blackwell Server Edition", "NVIDIA RTX PRO 6000 Blackwell Workstation Edition"}}) {
+    Problem other_gpu = base, this_gpu = base;
+    this_gpu.gpu = one, other_gpu.gpu = two;
+    coach.require(key(this_gpu) != key(other_gpu), std::string("\"") + one + "\" and \"" + two +
+                                                       "\" are two GPUs, and have the same key, \"" + key(this_gpu) +
+                                                       "\".\nWhat of a GPU's name is not in it?");
+  }
   Problem later = base;
   later.when = "2026-11-23";
+  for (std::size_t i = 0; i < some.size(); ++i) {
+    const std::string here = key(some[i]), there = i < elsewhere.size() ? elsewhere[i] : "";
+    coach.require(here == there,
+                  "The same problem has the key \"" + here + "\" here, and in another run of the program \"" + there +
+                      "\".\nA result is kept in a file, and found again by its name: that may depend on the problem alone.");
+  }
   coach.require(key(later) == key(base), "A day later the same problem has another key: \"" + key(base) + "\", then \"" +
                                              key(later) + "\".\nSo what was found yesterday is never found again.");
 }
