@@ -13,6 +13,10 @@ void check(Coach& coach) {
 
   for (const Case& c : coach.drawn({.layout = "nt", .aligned_a = 8, .aligned_b = 8})) coach.multiply<__half, __half>(c, gemm);
   coach.multiply_far_rows<__half, __half>(Case{3, 3, 9, "nt", 7}, gemm);
+  Case many = {coach.draw().between(1, 20), coach.draw().between(1, 40), 8 * coach.draw().between(32 * 17, 32 * 40),
+               "nt"};  // parts
+  many.drawn = coach.draw().seed();
+  coach.multiply<__half, __half>(many, gemm);
 
   // Each product occurs twice, the second time with the other sign, so C is 0. What parts lose is left.
   constexpr int64_t kK = 1024, kHalf = kK / 2;

@@ -100,10 +100,13 @@ void check(Coach& coach) {
     const Counts counts = coach.multiply<__half, __half>(c, project_halves);
     for (const interpreter::KernelProfile& launch : counts.launches(
              1, "The second kernel waits until the first one is done, and each of them alone is too small for the GPU."))
-      coach.require(launch.grid.x * launch.grid.y * launch.grid.z >= tiles_m * tiles_n,
+      coach.require(launch.grid.x * launch.grid.y * launch.grid.z == tiles_m * tiles_n,
                     "The kernel has " + std::to_string(launch.grid.x * launch.grid.y * launch.grid.z) + " blocks for X of " +
                         words(c.m, c.k) + " and weights of " + words(c.k, width) + ". K has " + words(tiles_m, tiles_n / 2) +
-                        " tiles of 64 x 64, and V has as many.\nHow many SMs could work at the same time?");
+                        " tiles of 64 x 64, and V has as many.\n" +
+                        (launch.grid.x * launch.grid.y * launch.grid.z < tiles_m * tiles_n
+                             ? "How many SMs could work at the same time?"
+                             : "Each tile has a block. What do the others do?"));
     counts
         .at_most(
             mma(pieces), 1,

@@ -1,3 +1,4 @@
+#include <array>
 #include <vector>
 
 #include "common/exercise/coach.h"
@@ -30,14 +31,18 @@ void check(Coach& coach) {
     c.drawn = coach.draw().seed();
     drawn.push_back(c);
   }
+  for (const std::int64_t i : {std::int64_t{4}, coach.draw().between(1, 7)}) {  // stride and address together are a multiple
+    Case c = {5, 8 * coach.draw().between(1, 12), 8 * coach.draw().between(1, 6)};
+    c.padding_b = i, c.b_offset = 8 - i, c.drawn = coach.draw().seed();
+    drawn.push_back(c);
+  }
+  for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{12, 7, 12}, {200, 12, 12}, {12, 12, 300}, {12, 1200, 12}}) {
+    Case c = {coach.draw().length(m), coach.draw().length(n), coach.draw().length(k)};  // B has chunks, whatever is short or long
+    c.padding = coach.draw().padding(c.k, 8), c.padding_b = coach.draw().padding(c.n, 8), c.drawn = coach.draw().seed();
+    drawn.push_back(c);
+  }
   for (const int64_t padding_b : {5, 4})  // B's rows begin at chunks, or it is copied
     coach.multiply_far_rows<__half, __half>(Case{.m = 3, .n = 3, .k = 3, .padding = 5, .padding_b = padding_b}, gemm);
-  for (const Case& c : drawn) {
-    const bool has_chunks = (c.n + c.padding_b) % 8 == 0 && c.b_offset % 8 == 0;
-    const Counts counts = coach.multiply<__half, __half>(c, gemm);
-    if (has_chunks) counts.launches(1, "All rows of B begin at a chunk. What is a copy of B good for here?");
-  }
-
   coach.multiply<__half, __half>({64, 72, 64}, gemm)
       .launches(1, "Rows of B are 72 elements apart, 9 chunks. What is a copy of B good for here?");
   coach.multiply<__half, __half>({.m = 64, .n = 50, .k = 58, .padding = 6}, gemm)
@@ -45,6 +50,11 @@ void check(Coach& coach) {
           1,
           "Rows of B have 50 elements, but they are 56 apart, 7 chunks: all of them begin at a chunk. What is a copy of B good "
           "for here?");
+  for (const Case& c : drawn) {
+    const bool has_chunks = (c.n + c.padding_b) % 8 == 0 && c.b_offset % 8 == 0;
+    const Counts counts = coach.multiply<__half, __half>(c, gemm);
+    if (has_chunks) counts.launches(1, "All rows of B begin at a chunk. What is a copy of B good for here?");
+  }
 
   // Tiles of C, each with tiles of A and of B. A warp's 32 chunks are a quarter of a kilobyte and more of a tile.
   Case odd = coach.draw().tiles(64, 64, 64, 2);

@@ -26,7 +26,8 @@ using TileA = device::TileLayout<Operand::kA, Contiguous::kK, kBlockM, kBlockK>;
 /// B's tiles: rows along n.
 using TileB = device::TileLayout<Operand::kB, Contiguous::kMN, kBlockN, kBlockK>;
 
-/// Whether columns 0, 8, 16 and so on of each row of B begin at multiples of 16 bytes: then cp.async can copy chunks of them.
+/// Whether columns 0, 8, 16 and so on of each row of B begin at multiples of 16 bytes: then cp.async can copy chunks of them. Of a
+/// row behind the last one too: the copies fill a tile, and cp.async of 0 bytes wants an aligned address as well.
 bool has_chunks(const Matrix<const __half>& B) {
   // >>> Your turn (1): what does it depend on?
   return B.row_stride % 8 == 0 && reinterpret_cast<uintptr_t>(B.data) % 16 == 0;
