@@ -1,5 +1,6 @@
 #include "common/exercise/posed.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -85,7 +86,52 @@ class PosedCase final : public Posed {
       wrong +=
           ".\nNo sum of these inputs is so large: something was used that nobody has set, a local variable for example, or the "
           "range of a type ends too early";
+    else if (!wrong.empty())
+      wrong += what_it_is(wrong);
     return wrong;
+  }
+
+  // Of a wrong element, the mistake that gives just this number; nothing where several could, or chance. Numbers that a test has
+  // chosen have words of their own.
+  std::string what_it_is(const std::string& wrong) const {
+    long long row = 0, col = 0;
+    double found = 0, tolerance = 0;
+    if (case_.a || case_.b || case_.epilogue.bias || case_.epilogue.activation != harness::kActivation<gemm::Identity> ||
+        std::sscanf(wrong.c_str(), "C[%lld, %lld] is %lf, expected %*f within %lf", &row, &col, &found, &tolerance) != 4)
+      return "";
+    std::vector<double> sums = {0};  // of the first products
+    double squares = 0;
+    for (std::int64_t i = 0; i < case_.k; ++i) {
+      const double product = A.at(row, i) * B.at(i, col);
+      sums.push_back(sums.back() + product), squares += product * product;
+    }
+    // How often chance hits one of so many numbers; products are multiples of 1/4096.
+    const auto is_chance = [&](double candidates) {
+      return candidates * std::max(tolerance, 0x1p-13 * case_.scale) > 0.01 * std::sqrt(squares);
+    };
+    const auto is = [&](double sum) { return std::abs(found - sum) <= tolerance; };
+    const std::string all = std::to_string(case_.k);
+    // What is chosen comes behind the same without padding.
+    const char* const longer_rows = !case_.drawn && (case_.padding > 0 || of_c(case_) > 0)
+                                        ? ".\nRows are longer here than what they hold: from one to the next it is row_stride"
+                                        : "";
+    if (found == 0) return ".\nThat is the sum of no products";
+    if (is_chance(3 * static_cast<double>(case_.k))) return longer_rows;
+    if (is(2 * sums.back())) return ".\nThat is twice the sum";
+    for (std::size_t i = 1; i + 1 < sums.size(); ++i) {
+      if (is(sums[i])) return ".\nThat is the sum of the first " + std::to_string(i) + " of " + all + " products";
+      if (is(sums.back() - sums[i]))
+        return ".\nThat is the sum without the first " + std::to_string(i) + " of " + all + " products";
+    }
+    const double elements = static_cast<double>(case_.m) * static_cast<double>(case_.n);
+    if (is_chance(elements) || elements * static_cast<double>(case_.k) > 1e6) return longer_rows;
+    for (std::int64_t r = 0; r < case_.m; ++r)
+      for (std::int64_t c = 0; c < case_.n; ++c) {
+        double sum = 0;
+        for (std::int64_t i = 0; i < case_.k; ++i) sum += A.at(r, i) * B.at(i, c);
+        if (is(sum)) return ".\nThat is what C[" + std::to_string(r) + ", " + std::to_string(c) + "] has to be";
+      }
+    return longer_rows;
   }
 
   void refill(std::uint64_t values) override {
