@@ -781,7 +781,9 @@ void profile_to(const std::string& profile) {
 
 // Judges the file that it is linked with: judge FILE [WORD [PROFILE [RESULTS [SEED [PROGRAM]]]]]. The last line of what it prints
 // is "passed WORD" if that is right, and "right WORD" if C alone is; so a file that ends the program, or prints the like, has not
-// passed. WORD is "-" for the line that stdin has: it is read when nothing of FILE runs any more, so FILE cannot find it in memory.
+// passed. WORD is "-" for the line that stdin has. Who calls a witness reads it before that begins: other processes have the same
+// stdin, bubblewrap's first one for example, and the witness may look for it there. Who runs FILE itself reads it when nothing of FILE
+// runs any more, so FILE cannot find it in memory.
 // PROFILE is what exercise::profile_to() takes, on a GPU also "largest", for the problem with most to do; nothing is timed then.
 // RESULTS is what exercise::race() takes. SEED, a number from 1 on, says what is drawn at random. PROGRAM is what judges FILE in
 // the same way and is linked with it, while this one is not: it is called as the witness, whose own PROGRAM is "-". An empty word
@@ -800,9 +802,12 @@ int main(int argc, char** argv) {
   interpreter::options().step_budget = 200'000'000;
 #endif
   exercise::Coach coach(false, seed.empty() ? 1 : std::strtoull(seed.c_str(), nullptr, 10));
-  const auto end = [&](const char* verdict, int code) {
-    std::string word = argument(2);
+  std::string word = argument(2);
+  const auto read_word = [&] {
     if (word == "-") std::getline(std::cin, word);
+  };
+  const auto end = [&](const char* verdict, int code) {
+    read_word();
     std::printf("%s %s\n", verdict, word.c_str());
     std::fflush(stdout);
     std::_Exit(code);  // what FILE has left for the end of the program does not run
@@ -811,7 +816,7 @@ int main(int argc, char** argv) {
   bool is_right = false;
   try {
     if (program == "-") testify(coach);
-    if (!program.empty()) exercise::call_witness(program, file, seed);
+    if (!program.empty()) read_word(), exercise::call_witness(program, file, seed);
     if (!profile.empty()) profile_to(profile);
     exercise::check(coach);
     exercise::dismiss_witness();
