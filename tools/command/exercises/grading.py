@@ -10,8 +10,9 @@ import tempfile
 
 from .. import files
 from ..machine import processes
+from ..messages import Refused
 from .exercise import read
-from .judging import MISSING, Verdict
+from .judging import MISSING, SOURCE_BYTES, Verdict
 
 PLACES = ("exercises/my", "my", "", "exercises")  # in a student's folder, where NN_name/gemm.cuh may lie, what comes first counts
 HALF = 0.5
@@ -30,7 +31,7 @@ def handed_in(folder, exercise):
     paths = [os.path.join(own, place, exercise.name, "gemm.cuh") for place in PLACES]
     there = [path for path in paths if os.path.lexists(path)]
     real = [path for path in there if os.path.isfile(path) and os.path.realpath(path) == path]
-    begun = [path for path in real if read(path) != read(exercise.stub)]
+    begun = [path for path in real if os.path.getsize(path) > SOURCE_BYTES or read(path) != read(exercise.stub)]
     if begun:
         return begun[0], ""
     if real:
@@ -40,11 +41,9 @@ def handed_in(folder, exercise):
 
 def judged(workshop, folder, student, exercise):
     """A Verdict, whatever happens: one student's fault is not another's."""
-    path, missing = handed_in(os.path.join(folder, student), exercise)
-    if missing:
-        return Verdict(MISSING, missing, 0.0)
     try:
-        return workshop.judge(exercise, path)
+        path, missing = handed_in(os.path.join(folder, student), exercise)
+        return Verdict(MISSING, missing, 0.0) if missing else workshop.judge(exercise, path)
     except Exception as error:
         return Verdict("not judged", f"{type(error).__name__}: {error}", 0.0)
 
@@ -135,13 +134,21 @@ def alike(folder, students, exercises):
         return "Nobody has compared the answers: sim_c++ is not there. Debian's package similarity-tester has it."
     found = []
     for exercise in exercises:
-        paths = {shown(student): handed_in(os.path.join(folder, student), exercise) for student in students}
-        texts = {who: read(path) for who, (path, missing) in paths.items() if not missing}
+        texts = {shown(student): text_of(os.path.join(folder, student), exercise) for student in students}
         in_exercise = alike_in(exercise, {**texts, "the course's answer": read(exercise.solution)})
         if in_exercise is None:
             return f"sim_c++ compared the answers to {exercise.title} for {SECONDS_ALIKE} s without an end: nobody has compared any."
         found += in_exercise
     return sorted(found, key=lambda each: (-each[0], each[1:]))
+
+
+def text_of(folder, exercise):
+    """Of an answer; '' where there is none to compare."""
+    try:
+        path, missing = handed_in(folder, exercise)
+        return "" if missing or os.path.getsize(path) > SOURCE_BYTES else read(path)
+    except (Refused, OSError):
+        return ""
 
 
 def alike_in(exercise, texts):

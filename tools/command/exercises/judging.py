@@ -121,7 +121,7 @@ class Workshop:
             if self.preset != "gpu":  # the word is in another process than FILE
                 command = [os.path.join(self.folder, "bin", f"referee_{exercise.name}"), *command[1:], built.path]
             command, also = recording(command, events), os.path.dirname(events)
-            kind, text, right = verdict_of(self.limited(command, file, built.path, ROOT, SECONDS, word, also), word)
+            kind, text, right = verdict_of(self.run(command, file, built, word, also), word)
         if kind != PASSED and built.warnings:
             text += "\n\nThe compiler has a question, too:\n" + "\n".join(built.warnings)
         return kind, text, right
@@ -132,7 +132,7 @@ class Workshop:
         file = existing(exercise, file)
         with self.program(exercise, file) as built:
             if not built.refused:
-                self.limited([built.path, file, "", path], file, built.path, ROOT, SECONDS, also=os.path.dirname(os.path.abspath(path)))
+                self.run([built.path, file, "", path], file, built, also=os.path.dirname(os.path.abspath(path)))
         return built.refused
 
     def see(self, exercise, file, events):
@@ -142,7 +142,7 @@ class Workshop:
         with self.program(exercise, file) as built:
             if not built.refused:
                 command = recording([built.path, file, "", f"{events}.profile"], events)
-                self.limited(command, file, built.path, ROOT, SECONDS, also=os.path.dirname(os.path.abspath(events)))
+                self.run(command, file, built, also=os.path.dirname(os.path.abspath(events)))
         return built.refused
 
     @contextlib.contextmanager
@@ -151,13 +151,19 @@ class Workshop:
         with tempfile.TemporaryDirectory(prefix="exercise-", dir=with_room(self.folder)) as scratch:
             yield self.built(exercise, file, scratch)
 
-    def limited(self, command, file, made, where, seconds, text="", also=None):
-        """limited(), behind a wall where that can be: COMMAND sees the course and the folder of FILE, and writes where MADE lies and
-        to ALSO."""
-        scratch = os.path.dirname(made)
-        if self.preset != "gpu":
-            command = behind_wall(command, [os.path.dirname(file)], [scratch, *filter(None, [also])], self.hidden)
-        return limited(command, where, seconds, text, scratch)
+    def run(self, command, file, built, text="", also=""):
+        """COMMAND, which runs what was BUILT of FILE and gets the line TEXT. It writes to the folder ALSO, if that is named."""
+        scratch = os.path.dirname(built.path)
+        command = self.behind_wall(command, [os.path.dirname(file), scratch], [also] if also else [])
+        return limited(command, ROOT, SECONDS, text, scratch)
+
+    def compile(self, command, file, program):
+        """COMMAND, which makes PROGRAM of FILE, or something beside it."""
+        scratch = os.path.dirname(program)
+        return limited(self.behind_wall(command, [os.path.dirname(file)], [scratch]), self.folder, COMPILER_SECONDS, remove=scratch)
+
+    def behind_wall(self, command, shown, writable):
+        return command if self.preset == "gpu" else behind_wall(command, shown, writable, self.hidden)
 
     def built(self, exercise, file, scratch):
         if no_source := is_no_source(file):
@@ -169,7 +175,7 @@ class Workshop:
         compiling = [f'-DCOURSE_EXERCISE="{file}"' if word.startswith("-DCOURSE_EXERCISE=") else word for word in compiling]
         if "-MF" in compiling:  # what it includes is not for the build to know
             compiling[compiling.index("-MF") + 1] = os.path.join(scratch, "answer.d")
-        done = self.limited(compiling, file, program, self.folder, COMPILER_SECONDS)
+        done = self.compile(compiling, file, program)
         if done.reason or done.code:
             why = done.reason.partition(", and was stopped")[0]  # what follows is about a program
             return Built("", f"The compiler was stopped: {why}." if why else compiler_says(done.output, file))
@@ -180,7 +186,7 @@ class Workshop:
         warnings = errors.warnings_of(done.output.splitlines(), own=file)
         linking = [compiled if word == theirs else word for word in linking]
         linking[linking.index("-o") + 1] = program
-        done = self.limited(linking, file, program, self.folder, COMPILER_SECONDS)
+        done = self.compile(linking, file, program)
         if done.reason or done.code:
             return Built("", done.reason or linker_says(done.output, exercise))
         return Built(program, "", warnings)
@@ -377,10 +383,12 @@ def behind_wall(command, shown, writable, hidden=()):
 
 def wall(hidden, shown, writable=()):
     """What stands before a command that sees no other processes, no network and nothing of the folders HIDDEN, but for SHOWN. It can
-    write to the folders WRITABLE alone."""
+    write to the folders WRITABLE alone; who has some has a /tmp, too. Without that, files in memory would be a way around limits."""
     words = ["bwrap", "--unshare-all", "--die-with-parent", "--cap-drop", "ALL", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
     ways = {os.path.realpath(path): way for way, paths in (("--tmpfs", hidden), ("--ro-bind", shown), ("--bind", writable)) for path in paths}
     for path in sorted(ways, key=lambda each: each.count(os.sep)):  # what lies inside of another one comes later
         if os.path.isdir(path) and path != os.sep:
             words += [ways[path], path] if ways[path] == "--tmpfs" else [ways[path], path, path]
+    for path in [] if writable else ["/dev", *(path for path in ways if ways[path] == "--tmpfs" and path != os.sep and os.path.isdir(path))]:
+        words += ["--remount-ro", path]
     return [*words, "--"]

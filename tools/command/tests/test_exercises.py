@@ -553,6 +553,25 @@ class Class(Made):
         self.assertNotIn("<b>ob", page)
         self.assertEqual(self.made.call_args.kwargs["hidden"], [self.folder])
 
+    def test_files_that_cannot_be_read(self):
+        self.write("class/emil/01_first/gemm.cuh", "")
+        os.truncate(os.path.join(self.folder, "emil/01_first/gemm.cuh"), 1 << 40)
+        self.write("class/emil/02_second_one/gemm.cuh", "secret")
+        read = grading.read
+
+        def unreadable(path):
+            if "emil/02" in path:
+                raise Refused("cannot read it")
+            return read(path)
+
+        with mock.patch("command.exercises.grading.read", unreadable):
+            code, lines = self.grade()
+        told = {each["exercise"]: (each["state"], each["message"]) for each in lines if each["student"] == "emil"}
+        self.assertEqual((code, told["02_second_one"]), (0, ("not judged", "Refused: cannot read it")))
+        self.assertEqual(told["01_first"][0], "not yet")  # a workshop says that it is too large
+        self.assertEqual(len(lines), 8)
+        self.assertTrue(os.path.exists(os.path.join(self.out, "grades.html")))
+
     def test_alike(self):
         long = STUB.replace("hole", "\n".join(f"x{n} = y{n % 3} + {n} * f(z);" for n in range(9)))
         other = STUB.replace("hole", "\n".join(f"if (a{n}) while (b) {{ c->d(e, '{n}'); }}" for n in range(9)))
@@ -795,10 +814,10 @@ class Walls(unittest.TestCase):
         for name in ("class/anna/01", "class/bob/01", "course", "scratch"):
             os.makedirs(os.path.join(self.root, name))
 
-    def behind(self, script):
+    def behind(self, script, writable=("scratch",)):
         at = functools.partial(os.path.join, self.root)
         hidden = [*judging.PRIVATE, at("class")]
-        before = judging.wall(hidden, [at("course"), at("class/anna/01")], [at("scratch")])
+        before = judging.wall(hidden, [at("course"), at("class/anna/01")], list(map(at, writable)))
         return judging.limited([*before, "/usr/bin/python3", "-c", script], "/", 20)
 
     def test_files(self):
@@ -816,6 +835,19 @@ for place in ("class/anna/01", "course", "/usr", "/etc"):
 """)
         self.assertEqual(done.output, "['anna'] ['01'] [] []\n")
         self.assertTrue(os.path.exists(os.path.join(self.root, "scratch", "x")))
+
+    def test_without_a_folder_to_write_to_there_is_none(self):
+        script = """
+for place in ("/tmp", "/dev/shm", "/home", "/run", "/dev", "/var/tmp"):
+    try:
+        open(place + "/x", "w")
+        print(place)
+    except OSError as error:
+        pass
+open("/dev/null", "w").write("x")
+"""
+        self.assertEqual(self.behind(script, ()).output, "")
+        self.assertEqual(self.behind(script).output, "/tmp\n/dev/shm\n/home\n/run\n/dev\n/var/tmp\n")
 
     def test_network_and_processes(self):
         with socket.create_server(("127.0.0.1", 0)) as server:
