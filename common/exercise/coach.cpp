@@ -782,12 +782,11 @@ void profile_to(const std::string& profile) {
 // Judges the file that it is linked with: judge FILE [WORD [PROFILE [RESULTS [SEED [PROGRAM]]]]]. The last line of what it prints
 // is "passed WORD" if that is right, and "right WORD" if C alone is; so a file that ends the program, or prints the like, has not
 // passed. WORD is "-" for the line that stdin has. Who calls a witness reads it before that begins: other processes have the same
-// stdin, bubblewrap's first one for example, and the witness may look for it there. Who runs FILE itself reads it when nothing of FILE
-// runs any more, so FILE cannot find it in memory.
-// PROFILE is what exercise::profile_to() takes, on a GPU also "largest", for the problem with most to do; nothing is timed then.
-// RESULTS is what exercise::race() takes. SEED, a number from 1 on, says what is drawn at random. PROGRAM is what judges FILE in
-// the same way and is linked with it, while this one is not: it is called as the witness, whose own PROGRAM is "-". An empty word
-// is as none.
+// stdin, bubblewrap's first one for example, and the witness may look for it there. Who runs FILE itself reads it when nothing of
+// FILE runs any more, so FILE cannot find it in memory. PROFILE is what exercise::profile_to() takes, on a GPU also "largest", for
+// the problem with most to do; nothing is timed then. RESULTS is what exercise::race() takes. SEED, a number from 1 on, says what
+// is drawn at random. PROGRAM is what judges FILE in the same way and is linked with it, while this one is not: it is called as the
+// witness, whose own PROGRAM is "-". An empty word is as none.
 int main(int argc, char** argv) {
   if (argc < 2 || argc > 7) {
     std::fprintf(stderr, "usage: %s FILE [WORD [PROFILE [RESULTS [SEED [PROGRAM]]]]]\n", argv[0]);
