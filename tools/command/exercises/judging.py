@@ -287,18 +287,21 @@ def verdict_of(done, word):
     if done.left:
         return STOPPED, f"When it had ended, processes that it had started still ran ({done.left}), and were ended. An answer starts none.", False
     if done.code == 0 and lines and lines[-1] == f"passed {word}":
-        return PASSED, "\n".join(lines[:-1]), True
+        return PASSED, last_of(lines[:-1]), True
     if done.code == 1 and lines:
         right = lines[-1] == f"right {word}"
-        lines = lines[:-1] if right else lines
-        left_out = [f"({len(lines) - MOST_LINES} lines before these)"] if len(lines) > MOST_LINES else []
-        return NOT_YET, "\n".join([*left_out, *lines[-MOST_LINES:]]), right
+        return NOT_YET, last_of(lines[:-1] if right else lines), right
     if done.code > 128:
         name = signal.Signals(done.code - 128).name
         end = f"The program was ended by {name}, outside of a kernel: look at what the host code does."
     else:
         end = "The program ended before its check was over: nothing in this file may end the program."
     return STOPPED, "\n".join([*lines[-5:], end]), False
+
+
+def last_of(lines):
+    left_out = [f"({len(lines) - MOST_LINES} lines before these)"] if len(lines) > MOST_LINES else []
+    return "\n".join([*left_out, *lines[-MOST_LINES:]])
 
 
 # --- limits ---

@@ -1045,7 +1045,8 @@ class Telling(Made):
         self.assertEqual(self.verdict(137, "line\n", "too long")[1], "line\ntoo long")
         left = judging.Done(0, "passed secret\n", "", 2)
         self.assertEqual(judging.verdict_of(left, "secret")[0], judging.STOPPED)
-        self.assertEqual(self.verdict(1, "x\n" * 100)[1].count("x"), judging.MOST_LINES)
+        for code, last in ((1, ""), (0, "passed secret\n")):
+            self.assertEqual(self.verdict(code, "x\n" * 100 + last)[1].count("x"), judging.MOST_LINES)
         with self.assertRaisesRegex(Refused, "needs 11 TB"):
             self.verdict(2, "interpreter: needs 11 TB of address space\n")
 
