@@ -1,5 +1,6 @@
 """What a compiler's output says about the learner's own lines. The logs of a missing brace have thousands of others."""
 
+import itertools
 import os
 import re
 
@@ -47,7 +48,7 @@ class Message:
     def lines(self):
         shown = [f"{self.where}:{self.line}: {self.kind}: {self.text}"]
         before = self.line_before()
-        return shown + before + self.details[:MOST_DETAILS]
+        return shown + before + self.details
 
     def line_before(self):
         """What a ';' is missing in, as a rule: compilers see it only at the next word, which may be the next line's first."""
@@ -66,12 +67,8 @@ def messages(lines, kind):
     for index, line in enumerate(lines):
         match = MESSAGE.match(line)
         if match and match["kind"].endswith(kind):
-            details = []
-            for following in lines[index + 1 :]:
-                if not following.strip() or not following[0].isspace():
-                    break
-                details.append(following)
-            message = Message(match, details)
+            rest = lines[index + 1 : index + 1 + MOST_DETAILS]  # not all of them: a log may have 100,000
+            message = Message(match, list(itertools.takewhile(lambda each: each.strip() and each[0].isspace(), rest)))
             found.setdefault(message.identity, message)
     return list(found.values())
 

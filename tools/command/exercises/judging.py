@@ -33,6 +33,7 @@ MOST_PROCESSES = 64
 SOURCE_BYTES = 256 << 10  # of an answer
 MOST_LINES, MOST_COLUMNS = 40, 600  # of what is shown
 MOST_SEED = 999999
+MOST_ERRORS = 500
 PASSED, NOT_YET, NO_PROGRAM, STOPPED, MISSING = "passed", "not yet", "does not compile", "stopped", "missing"
 REASONS = {
     "seconds": "It had not ended after {seconds} s, and was stopped: is there a loop that never ends?",
@@ -175,6 +176,8 @@ class Workshop:
         compiling = [f'-DCOURSE_EXERCISE="{file}"' if word.startswith("-DCOURSE_EXERCISE=") else word for word in compiling]
         if "-MF" in compiling:  # what it includes is not for the build to know
             compiling[compiling.index("-MF") + 1] = os.path.join(scratch, "answer.d")
+        if self.preset != "gpu":  # g++ takes half a minute for 80,000 of them
+            compiling.append(f"-fmax-errors={MOST_ERRORS}")
         done = self.compile(compiling, file, program)
         if done.reason or done.code:
             why = done.reason.partition(", and was stopped")[0]  # what follows is about a program
@@ -232,6 +235,8 @@ def is_no_source(file):
     size = os.path.getsize(file)
     if size > SOURCE_BYTES:
         return f"{file} has {size:,} bytes, and an answer at most {SOURCE_BYTES:,}: is it the right file?"
+    if re.search(r'["\n]', file):
+        return f"{file} cannot be named in an #include: rename the folder, so that it has no quote and no line break."
     with open(file, "rb") as source:
         return f"{file} is no text: it has bytes that are 0." if b"\0" in source.read() else ""
 

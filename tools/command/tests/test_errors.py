@@ -135,7 +135,7 @@ class Logs(InCourse):
             raise AssertionError("it takes too long")
 
         many = [f"{self.kernel}:{n}:1: error: stray {n}" for n in range(20000)]
-        cases = [(many, ""), (many[:1] + ["   | x"] * 200000, ""), (["a:" * 500000], ""), (["a error " * 125000], "")]
+        cases = [(many, ""), ([line for each in many * 3 for line in (each, "   | x")], ""), (many[:1] + ["   | x"] * 200000, ""), (["a:" * 500000], ""), (["a error " * 125000], "")]
         cases += [([f"{self.kernel}:1:1: {kind}: " + text * (1000000 // len(text))], "")
                   for kind in ("error", "warning") for text in ("expected ;before ", " [-W", "expected a ")]  # fmt: skip
         cases += [(many[:1], text * (1000000 // len(text))) for text in ("{\n", '"', '"\\', "'", "'\\", "/*", "//", "}", "R\"(")]

@@ -1063,6 +1063,9 @@ class Telling(Made):
             with mock.patch.object(judging, "limited") as limited:  # it would be the compiler
                 self.assertIn(said, workshop.built(self.first, self.first.file, self.root).refused)
             limited.assert_not_called()
+        self.write('an"na/gemm.cuh', "int i;")
+        self.assertIn("rename the folder", judging.is_no_source(os.path.join(self.root, 'an"na/gemm.cuh')))
+        self.assertEqual(judging.is_no_source(self.first.solution), "")
 
     def test_compile_errors(self):
         file = os.path.join(self.root, "handed", "gemm.cuh")
