@@ -50,6 +50,7 @@ class Judge(unittest.TestCase):
             ("judge.close(); time.sleep(50)", -9),
             ("judge.sendall(b'12')", 3),
             ("frame(bytes([0]))", 3),
+            ("os.kill(os.getppid(), signal.SIGKILL)", -9),
         ):
             with self.subTest(script):
                 self.assertEqual(self.judged(script), (code, ""))
