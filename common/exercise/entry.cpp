@@ -11,5 +11,8 @@
     __tsan_volatile_write16
 #pragma GCC poison __sanitizer_cov_trace_pc __sanitizer_cov_trace_cmp4 __sanitizer_cov_trace_cmp8 __sanitizer_cov_trace_switch
 #pragma GCC poison _GLOBAL_OFFSET_TABLE_ __dso_handle
+#include "host_builtins.h"
+// Their strings go to the assembler as they are, whatever lines these have.
+#pragma GCC poison section __section__ weakref __weakref__ symver __symver__ ident sccs
 #endif
 #include COURSE_EXERCISE

@@ -39,6 +39,8 @@ OF_COACH = {"options", "profiles", "clear_profiles", "metrics", "find_gpu", "nam
 OF_VERDICT = re.compile(r"_ZT[IS]N8exercise(6NotYet|4Seen)E")  # types that the coach throws
 # What brings bytes to the host, where a file could compute what its kernels should. Tables may go to the GPU.
 TO_HOST = re.compile(r"cudaMemcpy(?!ToSymbol)\w*|_ZN11interpreter8copy_outE\w*")
+# What copies where the interpreter does not look, and a GPU has none of it. memcpy() and memmove() are seen.
+UNSEEN = re.compile(r"(__)?(mempcpy|memccpy|memfrob|strfry|strxfrm|str[ln]?(cpy|cat|dup)|stp\w+|wcs\w*(cpy|cat|dup|xfrm)|wmem\w*(cpy|move))(_chk)?")
 OF_EXERCISE = ("_ZN8exercise", "_ZNK8exercise")  # a test calls those of an answer; the linker says which one nobody defines
 STRONG, WEAK = "TBDRGSCi", "WVu"
 
@@ -120,6 +122,12 @@ def refused(path, others, file):
             f"{file} uses {readable(to_host)}.\n"
             "Nothing is copied to the host, or by it: kernels do all of the work, and the host starts them. printf() in a kernel shows what\n"
             "there is."
+        )
+    unseen = [name for kind, name in found if kind in "Uwv" and UNSEEN.fullmatch(name)]
+    if unseen:
+        return (
+            f"{file} uses {readable(unseen)}.\n"
+            "The interpreter does not see what it copies, and a GPU does not have it: take memcpy(), snprintf() or a loop."
         )
     foreign = [name for name in foreign_of(found) if not name.startswith(OF_EXERCISE) or name in others.defined]
     if foreign:

@@ -935,6 +935,13 @@ void f(char c) {
         said = self.refused("#include <unistd.h>\nint f() { return fork(); }")
         self.assertIn("gemm.cuh uses fork().\nAn answer may call CUDA's functions", said)
 
+    def test_what_copies_unseen(self):
+        for call in ("mempcpy(x, y, n)", "strncpy(x, y, n)", "strcat(x, y)", "wmemcpy((wchar_t*)x, (wchar_t*)y, n)", "stpcpy(x, y)", "strdup(y)"):
+            said = self.refused(f"#include <cstring>\n#include <cwchar>\nvoid* f(char* x, char* y, int n) {{ return {call}; }}")
+            self.assertIn(f"gemm.cuh uses {call.split('(')[0]}().\nThe interpreter does not see what it copies", said)
+        for call in ("memcpy(x, y, n)", "memmove(x, y, n)", "strchr(y, n)", "strstr(x, y)", "memchr(x, n, n)"):
+            self.assertEqual(self.refused(f"#include <cstring>\nvoid* f(char* x, char* y, int n) {{ return {call}; }}"), "", call)
+
     def test_what_others_have(self):
         posed = "namespace exercise { struct Posed { int verify(); }; int Posed::verify() { return 0; } }"
         self.assertIn("gemm.cuh defines exercise::Posed::verify()", self.refused(posed, posed))
