@@ -56,7 +56,6 @@ class Plan:
         m, n, k = shape
         found = re.match(r"(\d+)x(\d+)x(\d+)", tile)
         self.rows, self.cols, self.block_k = map(int, found.groups()) if found else NAIVE[tile]
-        self.stays = step >= FIRST_PERSISTENT and step != FEW_ROWS
         self.takes_turns = "ping-pong" in tile
         self.narrow = self.named("narrow", 0)
         self.cluster, split, places = 1, 1, sms
@@ -70,18 +69,20 @@ class Plan:
         if step == MULTICAST:
             self.cluster = 2
         if step == FEWER_REQUESTS:
-            self.cluster = self.named("cluster", 1)
+            self.cluster, split = self.named("cluster", 1), self.named("split", 1)
             places = sms * (10 if self.cluster > 2 else 11) // 11  # not all SMs can be had in such clusters
         self.split = split
+        self.stays = step >= FIRST_PERSISTENT and step != FEW_ROWS and split == 1
         # What a cluster's blocks have of C, side by side or one below the other.
-        self.wide = self.cluster if step == FEWER_REQUESTS and self.rows > self.cols else 1
-        self.high = self.cluster // self.wide if step != FEW_ROWS else 1
+        sharing = self.cluster if step == MULTICAST else self.cluster // split
+        self.wide = sharing if step == FEWER_REQUESTS and self.rows > self.cols else 1
+        self.high = max(1, sharing // self.wide)
         tiles_m, tiles_n = ceil_div(m, self.high * self.rows), ceil_div(n, self.wide * self.cols)
         self.tiles_m, self.tiles_n = tiles_m, tiles_n
         self.tiles = self.wide_tiles = tiles_m * tiles_n  # of clusters, where there are some
         if self.narrow:
             self.wide_tiles, self.tiles = in_two_widths(tiles_m, n, self.cols, self.narrow, sms)
-        self.units = min(self.tiles, max(1, places // self.cluster)) if self.stays else self.tiles * split // self.cluster
+        self.units = min(self.tiles, max(1, places // self.cluster)) if self.stays else self.tiles * (split if step == SPLIT_K else 1)
         self.blocks = self.units * self.cluster
 
     def named(self, word, default):
