@@ -361,11 +361,48 @@ def draw_descriptors(build):
     return svg.render(y - 4)
 
 
+# --- 09: where the engine puts a box, and ldmatrix finds it ---
+
+TMA = "09_tma"
+PANEL_ROW, CHUNK = 128, 16  # bytes
+CELL_WIDTH, CELL_HEIGHT = 19, 15  # units
+
+
+def draw_panel(build):
+    """Rows and chunks that the first ldmatrix of warp 0 wants of A, and where in the panel its lanes read."""
+    read = accesses_of(launch_of(build, TMA, "128x128x64"), 0, "ldmatrix")[0]
+    base = min(read.address.values()) // PANEL_ROW * PANEL_ROW
+    wanted = {lane: (lane % 16, lane // 16) for lane in read.address}  # four matrices: two down, then two along k
+    found = {lane: (row, place // CHUNK) for lane, (row, place) in ((lane, divmod(at - base, PANEL_ROW)) for lane, at in read.address.items())}
+    banks = [{found[lane][1] for lane in range(first, first + 8)} for first in range(0, 32, 8)]
+    said = "each eight lanes read in eight places, so all banks work once" if all(len(each) == 8 for each in banks) else "lanes share banks"
+    svg = Svg("A box of A and its panel, in step 09", f"Left, rows 0 to 15 of the box, chunks 0 and 1; right, where they lie in the panel. The numbers are the lanes of the first ldmatrix: {said}.")
+    rows = 1 + max(row for row, _ in found.values())
+    for left, name, places in ((28, "rows of the box, in A", wanted), (WIDTH - 8 * CELL_WIDTH - 4, "in shared memory", found)):
+        svg.text(left, 12, name, bold=True)
+        lane_at = {place: lane for lane, place in places.items()}
+        for column in range(8):
+            svg.text(left + (column + 0.5) * CELL_WIDTH, 30, str(column), "middle")
+            for row in range(rows):
+                lane, x, y = lane_at.get((row, column)), left + column * CELL_WIDTH, 40 + row * CELL_HEIGHT
+                if lane is None:
+                    svg.box(x, y, CELL_WIDTH - 1, CELL_HEIGHT - 1, BLUE, line=0.4)
+                    continue
+                svg.add("rect", x=x, y=y, width=CELL_WIDTH - 1, height=CELL_HEIGHT - 1, fill=(BLUE, ORANGE)[wanted[lane][1]])
+                svg.text(x + CELL_WIDTH / 2, y + 7.5, str(lane), "middle", colour=figures.ON_COLOUR)
+    for row in range(rows):
+        svg.text(22, 47.5 + row * CELL_HEIGHT, str(row), "end")
+    y = 48 + rows * CELL_HEIGHT
+    svg.legend(y, (156, sample(svg, 1.0, BLUE), "lanes read chunk 0"), (110, sample(svg, 1.0, ORANGE), "chunk 1"))
+    return svg.render(y + 20)
+
+
 FIGURES = {
     "steps/01_naive/sectors.svg": ("01_naive", draw_sectors),
     "steps/02_tiled/thread.svg": (TILED, draw_thread),
     "steps/02_tiled/banks.svg": (TILED, draw_banks),
     "steps/03_tensor_core/fragments.svg": (TENSOR, draw_fragments),
     "steps/05_l2_swizzle/wave.svg": (L2_SWIZZLE, draw_wave),
+    "steps/09_tma/panel.svg": (TMA, draw_panel),
     "steps/10_wgmma/descriptors.svg": (WGMMA, draw_descriptors),
 }
