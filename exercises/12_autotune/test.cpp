@@ -223,6 +223,10 @@ void check_key(const Coach& coach) {
         {"NVIDIA A100-PCIE-40GB", "NVIDIA A100 PCIE 40GB"},
         {"NVIDIA L4", "NVIDIA L40"},
         {"NVIDIA GeForce RTX 4070 Ti", "NVIDIA GeForce RTX 4070 TI"},
+        {"NVIDIA H200 NVL", "NVIDIA H200_NVL"},
+        {"NVIDIA H200 MIG 1g.18gb", "NVIDIA H200/MIG/1g.18gb"},
+        {"NVIDIA L4", "NVIDIA L4 "},
+        {"NVIDIA L4", " NVIDIA L4"},
         {"NVIDIA RTX PRO 6000 Blackwell Server Edition", "NVIDIA RTX PRO 6000 Blackwell Workstation Edition"}}) {
     Problem other_gpu = base, this_gpu = base;
     this_gpu.gpu = one, other_gpu.gpu = two;

@@ -64,8 +64,8 @@ void check(Coach& coach) {
   for (const auto& [c, blocks] : {std::pair{Case{64, 256, 64}, 1}, std::pair{drawn, 2}}) {
     const double of_c = tiles(c, 64, 64, c.k), panels = tiles(c, 64, 64, 64);
     const Counts counts = multiply(coach, c, blocks);
-    for ([[maybe_unused]] const auto& launch : counts.launches(1, "All tiles of C are computed by one launch."))
-      coach.require(launch.grid.x * launch.grid.y * launch.grid.z <= static_cast<unsigned>(blocks),
+    for ([[maybe_unused]] const auto& launch : counts.launches(1, "All tiles of C are computed by one launch."))  // of more tiles
+      coach.require(launch.grid.x * launch.grid.y * launch.grid.z == static_cast<unsigned>(blocks),
                     "The result is right, but the launch has " + std::to_string(launch.grid.x * launch.grid.y * launch.grid.z) +
                         " blocks, where " + std::to_string(blocks) + (blocks == 1 ? " is" : " are") +
                         " wanted.\nA block stays: it computes one tile of C after the other, " +
