@@ -70,8 +70,10 @@ class Plan:
             self.cluster = 2
         if step == FEWER_REQUESTS:
             self.cluster, split = self.named("cluster", 1), self.named("split", 1)
-            places = sms * (10 if self.cluster > 2 else 11) // 11  # not all SMs can be had in such clusters
+            places = self.places_in_clusters()
         self.split = split
+        # Clusters that run at a time, one block on each SM. Blocks that stay are in as many; others begin where there is room.
+        self.room = max(self.places_in_clusters() // self.cluster, min(1, sms // self.cluster))
         self.stays = step >= FIRST_PERSISTENT and step != FEW_ROWS and split == 1
         # What a cluster's blocks have of C, side by side or one below the other.
         sharing = self.cluster if step == MULTICAST else self.cluster // split
@@ -84,6 +86,11 @@ class Plan:
             self.wide_tiles, self.tiles = in_two_widths(tiles_m, n, self.cols, self.narrow, sms)
         self.units = min(self.tiles, max(1, places // self.cluster)) if self.stays else self.tiles * (split if step == SPLIT_K else 1)
         self.blocks = self.units * self.cluster
+
+    def places_in_clusters(self):
+        """SMs that blocks in such clusters can have: a cluster lies within a GPC, whose number of SMs need not be a multiple of it. As the launcher
+        of step 20 has it, and cudaOccupancyMaxActiveClusters: of an H200's 132 SMs, clusters of eight find room for 15."""
+        return self.sms * (10 if self.cluster > 2 else 11) // 11
 
     def named(self, word, default):
         found = re.search(rf"\b{word} ?(\d+)", self.tile)
@@ -159,7 +166,7 @@ class Piece:
 
 def in_waves(plan, resident, duration):
     """Blocks that are alike: as many as there is room for begin together, and end together. @param duration of that many on an SM"""
-    units = plan.sms // plan.cluster
+    units = plan.room
     if not units:
         raise ValueError(f"a cluster of {plan.cluster} blocks needs as many SMs")
     pieces, at, done = [], 0.0, 0
@@ -199,11 +206,11 @@ class Grid:
         return max(0.0, 1 - sum(self.ends) / (len(self.ends) * self.clocks))
 
     def waves(self):
-        return self.plan.tiles / self.plan.units if self.plan.stays else self.plan.units / (self.plan.sms // self.plan.cluster * self.resident)
+        return self.plan.tiles / self.plan.units if self.plan.stays else self.plan.units / (self.plan.room * self.resident)
 
     def last_wave(self):
         """(how many it has, for how many it has room)."""
-        room = self.plan.units if self.plan.stays else self.plan.sms // self.plan.cluster * self.resident
+        room = self.plan.units if self.plan.stays else self.plan.room * self.resident
         count = self.plan.tiles if self.plan.stays else self.plan.units
         return (count - 1) % room + 1, room
 

@@ -66,6 +66,29 @@ class Times(unittest.TestCase):
         pieces = grid.in_waves(plan, 1, lambda _: 10)
         self.assertEqual([(p.block, p.sm, p.begin) for p in pieces], [(0, 0, 0), (1, 1, 0), (2, 2, 0), (3, 3, 0), (4, 0, 10), (5, 1, 10)])
 
+    def test_clusters_of_eight_leave_some_sms(self):
+        """As the launcher and cudaOccupancyMaxActiveClusters have it for an H200."""
+        plan = grid.Plan(20, "128x64x64 s8 g8 split 2 cluster 8", (2360, 224, 7328), 132)
+        self.assertEqual((plan.blocks, plan.units, plan.room), (152, 19, 15))
+        found = grid.Grid(plan, grid.in_waves(plan, 1, lambda _: 10.0), 1)
+        self.assertEqual((found.last_wave(), {sm for sm, end in enumerate(found.ends) if not end}), ((4, 15), set(range(120, 132))))
+        facts = grid_page.facts(found, launch((0, "mma", 4096)), None)
+        self.assertEqual(facts[0], "19 clusters of 8 blocks (32 threads each); 132 SMs have room for 15 clusters at a time, as a cluster lies within a GPC: 1.27 waves. The last one has 4 clusters, where there is room for 15.")
+        for what in ("There is no time of an H200 for it.", "What is not in L2 is not counted for this step."):
+            self.assertIn(what, facts)
+        self.assertEqual(grid_page.document(found, "")["unfit"], 120)
+        self.assertEqual(grid_page.document(self.waves(), "")["unfit"], 3)
+        self.assertEqual([grid.Plan(20, f"128x64x64 s8 g8 cluster {size}", CUBE, 8).room for size in (2, 8)], [4, 1])
+
+    def waves(self):
+        plan = grid.Plan(4, "128x128x64 s3", (128 * 5, 128 * 2, 64), 3)
+        return grid.Grid(plan, grid.in_waves(plan, 2, lambda count: {1: 60, 2: 100}[count]), 2)
+
+    def test_the_heading_says_why_a_block_alone_takes_less(self):
+        self.assertEqual(grid_page.alone_and_beside(self.waves()), "A block takes so many clocks: 60 alone on an SM, 100 beside 1 more. Those on one SM share its tensor cores and its way to L2.")
+        plan = grid.Plan(4, "128x128x64 s3", (128 * 3, 128 * 2, 64), 3)
+        self.assertEqual(grid_page.alone_and_beside(grid.Grid(plan, grid.in_waves(plan, 2, lambda _: 100), 2)), "")
+
     def test_a_page_of_many_blocks_is_small(self):
         plan = grid.Plan(1, "coalesced", CUBE, 132)
         found = grid.Grid(plan, grid.in_waves(plan, 4, lambda count: 100.0 * count), 4)
