@@ -192,6 +192,44 @@ class See(unittest.TestCase):
         self.assertTrue(self.run_script("return document.querySelectorAll('.source .on').length"))
         self.no_errors()
 
+    def test_lanes_have_buttons_and_lines_are_whole(self):
+        self.show(PAGES["04"], 390)
+        self.browser.find_element(By.ID, "down").click()
+        self.assertEqual(self.lane(), 1)
+        first = self.chosen()
+        self.browser.find_element(By.ID, "lanenext").click()
+        self.assertEqual((self.lane(), self.chosen() > first), (1, True))
+        self.browser.find_element(By.ID, "laneback").click()
+        self.assertEqual(self.chosen(), first)
+        self.browser.find_element(By.ID, "up").click()
+        self.assertEqual(self.lane(), 0)
+        self.assertTrue(self.run_script("const e = document.getElementById('source'); return e.scrollWidth <= e.clientWidth"))
+        cut = "const w = document.querySelector('#scroll svg').clientWidth; return [...document.querySelectorAll('#scroll .axis')].map(e => e.getBBox()).filter((b, i, all) => b.x + b.width > w || i && b.x < all[i - 1].x + all[i - 1].width).length"
+        for page in (*PAGES.values(), GRID):
+            for width in (390, 1280):
+                self.show(page, width)
+                self.assertEqual(self.run_script(cut), 0, (page, width))
+
+    def test_a_race_leads_from_the_cross_to_the_red_frame(self):
+        self.show(PAGES["exercises/14"], 1280)
+        self.assertEqual(self.run_script("return document.querySelectorAll('#scroll .framed').length > 0"), True)
+        cross, colour = self.chosen(), "return getComputedStyle(document.querySelector('#scroll .stop')).stroke"
+        red = self.run_script(colour)
+        self.browser.find_element(By.ID, "other").click()
+        self.assertNotEqual(self.chosen(), cross)
+        self.assertIn("A red frame: this is the access that the report names first", self.now())
+        self.assertEqual(self.run_script(colour), red)
+        self.browser.find_element(By.ID, "other").click()
+        self.assertEqual(self.chosen(), cross)
+        self.no_errors()
+
+    def test_a_wait_for_an_mbarrier_says_what_a_parity_is(self):
+        self.show(PAGES["13"], 390)
+        self.run_script("choose(segments.findIndex(s => s.p))")
+        self.assertIn("A wait for parity p goes on once the phase of that parity is over; before the first phase, parity 1 counts as over.", self.now())
+        self.run_script("choose(segments.findIndex(s => !s.p))")
+        self.assertNotIn("parity p", self.now())
+
     def test_what_other_commands_see_changes_nothing_else(self):
         page = self.folder / "seen.html"
         for words, begins in (

@@ -55,4 +55,4 @@ def filled(template, title, facts, costs, data, **more):
 
 
 def page(picture, costs, facts):
-    return filled("page.html", picture.title, facts, costs, picture.document(), SHARES=shares_table(picture), HOW_GOOD=html.escape(how_good()))
+    return filled("page.html", picture.title, [*facts, *picture.notes()], costs, picture.document(), SHARES=shares_table(picture), HOW_GOOD=html.escape(how_good()))

@@ -127,6 +127,7 @@ class Picture:
         self.stalled = {(event, warp): (begin, end) for event, warp, begin, end in replay.stalls if end - begin >= SHORTEST_STALL}
         self.waited = {(event, warp): (begin, end) for event, warp, begin, end in replay.waits}
         self.landed_last = self.last_to_come()
+        self.here, self.stopped_at = [], None  # what the clock adds to a report; when a check has struck
         self.lane_of = {}  # warp: of its doings
         for rank in range(launch.cluster_size):
             self.rank = rank
@@ -496,9 +497,12 @@ class Picture:
             label = f"barrier {v[0]}"
         elif kind == "mbarrier wait":
             name = self.names.get(v[0], f"mbarrier {v[0]}")
-            phase = v[2] if v[2] < 1 << 63 else -1
+            seen = v[2] if v[2] < 1 << 63 else -1  # by the interpreter, which may have let other warps run ahead
+            phase = self.phase_waited_for(warp, v[0], v[1], end, seen)
             which = f"phase {phase}, parity {v[1]}" if phase >= 0 else f"parity {v[1]}, which counts as over before the first phase"
             text = f"{who} {how_long} for {name}, {which}" + self.landed_last.get((warp // self.launch.warps, v[0], phase), "") + "."
+            if phase != seen:
+                text += f" In the interpreter's order phase {seen} was over already, which has this parity, too." if seen > phase else f" In the interpreter's order it was {f'phase {seen}' if seen >= 0 else 'before the first phase'}, which has this parity, too."
             label = name
         elif kind == "cluster wait":
             text = f"{who} {how_long} at the cluster's barrier."
@@ -516,6 +520,20 @@ class Picture:
             text = f"{who} {how_long} until at most {several(v[0], 'group')} of its products {'is' if v[0] == 1 else 'are'} under way."
             label = "products"
         self.segment(lane, begin, end, f"wait-{WAITS[kind]}" if length else "mark", text, (event,), label=label if length else "")
+        if kind == "mbarrier wait":
+            self.segments[-1]["p"] = 1  # the page says what a parity is
+
+    def phase_waited_for(self, warp, address, parity, end, seen):
+        """Of the mbarrier of the warp's block, the phase of that parity which is over when the wait is, at END; -1: that counts as over before the
+        first one; SEEN, the interpreter's, if the wait does not end."""
+        barrier = self.replay.blocks[warp // self.launch.warps].mbarriers.get(address)
+        if not barrier:
+            return seen
+        over = [phase for phase, _, until, *_ in barrier.phases if until <= end]
+        under_way = len(over)
+        if under_way & 1 == parity:
+            return seen
+        return under_way - 1
 
     def who_was_last(self, event, end):
         """Of a barrier that is over at END."""
@@ -568,9 +586,12 @@ class Picture:
                 which = f"phase {phase}, parity {phase & 1}"
                 events = [event for *_, event in arrived]
                 warps = {w for _, w, _, _ in arrived}
-                text = f"{name}, {which}: {sum(count for _, _, count, _ in arrived)} of {several(barrier.arrivals, 'arrival')}"
+                come = sum(count for _, _, count, _ in arrived)
+                text = f"{name}, {which}: {come} of {several(barrier.arrivals, 'arrival')}" + (f", {come - barrier.arrivals} too many" if come > barrier.arrivals else "")
                 if warps:
                     text += f", of {self.who(warps)}"
+                if phase == barrier.phase and warps and self.is_stuck():
+                    text += self.not_of(address, warps)
                 if expected or landed:
                     text += f"; {sum(size for _, size in landed):,} " + (f"of {expected:,} bytes" if expected else "bytes that nobody has announced")
                 text += f". It is over at {number(end)}." if phase < barrier.phase else ". It is not over when the picture ends."
@@ -578,12 +599,29 @@ class Picture:
                 come = 0
                 for time, warp, count, event in arrived:
                     come += count
-                    self.segment(lane, time, time, "arrival", f"{name}, {which}: arrival {come} of {barrier.arrivals}, of {self.who([warp])}.", (event,))
+                    is_surplus = come > barrier.arrivals
+                    too_many = ", more than the phase waits for" if is_surplus else ""
+                    self.segment(lane, time, time, "surplus" if is_surplus else "arrival", f"{name}, {which}: arrival {come} of {barrier.arrivals}{too_many}, of {self.who([warp])}.", (event,))
                 come = 0
                 for time, size in landed:
                     come += size
                     of_all = f"so far {come:,} of {expected:,}" if expected else "though nobody has announced any in this phase"
                     self.segment(lane, time, time, "bytes", f"{name}, {which}: {size:,} bytes have landed, {of_all}.")
+
+    def is_stuck(self):
+        return bool(self.launch.diagnosis) and "deadlock" in self.launch.diagnosis["what"]
+
+    def not_of(self, address, warps):
+        """'; not of warp 3': who is missing, if that is known. Who arrives at an mbarrier does so at all of its name; or all warps of a block do."""
+        barriers = self.replay.blocks[self.rank].mbarriers
+        alike = [other for other in barriers if self.names.get(other, "").split("[")[0] == self.names.get(address, "").split("[")[0]]
+        of_each = [(warp, count) for other in alike for phase in [(barriers[other].arrived), *(each[3] for each in barriers[other].phases)] for _, warp, count, _ in phase]
+        everybody = {warp for warp, _ in of_each}
+        if len(everybody) < barriers[address].arrivals == self.launch.warps and self.launch.cluster_size == 1:
+            everybody = set(self.warps_of(self.rank))
+        if len(everybody) != barriers[address].arrivals or any(count != 1 for _, count in of_each) or everybody <= warps:
+            return ""
+        return f"; not of {self.who(everybody - warps)}"
 
     # --- in numbers ---
 
@@ -626,6 +664,7 @@ class Picture:
         text = re.sub(r"thread \((\d+),(\d+),(\d+)\)", warp_of, text)
         for address, described in self.launch.names.items():
             text = text.replace(described, self.names.get(address, described))
+        text = re.sub(r"which lacks 0 bytes and (?=\d)", "which lacks ", text)
         return re.sub(r"dynamic shared memory \(byte (\d+) of \d+\)", name, text.replace(ROOT + os.sep, ""))
 
     def linear(self, x, y, z):
@@ -651,7 +690,7 @@ class Picture:
         shown = "the first one, which is" if self.launch.cluster_size == 1 else "those of the first cluster, which are"
         block = "" if found["rank"] >= 0 else f"in another block than {shown} shown here"
         where = ", ".join(each for each in (who, at, block) if each)
-        return {"check": found["check"], "where": where, **{key: self.in_our_words(found[key]) for key in ("what", "expected")}}
+        return {"check": found["check"], "where": where, **{key: self.in_our_words(found[key]) for key in ("what", "expected")}, "here": " ".join(self.here)}
 
     def ends_at(self, warp):
         """When the warp comes to what it has not done any more."""
@@ -675,14 +714,106 @@ class Picture:
             else:
                 self.segment(lane, begin, self.replay.clocks, "wait-ever", "", label="for ever")
                 segment = self.segments[-1]
-            segment["t"] = f"{self.who([each]).capitalize()} waits for ever, {what}"
+            segment["t"] = f"{self.who([each]).capitalize()} waits for ever, {what}{self.who_has_come(each, what)}"
             segment["i"] = [line] if line else []
             if lane == self.lane_of.get(warp):
                 segment["stop"] = 1
         if warp in self.lane_of and warp not in stuck:
             begin = self.ends_at(warp)
+            self.stopped_at = begin
             self.segment(self.lane_of[warp], begin, begin, "stop", f"Here {found['check']} has stopped lane {found['lane']} of {self.who([warp])}. The report says why.")
             self.segments[-1].update({"i": self.lines_of_diagnosis(), "stop": 1})
+            self.draw_other_access(warp, self.segments[-1])
+
+    def who_has_come(self, warp, what):
+        """To the mbarrier for whose phase the warp waits for ever, and who has not."""
+        found = re.search(r" for phase (\d+) of ([^,]+), which lacks", what)
+        rank = warp // self.launch.warps
+        for address, barrier in self.replay.blocks[rank].mbarriers.items():
+            if found and self.names.get(address) == found[2] and barrier.phase == int(found[1]) and barrier.arrived:
+                self.rank, warps = rank, {each for _, each, *_ in barrier.arrived}
+                said = f" Arrived: {self.who(warps)}{self.not_of(address, warps).replace(' of warp', ' warp')}."
+                self.here += [f"{found[2]}, phase {found[1]}.{said}"] if self.not_of(address, warps) and not self.here else []
+                return said
+        return ""
+
+    def other_access(self, stop):
+        """(event, (begin, end)) of the access that a race's report names beside that of the thread which is stopped, None: it is not known. Of
+        several copies of its line to its place, the first one that is not over at STOP, on the clock."""
+        found = self.launch.diagnosis
+        named = re.search(r"(?: thread \((\d+),(\d+),(\d+)\)| issued) at ([^ :,;]+):(\d+)", found["what"])
+        if not found["what"].startswith("race on ") or not named:
+            return None
+        is_copy, line, file = named[1] is None, int(named[5]), named[4]
+        thread = -1 if is_copy else self.linear(*map(int, named.group(1, 2, 3)))
+        of_stage = re.match(r"race on stage (\d+)\b", self.in_our_words(found["what"]))
+        times = {event: (begin, end) for event, _, begin, end in self.replay.spans}
+        possible = []
+        for event, (warp, kind, place, lanes, *v) in enumerate(self.launch.events):
+            kind, places = self.launch.kinds[kind], self.launch.places[place]
+            is_there = any(n == line and path and (path.endswith(file) or file.endswith(path)) for path, n in (places[:2], places[2:4]))
+            if not is_there or event not in times or is_copy != (kind in COPIES):
+                continue
+            if not is_copy and (warp != thread // 32 + found["rank"] * self.launch.warps or not lanes >> thread % 32 & 1):
+                continue
+            if of_stage and (is_copy or kind in ("ldmatrix", "shared load")) and self.stages.at(v[2]) != int(of_stage[1]):
+                continue
+            possible.append(event)
+        if not possible:
+            return None
+        later = [event for event in possible if times[event][1] > stop] if is_copy else []
+        chosen = later[0] if later else possible[-1]
+        return chosen, times[chosen]
+
+    def draw_other_access(self, warp, stop):
+        """That of the report which came first on the interpreter: framed, and linked with the cross."""
+        other = self.other_access(stop["a"])
+        if not other:
+            return
+        event, (begin, end) = other
+        whose, kind = self.launch.events[event][0], self.event(event)[0]
+        lane = self.lane_of[whose]
+        drawn = self.nearest(lane, begin)
+        if not drawn:
+            return
+        what = "copy" if kind in COPIES else "access"
+        thread = re.search(r" thread \((\d+),(\d+),(\d+)\) at ", self.launch.diagnosis["what"])
+        its_lane = self.linear(*map(int, thread.group(1, 2, 3))) % 32 if thread else -1
+        says = f"The report's first {what} is that of {f'lane {its_lane} of ' if its_lane >= 0 else ''}{self.who([whose])} at clock {number(begin)}, which has a red frame."
+        if begin > stop["a"]:
+            says += f" On the clock it comes {number(begin - stop['a'])} clocks after the cross. The interpreter let {self.who([whose])} run ahead, so in its order it came before. Nothing orders the two: either may be first."
+        drawn["f"], stop["w"] = 1, [lane, drawn["a"]]
+        stop["t"] = stop["t"].replace("The report says why.", says)
+        drawn["t"] += f" A red frame: this is the {what} that the report names first; the cross is at {number(stop['a'])}, in the lane of {self.who([warp])}." + (f" In the interpreter's order this came before that; {self.who([whose])} ran ahead." if begin > stop["a"] else "")
+        self.here.append(says)
+        stage = self.stages.at(self.event(event)[2][2]) if kind in COPIES or kind in ("ldmatrix", "shared load") else -1
+        for rank in self.targets(event) if kind in COPIES else [whose // self.launch.warps]:
+            ring = self.nearest(self.lane_there.get((rank, "stage", stage), -1), begin, ("fill",) if kind in COPIES else ("read", "early"))
+            if ring:
+                ring["f"] = 1
+        if its_lane >= 0 and whose == warp:
+            self.draw_lane_that_is_not_spoken_for(event, warp, its_lane)
+
+    def nearest(self, lane, time, kinds=()):
+        """The last segment of the lane that has begun at TIME, with no end before it."""
+        mine = [s for s in self.segments if s["l"] == lane and s["k"] != "stop" and (not kinds or s["k"] in kinds) and s["a"] <= round(time, 1) <= s["b"]]
+        return max(mine, key=lambda s: s["a"]) if mine else None
+
+    def draw_lane_that_is_not_spoken_for(self, event, warp, lane):
+        """Of two lanes of a warp: after EVENT of one of them, the other one arrives without it."""
+        stopped = self.launch.diagnosis["lane"]
+        for later in range(event + 1, len(self.launch.events)):
+            whose, kind, _, lanes, *v = self.launch.events[later]
+            if whose != warp or self.launch.kinds[kind] != "mbarrier arrive" or lanes >> lane & 1 or not lanes >> stopped & 1:
+                continue
+            begin = next((begin for each, begin, _ in self.spans[warp] if each == later), None)
+            arrival = self.nearest(self.lane_of[warp], begin, ("mark",)) if begin is not None else None
+            if arrival:
+                says = f"Lane {stopped} arrives for {self.who([warp])} at {self.names.get(v[0], 'an mbarrier')}, at clock {number(begin)}. Lane {lane} has not synchronised with it since its access, so this arrival does not speak for lane {lane}."
+                arrival["f"] = 1
+                arrival["t"] += f" Lane {lane} has not synchronised with lane {stopped} since the access that the report names: this arrival does not speak for it."
+                self.here.append(says)
+            return
 
     def stuck(self, text):
         """{warp: (line, what for)} of a report of a deadlock in the block, or in the cluster, that is shown. It names the first thread of each
@@ -711,6 +842,13 @@ class Picture:
             for warp in range(first // 32, (first + (count if all_wait else 1) - 1) // 32 + 1):
                 stuck.setdefault(warp, what)
         return stuck
+
+    def notes(self):
+        """What the heading says of a launch that cannot show all that matters."""
+        kinds = {self.launch.kinds[event[1]] for event in self.launch.events}
+        if "launch wait" in kinds and not self.replay.launch_before:
+            return ["No launch before this one is drawn, so griddepcontrol.wait waits for nothing here: what a dependent launch gains, between two launches, is not on this page."]
+        return []
 
     def document(self):
         return {

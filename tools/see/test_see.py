@@ -342,7 +342,7 @@ class Words(unittest.TestCase):
         waits = {drawn.lanes[s["l"]]["n"]: s for s in drawn.segments if s["k"] == "wait-ever"}
         self.assertEqual(len(waits), 2)
         self.assertEqual(waits["warp 0"]["t"], "Warp 0 waits for ever, in bar.sync.")
-        self.assertEqual(waits["warp 1"]["t"], "Warp 1 waits for ever, in mbarrier.try_wait for phase 1 of mbarrier at 72, which lacks 0 bytes and 1 of 4 arrivals.")
+        self.assertEqual(waits["warp 1"]["t"], "Warp 1 waits for ever, in mbarrier.try_wait for phase 1 of mbarrier at 72, which lacks 1 of 4 arrivals.")
         self.assertEqual([(s["i"], s["b"], s.get("stop")) for _, s in sorted(waits.items())], [([5], drawn.document()["clocks"], None), ([7], drawn.document()["clocks"], 1)])
 
         waiting = [(0, "mbarrier init", 72, 1), (0, "copy", 64, 2, 0, 64), (0, "mbarrier wait", 72, 0, 0), (1, "barrier")]
@@ -371,6 +371,77 @@ class Words(unittest.TestCase):
                 report = groups.format(*counts) if counts[1] else groups.split(";")[0].format(counts[0])
                 found = self.stopped("deadlock: block (0,0,0): " + report, (0, "copy", 64, 2, 0, 64)).stuck("deadlock: block (0,0,0): " + report)
                 self.assertEqual({warp: what for warp, (_, what) in found.items()}, {warp: f"in {what}." for warp, what in enumerate(stuck)})
+
+    def test_a_wait_names_the_phase_that_is_over_on_the_clock(self):
+        """Warp 0 has gone through three phases before warp 1 came to its wait, on the interpreter; on the clock it comes at once."""
+        phases = [(0, "mbarrier arrive", 8, 1), (0, "wgmma", 1024 * 100), (0, "wgmma commit"), (0, "wgmma wait", 0)] * 3
+        events = [(0, "mbarrier init", 8, 1), (0, "barrier"), (1, "barrier"), *phases, (1, "mbarrier wait", 8, 0, 2), (1, "mbarrier wait", 8, 1, 2**64 - 1)]
+        recorded = launch(*events, warps=2)
+        for event in recorded.events:
+            if recorded.kinds[event[1]].startswith("mbarrier a"):
+                event[3] = 1
+        drawn = picture.Picture(recorded, replay.Replay(recorded, COSTS), "")
+        waits = [s for s in drawn.segments if s.get("p")]
+        self.assertRegex(waits[0]["t"], r"for mbarrier at 8, phase 0, parity 0: warp 0 arrives last, at 2. In the interpreter's order phase 2 was over already, which has this parity, too\.$")
+        self.assertRegex(waits[1]["t"], "phase 1, parity 1: .* In the interpreter's order it was before the first phase")
+
+    def test_a_race_shows_the_other_access(self):
+        """The copy to stage 0 that comes after the read on the clock, though not on the interpreter."""
+        copy = [(0, "mbarrier arrive", 72, 1, 64), (0, "bulk load", 64, 72, 0, 1)]
+        events = [(0, "mbarrier init", 72, 1), (0, "barrier"), (1, "barrier"), *copy, (0, "mbarrier wait", 72, 0, 0), (0, "wgmma", 1024 * 100), (0, "wgmma commit"), (0, "wgmma wait", 0), *copy, (0, "mbarrier wait", 72, 1, 1), (1, "mbarrier wait", 72, 0, 0), (1, "ldmatrix", 16, 4, 0, 4, 100)]
+        places = [["kernel.cu", 5 if event[1] == "bulk load" else 20 + i, "kernel.cu", 0] for i, event in enumerate(events)]
+        what = "race on dynamic shared memory (byte 16 of 96): written by the bulk copy issued at kernel.cu:5, then read by this thread"
+        diagnosis = {"check": "racecheck", "what": what, "expected": "", "file": "kernel.cu", "line": 7, "called_at": 0, "called_in": "", "warp": 1, "lane": 3, "rank": 0}
+        recorded = launch(*events, warps=2, shared_bytes=96, diagnosis=diagnosis, places=places)
+        for event in recorded.events:
+            event[3] = 1 if recorded.kinds[event[1]] in ("mbarrier arrive", "bulk load") else ALL
+        drawn = picture.Picture(recorded, replay.Replay(recorded, COSTS), "")
+        (stop,) = [s for s in drawn.segments if s.get("stop")]
+        copies = [s for s in drawn.segments if s["k"] == "copy"]
+        self.assertLess(copies[0]["b"], stop["a"])
+        self.assertGreater(copies[1]["a"], stop["a"])
+        self.assertEqual(([s.get("f") for s in copies], stop["w"]), ([None, 1], [copies[1]["l"], copies[1]["a"]]))
+        self.assertEqual([s.get("f") for s in drawn.segments if s["k"] == "fill"], [None, 1])
+        self.assertIn("The interpreter let warp 0 run ahead", stop["t"])
+        self.assertIn("ran ahead", copies[1]["t"])
+        self.assertEqual(drawn.stopped_at, stop["a"])
+        self.assertIn("has a red frame", drawn.diagnosis()["here"])
+
+    def test_an_arrival_speaks_for_no_lane_that_has_not_synchronised(self):
+        events = [(1, "mbarrier init", 72, 1), (1, "shared load", 4, 1, 0, 1), (1, "mbarrier arrive", 72, 1)]
+        what = "race on s (byte 16 of 96): read by thread (48,0,0) at kernel.cu:2, then written by the cp.async.bulk.tensor that this thread issues"
+        diagnosis = {"check": "racecheck", "what": what, "expected": "", "file": "kernel.cu", "line": 7, "called_at": 0, "called_in": "", "warp": 1, "lane": 0, "rank": 0}
+        for lanes, is_said in ((1, True), (ALL, False)):  # all lanes arrive: it speaks for all of them
+            recorded = launch(*events, warps=2, shared_bytes=96, diagnosis=diagnosis)
+            recorded.events[2][3] = lanes
+            drawn = picture.Picture(recorded, replay.Replay(recorded, COSTS), "")
+            (arrival,) = [s for s in drawn.segments if "arrives at mbarrier" in s["t"]]
+            self.assertEqual((arrival.get("f"), "Lane 16 has not synchronised with lane 0" in arrival["t"]), (1, True) if is_said else (None, False))
+            self.assertEqual("does not speak for lane 16" in drawn.diagnosis()["here"], is_said)
+
+    def test_who_has_not_arrived_and_who_arrives_too_often(self):
+        what = "deadlock: block (0,0,0): thread (0,0,0) waits in mbarrier.try_wait at kernel.cu:7 for phase 0 of dynamic shared memory (byte 72 of 96), which lacks 0 bytes and 1 of 2 arrivals"
+        diagnosis = {"check": "synccheck", "what": what, "expected": "", "file": "kernel.cu", "line": 7, "called_at": 0, "called_in": "", "warp": 0, "lane": 0, "rank": 0}
+        for arrivals, is_said in ((2, True), (3, False)):  # of two warps: of three arrivals nobody knows whose they are
+            recorded = launch((0, "mbarrier init", 72, arrivals), (0, "mbarrier arrive", 72, 1), warps=2, diagnosis=diagnosis, names={"72": "dynamic shared memory (byte 72 of 96)"})
+            recorded.events[1][3] = 1
+            drawn = picture.Picture(recorded, replay.Replay(recorded, COSTS), "")
+            (wait,) = [s for s in drawn.segments if s["k"] == "wait-ever"]
+            self.assertTrue(wait["t"].endswith("1 of 2 arrivals. Arrived: warp 0" + ("; not warp 1." if is_said else ".")), wait["t"])
+            self.assertEqual([s["t"].count("of warp 0; not of warp 1") for s in drawn.segments if s["k"] == "phase0"], [int(is_said)])
+
+        events = [(0, "mbarrier init", 72, 2), (0, "mbarrier arrive", 72, 1, 64), (0, "mbarrier arrive", 72, 1), (0, "mbarrier arrive", 72, 1)]
+        recorded = launch(*events)
+        for event in recorded.events:
+            event[3] = 1
+        drawn = picture.Picture(recorded, replay.Replay(recorded, COSTS), "")
+        self.assertEqual([s["k"] for s in drawn.segments if "arrival 2 of" in s["t"] or "arrival 3 of" in s["t"]], ["arrival", "surplus"])
+        self.assertTrue(any("3 of 2 arrivals, 1 too many" in s["t"] for s in drawn.segments))
+
+    def test_the_heading_says_what_a_dependent_launch_cannot_show(self):
+        drawn = picture.Picture(launch((0, "launch wait")), timed_of((0, "launch wait")), "")
+        self.assertIn("between two launches, is not on this page", page.page(drawn, COSTS, []))
+        self.assertEqual(picture.Picture(launch((0, "mma", 4096)), timed_of((0, "mma", 4096)), "").notes(), [])
 
     def test_a_stage_that_is_read_before_it_is_full(self):
         events = [(0, "copy", 512, 16, 0, 512), (0, "copy commit"), (0, "shared load", 4, 1, 0, 1)] * 2

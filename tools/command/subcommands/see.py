@@ -272,7 +272,8 @@ def which_of(launch):
     """In the beginning of a sentence: another one than the first may have been asked for, or ended by a check."""
     if not any(launch.first):
         return "The first"
-    return f"{'The one with block' if launch.cluster_size > 1 else 'Block'} ({', '.join(map(str, launch.first))})"
+    (x, y, z), (wide, high, _) = launch.first, launch.grid
+    return f"{'The one with block' if launch.cluster_size > 1 else 'Block'} {x + wide * (y + high * z):,}, at ({x}, {y}, {z}),"
 
 
 def facts_of(launch, number, count, resident):
@@ -354,7 +355,9 @@ def page_of(path, title, facts=()):
 def time_of(drawn):
     clocks = f"{round(drawn.replay.clocks):,} clocks"
     if drawn.launch.diagnosis:
-        return f"{clocks} until a check ended it."
+        if drawn.stopped_at is None:
+            return f"{clocks} until all that is left waits for ever." if drawn.is_stuck() else f"{clocks} until a check ended it."
+        return f"A check ends it at clock {picture.number(drawn.stopped_at)} of the warp that it stops; what others have begun by then is over at {picture.number(drawn.replay.clocks)}."
     clocks += " until all is written"
     if not drawn.replay.tensor_busy:
         return f"{clocks}."
