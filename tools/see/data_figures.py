@@ -374,26 +374,31 @@ def draw_panel(build):
     base = min(read.address.values()) // PANEL_ROW * PANEL_ROW
     wanted = {lane: (lane % 16, lane // 16) for lane in read.address}  # four matrices: two down, then two along k
     found = {lane: (row, place // CHUNK) for lane, (row, place) in ((lane, divmod(at - base, PANEL_ROW)) for lane, at in read.address.items())}
+    if any((row, place) != (to, chunk ^ row % 8) for (row, chunk), (to, place) in ((wanted[lane], found[lane]) for lane in wanted)):
+        raise ValueError("the chunks of a box do not lie where the picture says")
     banks = [{found[lane][1] for lane in range(first, first + 8)} for first in range(0, 32, 8)]
     said = "each eight lanes read in eight places, so all banks work once" if all(len(each) == 8 for each in banks) else "lanes share banks"
     svg = Svg("A box of A and its panel, in step 09", f"Left, rows 0 to 15 of the box, chunks 0 and 1; right, where they lie in the panel. The numbers are the lanes of the first ldmatrix: {said}.")
     rows = 1 + max(row for row, _ in found.values())
-    for left, name, places in ((28, "rows of the box, in A", wanted), (WIDTH - 8 * CELL_WIDTH - 4, "in shared memory", found)):
+    top = 56
+    svg.text(22, top - 10, "row", "end")
+    for left, name, which, places in ((28, "rows of the box, in A", "chunk", wanted), (WIDTH - 8 * CELL_WIDTH - 4, "in shared memory", "place", found)):
         svg.text(left, 12, name, bold=True)
+        svg.text(left + 4 * CELL_WIDTH, top - 26, which, "middle")
         lane_at = {place: lane for lane, place in places.items()}
         for column in range(8):
-            svg.text(left + (column + 0.5) * CELL_WIDTH, 30, str(column), "middle")
+            svg.text(left + (column + 0.5) * CELL_WIDTH, top - 10, str(column), "middle")
             for row in range(rows):
-                lane, x, y = lane_at.get((row, column)), left + column * CELL_WIDTH, 40 + row * CELL_HEIGHT
+                lane, x, y = lane_at.get((row, column)), left + column * CELL_WIDTH, top + row * CELL_HEIGHT
                 if lane is None:
                     svg.box(x, y, CELL_WIDTH - 1, CELL_HEIGHT - 1, BLUE, line=0.4)
                     continue
                 svg.add("rect", x=x, y=y, width=CELL_WIDTH - 1, height=CELL_HEIGHT - 1, fill=(BLUE, ORANGE)[wanted[lane][1]])
                 svg.text(x + CELL_WIDTH / 2, y + 7.5, str(lane), "middle", colour=figures.ON_COLOUR)
     for row in range(rows):
-        svg.text(22, 47.5 + row * CELL_HEIGHT, str(row), "end")
-    y = 48 + rows * CELL_HEIGHT
-    svg.legend(y, (156, sample(svg, 1.0, BLUE), "lanes read chunk 0"), (110, sample(svg, 1.0, ORANGE), "chunk 1"))
+        svg.text(22, top + 7.5 + row * CELL_HEIGHT, str(row), "end")
+    y = svg.legend(top + 8 + rows * CELL_HEIGHT, (156, sample(svg, 1.0, BLUE), "lanes read chunk 0"), (110, sample(svg, 1.0, ORANGE), "chunk 1"))
+    svg.text(4, y + 8, "place = chunk XOR (row mod 8)", bold=True)
     return svg.render(y + 20)
 
 

@@ -62,19 +62,28 @@ def draw_stages(build):
 # --- 09: an mbarrier ---
 
 
+def draw_phase(svg, x, y, width, parity, words=""):
+    """White or grey, as on see's pages: there, too, colours are stages."""
+    svg.box(x + 0.4, y + 1, width - 0.8, ROW - 3, TEXT, filled=1.0 if parity else None, line=0.8)
+    svg.text(x + width / 2, y + ROW / 2, words, anchor="middle", bold=True, colour=figures.ON_COLOUR if parity else None)
+
+
 def draw_phases(build):
     phases, tiles, name = 3, 8, "full[0]"
     run = record(build, "09_tma", f"128x128x{tiles * STEP_K}")
     address = next(address for address, called in run.drawn.names.items() if called == name)
     barrier = run.clock.blocks[0].mbarriers[address]
-    asked = {phase: [] for phase in range(phases)}  # by phase, (warp, begin, end)
+    asked = {phase: [] for phase in range(phases)}  # by phase, (warp, begin, end, parity)
     for warp in run.spans:
         for _, values, begin, end in run.of(warp, "mbarrier wait"):
             if values[0] == address and values[2] in asked:
-                asked[values[2]].append((warp, begin, end))
+                asked[values[2]].append((warp, begin, end, values[1]))
+    for phase, (_, _, end, *_) in enumerate(barrier.phases[:phases]):
+        if any(over < end or parity != phase & 1 for *_, over, parity in asked[phase]):
+            raise ValueError(f"a wait for phase {phase} does not go on when the rule of the picture says it does")
     before, after = 300, 390  # what is shown before the arrival, and after the last who asks
     firsts = [max(0, phase[3][0][0] - before) for phase in barrier.phases[:phases]]
-    length = max(max(end for *_, end in asked[i]) + after - first for i, first in enumerate(firsts))
+    length = max(max(end for _, _, end, _ in asked[i]) + after - first for i, first in enumerate(firsts))
     svg = Svg(
         f"Three phases of {name}, in step 09",
         " ".join(
@@ -85,8 +94,12 @@ def draw_phases(build):
         ),
     )
     y = 4
+    for parity in (0, 1):
+        draw_phase(svg, 4 + 110 * parity, y, 20, parity)
+        svg.text(30 + 110 * parity, y + ROW / 2, f"parity {parity}")
+    y += ROW + 6
     for (phase, begun, end, arrived, landed, expected), first in zip(barrier.phases[:phases], firsts):
-        axis, colour, top = Axis(first, first + length), OF_TILES[phase & 1], y + 20
+        axis, colour, top = Axis(first, first + length), BLUE, y + 20  # stage 0's
         svg.text(4, y + 8, f"{name}, phase {phase}, parity {phase & 1}: over at {picture.number(end)}", bold=True)
         y += 20
         svg.lane(y, "arrivals")
@@ -108,18 +121,20 @@ def draw_phases(build):
         svg.text(axis(end) + 4, y + height / 2, "all there")
         y += height + 2
         svg.lane(y, "phase")
-        bar(svg, axis, y, begun, end, colour, f"{phase}, parity {phase & 1}")
-        bar(svg, axis, y, end, axis.last, OF_TILES[~phase & 1], str(phase + 1))
+        draw_phase(svg, axis(begun), y, axis(end) - axis(begun), phase & 1, f"{phase}, parity {phase & 1}")
+        draw_phase(svg, axis(end), y, axis(axis.last) - axis(end), ~phase & 1, str(phase + 1))
         y += ROW
         svg.lane(y, f"warps {picture.listed({each[0] for each in asked[phase]})}")
-        waits = [(begin, over) for _, begin, over in asked[phase] if over > begin]
+        waits = [(begin, over) for _, begin, over, _ in asked[phase] if over > begin]
         if waits:
             since, until = min(w[0] for w in waits), max(w[1] for w in waits)
-            idle(svg, axis, y, since, until, f"wait for parity {phase & 1}")
             if until - since < picture.SHORTEST_STALL:
-                svg.text(axis(since) - 4, y + ROW / 2, f"wait {picture.number(until - since)} clocks for parity {phase & 1}", anchor="end")
+                svg.add("rect", x=axis(until) - 2, y=y + 1, width=2, height=ROW - 3, fill=TEXT)
+                svg.text(axis(until) - 5, y + ROW / 2, f"wait {picture.number(until - since)} clocks for parity {phase & 1} ▸", anchor="end")
+            else:
+                idle(svg, axis, y, since, until, f"wait for parity {phase & 1}")
             svg.text(axis(end) + 4, y + ROW / 2, "go on")
-        passed = [begin for _, begin, over in asked[phase] if over == begin and not waits]
+        passed = [begin for _, begin, over, _ in asked[phase] if over == begin and not waits]
         for time in passed:
             svg.mark(axis(time), y, TEXT)
         if passed:
@@ -127,7 +142,10 @@ def draw_phases(build):
         y += ROW
         svg.line(axis(end), top, axis(end), y + 2, dashes="3 2")
         y = axis.draw(svg, y + 2, 500) + 8
-    return svg.render(y - 6)
+    for words in ("A wait for parity p goes on once the phase", "of that parity is over."):
+        svg.text(4, y + 4, words, bold=True)
+        y += 17
+    return svg.render(y)
 
 
 # --- 10: products under way ---
@@ -512,14 +530,22 @@ def draw_07(build):
         x, scale = LEFT, (RIGHT - LEFT) / (read + written + sum(again))
         for words, size, colour in moved:
             svg.box(x + 0.4, y + 1, size * scale - 0.8, ROW - 3, colour, filled=TINT, line=0.8)
-            svg.text(x + size * scale / 2, y + ROW / 2, f"{words} {size // 1024} KB" if words != "C" else f"{size // 1024}", anchor="middle")
+            svg.text(x + size * scale / 2, y + ROW / 2, f"{words} {size // 1024}", anchor="middle")
             x += size * scale
         y += ROW + 2
-    svg.text(LEFT, y + 8, "KB read and written; numbers alone: of C")
+    svg.text(LEFT, y + 8, "KB read and written")
     return svg.render(y + 18)
 
 
 # --- 08: blocks that share a tile ---
+
+
+SLICES_08 = 32  # of 128, in k = 4096
+
+
+def products_of(run):
+    """How many operations a block's mma do."""
+    return sum(values[0] for warp in run.spans for _, values, *_ in run.of(warp, "mma"))
 
 
 def draw_08(build):
@@ -528,10 +554,16 @@ def draw_08(build):
     shared = {block: record(build, step, shape, "--tile", f"{tile} 4", block=block) for block in range(0, 4 * tiles_c, tiles_c)}
     axis = Axis(0, alone.clocks)
     over = max(run.clocks for run in shared.values())
+    slices = dict.fromkeys(shared, 0)
+    whole = products_of(alone)
+    for block, run in shared.items():
+        slices[block], rest = divmod(products_of(run) * SLICES_08, whole)
+        if rest:
+            raise ValueError(f"block {block} does not multiply whole slices")
     svg = Svg(
         "A tile of C by one block, and by four that share k, in step 08",
         f"One block alone takes {picture.number(alone.clocks)} clocks for a tile of 8 × 1024 × 4096, four that share it {picture.number(over)}. "
-        + " ".join(f"Block {block} multiplies until {picture.number(max(piece[2] for piece in run.products(0, 1)))}." for block, run in shared.items()),
+        + " ".join(f"Block {block} multiplies {slices[block]} of {SLICES_08} slices of k, until {picture.number(max(piece[2] for piece in run.products(0, 1)))}." for block, run in shared.items()),
     )
     y = svg.legend(4, (96, sample(svg, TINT, BLUE), "is copied"), (124, sample(svg, 1.0, ORANGE), "is multiplied"), (120, sample(svg, 1.0, GREEN), "sums are left"), (110, sample(svg, TINT, PINK), "are loaded"), (110, sample(svg, TINT, GREEN), "C is written"))
     y += 6
@@ -540,7 +572,10 @@ def draw_08(build):
         y += 20
         for block, run in runs.items():
             svg.lane(y, f"block {block}")
-            bar(svg, axis, y, *span_of(run.clock, "copy"), BLUE, filled=TINT)
+            since, until = span_of(run.clock, "copy")
+            bar(svg, axis, y, since, until, BLUE, f"{SLICES_08} slices of k" if run is alone else "", TINT)
+            if run is not alone:
+                svg.text(axis(until) + 6, y + ROW / 2, f"{slices[block]} of {SLICES_08} slices of k")
             y += ROW
             svg.lane(y, "products")
             for _, since, until in together([(0, *piece[1:]) for warp in run.spans for piece in run.products(warp, 1)]):
@@ -567,6 +602,11 @@ def every(step):
     return share_figures.clocks_of(result), 1e6 * result["time"]["median"]
 
 
+def between(svg, x, y, right):
+    """What a launch takes, measured, and the model does not."""
+    svg.box(x + 0.8, y + 1.5, right - x - 1.6, ROW - 4, PINK, line=1.2, stroke_dasharray="3 2")
+
+
 def draw_14(build):
     count, shape, words = 3, "256x256x256", ("--tile", "64x64x64")
     steps = {step: (record(build, step, shape, *words), *every(step)) for step in ("13_ping_pong", "14_dependent_launch")}
@@ -575,20 +615,23 @@ def draw_14(build):
         "Launches one behind the other, in steps 13 and 14 at 256 × 256 × 256",
         " ".join(f"Step {step[:2]}: a launch takes {picture.number(run.clocks)} clocks, and the next one's copies begin {picture.number(period)} clocks after its own." for step, (run, period, _) in steps.items()),
     )
-    y = svg.legend(4, (96, sample(svg, TINT, BLUE), "copies"), (110, sample(svg, 1.0, ORANGE), "multiplies"), (96, sample(svg, TINT, GREEN), "stores"), (184, sample(svg, "mark", TEXT), "the next one may begin"), (160, sample(svg, "idle", TEXT), "it has begun, waits"))
-    y += 6
+    y = svg.legend(4, (78, sample(svg, TINT, BLUE), "copies"), (98, sample(svg, 1.0, ORANGE), "multiplies"), (74, sample(svg, TINT, GREEN), "stores"))
+    svg.text(256, y - ROW + 7, "by the model")
+    y = svg.legend(y, (184, sample(svg, "mark", TEXT), "the next one may begin"), (160, sample(svg, "idle", TEXT), "it has begun, waits"))
+    y = svg.legend(y, (320, lambda x, y: between(svg, x, y - 1, x + 20), "between launches: measured less the model")) + 6
     for step, (run, period, time) in steps.items():
         hints = [begin for warp in run.spans for *_, begin, _ in run.of(warp, "launch hint")]
-        svg.text(4, y + 8, f"step {step[:2]}: a launch every {time:.3g} µs, {picture.number(period)} clocks", bold=True)
-        y += 20
+        svg.text(4, y + 8, f"step {step[:2]}, measured: one every {time:.3g} µs, {picture.number(period)} clocks", bold=True)
+        y += 32 if hints else 20
         for number in range(count):
             at = number * period
             svg.lane(y, f"launch {number + 1}")
             if hints and number:
                 since = at - period + max(hints)
-                svg.mark(axis(since), y - ROW, TEXT)
-                idle(svg, axis, y, since, at, "")
-                svg.text(axis(since) + 10, y + ROW / 2, "waits")
+                svg.mark(axis(since), y - 2 * ROW, TEXT)  # above the bar of the launch before
+                idle(svg, axis, y, since, at - period + run.clocks, "waits")
+            if number:
+                between(svg, axis(at - period + run.clocks), y, axis(at))
             copies, products, stores = span_of(run.clock, "bulk load"), span_of(run.clock, "wgmma"), span_of(run.clock, "bulk store")
             bar(svg, axis, y, at + copies[0], at + products[0], BLUE, filled=TINT)
             bar(svg, axis, y, at + products[0], at + products[1], ORANGE)

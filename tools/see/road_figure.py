@@ -10,7 +10,7 @@ from .svg import Svg
 FILE = "road-f16.json"
 SQUARE, FEW = (4096, 4096, 4096), (8, 4096, 4096)
 FOR_FEW = ("08_split_k", "15_few_rows")  # whose problem that is
-NAMES, BARS, NUMBERS = 62, 216, 354  # where they begin; where numbers end
+NAMES, BARS, NUMBERS = 56, 222, 354  # where they begin; where numbers end
 HIGH, COLUMN = 17, 11
 PALE = 0.45
 
@@ -54,11 +54,11 @@ def draw_road(_):
         for row, part in enumerate(parts):
             svg.add("rect", x=x, y=y + 1 + HIGH * row, width=14, height=12, fill=colours[part])
             svg.text(x + 20, y + 7 + HIGH * row, f"{part}: {ladder.PARTS[part][0]}" if part.isupper() else part)
-    svg.add("rect", x=190, y=y + 1 + 2 * HIGH, width=14, height=12, fill=TEXT, fill_opacity=PALE)
+    svg.add("rect", x=190, y=y + 1 + 2 * HIGH, width=14, height=12, fill=colours[ladder.part(FOR_FEW[0])], fill_opacity=PALE)
     svg.text(210, y + 7 + 2 * HIGH, "with 8 rows, cold")
     top = y + 3 * HIGH + 24
     columns, bases = branches(steps)
-    scale = (NUMBERS - 40 - BARS) / max(*square.values(), *few.values())
+    scale = (NUMBERS - 48 - BARS) / max(*square.values(), *few.values())
 
     def at(step):
         return 10 + COLUMN * columns[step], top + HIGH * steps.index(step)

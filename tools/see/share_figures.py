@@ -9,13 +9,13 @@ from collections import Counter
 
 from report import figures, ladder
 from report.figures import BLUE, GREEN, ORANGE, TEXT, TINT
-from report.terminal import rounded
 
 from . import cost, grid
 from .recorded import STEP_K, STORES, record
 from .svg import IDLE, LEFT, RIGHT, ROW, Svg
 
 HIGH, ABOVE = 100, 24  # units: of the axis, and for a number above it
+BESIDE = ((0, -12), (0, 13), (-12, -12), (12, -12), (-12, 13), (12, 13), (-20, -12), (20, -12), (0, -18), (-16, -18), (16, -18), (0, 19))  # of a point, where its number may stand
 PARTS = ("multiply", "copy", "store", "wait")
 COPY_WAITS = {"mbarrier wait", "copy wait"}
 K, FIRST_WGMMA = 1024, 10  # of what is run; before that step two blocks share an SM
@@ -53,6 +53,32 @@ def named(step):
     return f"step {step[:2]}"
 
 
+def placed(lines, shares, x, height):
+    """Where the numbers of SHARES stand, next to their points, where the fewest lines are: [(left, right, middle, words)]"""
+    taken = [(px, py) for points in lines.values() for px, py in points]
+    for points in lines.values():
+        for (x_0, y_0), (x_1, y_1) in zip(points, points[1:]):
+            taken += [(x_0 + (x_1 - x_0) * i / 40, y_0 + (y_1 - y_0) * i / 40) for i in range(40)]
+
+    def all_of(order):
+        found, total = [], 0
+        for at in order:
+            hits, box = min((place_of(at, beside, found) for beside in BESIDE), key=lambda each: each[0])
+            found.append(box)
+            total += hits
+        return total, found
+
+    def place_of(at, beside, found):
+        words = f"{shares[at]:.1f}"
+        half = 4 * len(words)
+        x_mid, middle = min(x(at) + beside[0], RIGHT + 6 - half), height(shares[at]) + beside[1]
+        left, right = x_mid - half, x_mid + half
+        others = sum(left < other[1] and other[0] < right and abs(middle - other[2]) < 12 for other in found)
+        return sum(left <= px <= right and abs(py - middle) < 8 for px, py in taken) + 100 * others, (left, right, middle, words)
+
+    return min(all_of(sorted(shares)), all_of(sorted(shares, reverse=True)))[1]
+
+
 def draw_shares(svg, y, steps, places, words):
     """@param steps {step: {place: (share, result)}}, the last one is what the picture is about"""
     shares = {step: {at: 100 * share for at, (share, _) in found.items() if at in places} for step, found in steps.items()}
@@ -68,26 +94,28 @@ def draw_shares(svg, y, steps, places, words):
     def height(share):
         return y + ABOVE + HIGH * (most - share) / (most - least)
 
+    lines = {step: [(x(at), height(found[at])) for at in places if at in found] for step, found in shares.items()}
+    labels = placed(lines, shares[list(shares)[-1]], x, height)
     for share in range(least, most + 1, tick):
-        svg.line(LEFT / 2, height(share), RIGHT, height(share), dashes="4 3" if share == 100 else None, width=1.2 if share == 100 else 0.5)
+        begin = LEFT / 2  # no line behind a number
+        behind = [(left, right) for left, right, middle, _ in labels if abs(middle - height(share)) < 8]
+        for left, right in [*sorted(behind), (RIGHT, RIGHT)]:
+            if left > begin + 8:
+                svg.line(begin, height(share), left, height(share), dashes="4 3" if share == 100 else None, width=1.2 if share == 100 else 0.5)
+            begin = max(begin, right)
         svg.text(LEFT / 2 - 5, height(share), str(share), anchor="end")
-    for step, found in shares.items():
+    for step in shares:
         is_own = step == list(shares)[-1]
         colour = ORANGE if is_own else BEFORE
-        points = [(x(at), height(found[at])) for at in places if at in found]
+        points = lines[step]
         path = "M" + "L".join(f"{figures.number(px)} {figures.number(py)}" for px, py in points)
         svg.add("path", d=path, fill="none", stroke=colour, stroke_width=2 if is_own else 1.4)
         for px, py in points:
             size = 3.5 if is_own else 2.5
             svg.add("rect", x=px - size, y=py - size, width=2 * size, height=2 * size, fill=colour)
-    own = {at: height(shares[step][at]) for at in places if at in shares[step]}
-    for i, at in enumerate(places):  # numbers stand where no line is
-        if at in own:
-            others = [height(found[at]) for found in list(shares.values())[:-1] if at in found]
-            beside = [own[other] for other in places[max(0, i - 1) : i + 2] if other != at and other in own]
-            is_below = all(other < own[at] - 6 for other in beside) or any(own[at] - 22 < other < own[at] - 2 for other in others)
-            is_below &= not any(own[at] + 2 < other < own[at] + 22 for other in others)
-            svg.text(x(at) - 12 * (not is_below and beside[-1] < own[at] - 20), own[at] + 13 if is_below else own[at] - 11, rounded(shares[step][at]), anchor="middle", bold=True)
+    for left, right, middle, share in labels:
+        svg.text((left + right) / 2, middle, share, anchor="middle", bold=True)
+    for at in places:
         svg.text(x(at), y + ABOVE + HIGH + 12, str(at), anchor="middle")
     svg.text(RIGHT, y + ABOVE + HIGH + 28, words, anchor="end")
     return y + ABOVE + HIGH + 38
@@ -153,25 +181,42 @@ def draw_splits(svg, y, splits):
     return y
 
 
+def run_for(step, result, shape):
+    """What a block, or a cluster, is to do of a launch: (some of its tiles, in how many blocks)"""
+    plan = grid.Plan(int(step[:2]), result["tile"], shape, result["launch"]["blocks"])
+    return plan.small_shape(shape[2]), plan.cluster
+
+
+def said_of(small):
+    """@param small {step: (its shape, blocks)}"""
+    if len(set(small.values())) == 1:
+        small = {None: next(iter(small.values()))}
+    words, before = [], None
+    for step, (shape, blocks) in small.items():
+        who = "" if blocks == before else f"{'a block' if blocks == 1 else {2: 'two'}.get(blocks, str(blocks))}: "
+        words.append(f"{who}{'×'.join(map(str, shape))}" + (f" ({step[:2]})" if step else ""))
+        before = blocks
+    return ", ".join(words)
+
+
 @functools.lru_cache
-def run_of(build, step, tile, shape, blocks):
-    """What a block, or a cluster, does of some tiles of a launch."""
-    plan = grid.Plan(int(step[:2]), tile, shape, blocks)
-    small = "x".join(map(str, plan.small_shape(shape[2])))
-    return record(build, step, small, "--tile", tile, "--multiprocessors", str(plan.cluster), costs=cost.h200(all_busy=True))
+def run_of(build, step, tile, small, cluster):
+    return record(build, step, "x".join(map(str, small)), "--tile", tile, "--multiprocessors", str(cluster), costs=cost.h200(all_busy=True))
 
 
 def split_of(build, step, result):
     shape = (result["m"], result["n"], result["k"] if result["m"] < STEP_K else min(result["k"], K))
-    return split(run_of(build, step, result["tile"], shape, result["launch"]["blocks"]))
+    small, cluster = run_for(step, result, shape)
+    return split(run_of(build, step, result["tile"], small, cluster)), (small, cluster)
 
 
 def split_of_launches(build, step, result):
     """The same of all the time from one launch's beginning to the next one's, which an H200 took."""
-    run = run_of(build, step, result["tile"], (result["m"], result["n"], result["k"]), result["launch"]["blocks"])
+    small, cluster = run_for(step, result, (result["m"], result["n"], result["k"]))
+    run = run_of(build, step, result["tile"], small, cluster)
     share = run.clocks / clocks_of(result)
     parts = {part: each * share for part, each in split(run).items()}
-    return {**parts, "wait": parts["wait"] + 1 - share}
+    return {**parts, "wait": parts["wait"] + 1 - share}, (small, cluster)
 
 
 def clocks_of(result):
@@ -182,19 +227,23 @@ def draw(build, file, steps, place=squares, words="m = n = k", at=4096, splittin
     """@param steps two, the second one is what the picture is about  @param at the place whose best tiles' time is split"""
     found = {step: best_tiles(file, step, place) for step in steps}
     places = sorted(found[steps[-1]])
-    splits = {step: splitting(build, step, found[step][at][1]) for step in steps if int(step[:2]) >= FIRST_WGMMA}
-    own = ", ".join(f"{at}: {rounded(100 * share)} %" for at, (share, _) in sorted(found[steps[-1]].items()))
+    modelled = {step: splitting(build, step, found[step][at][1]) for step in steps if int(step[:2]) >= FIRST_WGMMA}
+    splits = {step: parts for step, (parts, _) in modelled.items()}
+    shown = said_of({step: small for step, (_, small) in modelled.items()})
+    of_what = ", of the measured time" if splitting is split_of_launches else ""
+    own = ", ".join(f"{at}: {100 * share:.1f} %" for at, (share, _) in sorted(found[steps[-1]].items()))
     described = ". ".join(f"{named(step).capitalize()}: " + ", ".join(f"{part} {100 * share:.0f} %" for part, share in parts.items()) for step, parts in splits.items())
-    svg = Svg(f"How fast {named(steps[-1])} is beside cuBLAS, and what its tensor cores do", f"Share of cuBLAS of {named(steps[-1])}, {words}, {own}. Of a tensor core's time: {described}.")
-    svg.text(4, 10, "% of cuBLAS", bold=True)
-    x = RIGHT - 80 * len(steps)
+    svg = Svg(f"How fast {named(steps[-1])} is beside cuBLAS, and what its tensor cores do", f"Share of cuBLAS of {named(steps[-1])}, measured, {words}, {own}. Of a tensor core's time, by the model, of {shown}{of_what}. {described}.")
+    svg.text(4, 10, "% of cuBLAS, measured", bold=True)
+    x = RIGHT - 78 * len(steps)
     for step in steps:
         svg.add("rect", x=x, y=6.5, width=7, height=7, fill=ORANGE if step == steps[-1] else BEFORE)
         svg.text(x + 12, 10, named(step))
         x += 90
     y = draw_shares(svg, 14, found, places, words)
-    svg.text(4, y + 8, "% of a tensor core's time", bold=True)
-    y += 20
+    svg.text(4, y + 8, "% of a tensor core's time, by the model", bold=True)
+    svg.text(4, y + 8 + ROW, f"{shown}{of_what}")
+    y += 20 + ROW
     x = 4
     for part, said, width in zip(PARTS, ("multiplies", "waits for copies", "stores", "else"), (98, 134, 72, 52)):
         draw_part(svg, part, x, y, 20)

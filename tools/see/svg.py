@@ -8,6 +8,8 @@ LEFT, RIGHT = 84, 352  # of the time axis
 SIZE = 12  # of text
 IDLE = 0.3  # opacity
 ROW = 18
+# On a dark page a tint of TINT is hardly seen.
+ON_DARK = f'<style>@media (prefers-color-scheme: dark) {{ [fill-opacity="{TINT}"] {{ fill-opacity: 0.3 }} }}</style>\n'
 
 
 class Svg(figures.Svg):
@@ -19,7 +21,8 @@ class Svg(figures.Svg):
         text = super().render(WIDTH, height).decode()
         sizes = 'width="{}" height="{}"'
         larger = sizes.format(ON_DESKTOPS, figures.number(height * ON_DESKTOPS / WIDTH))
-        return text.replace(sizes.format(WIDTH, figures.number(height)), larger, 1).encode()
+        text = text.replace(sizes.format(WIDTH, figures.number(height)), larger, 1)
+        return (text.replace("</desc>\n", f"</desc>\n{ON_DARK}", 1) if f'fill-opacity="{TINT}"' in text else text).encode()
 
     def lane(self, y, name):
         self.text(LEFT - 6, y + ROW / 2, name, anchor="end")

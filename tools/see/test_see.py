@@ -664,6 +664,32 @@ class Steps(unittest.TestCase):
                 x, y, wide, high = map(float, found.groups())
                 self.assertLessEqual((x + wide, y + high), (width + 0.01, height + 0.01), name)
 
+    def test_numbers_on_curves_are_read(self):
+        """All with one decimal; none on another one, none on a line of the grid. And the bars say that they are the model's."""
+        for name in (name for name in figures.FIGURES if name.endswith("/share.svg")):
+            with self.subTest(name):
+                with open(os.path.join(cost.ROOT, name), encoding="utf-8") as file:
+                    text = file.read()
+                boxes = []
+                for x, y, words in re.findall(r'<text x="([\d.]+)" y="([\d.]+)" text-anchor="middle" font-size="12" font-weight="bold">([^<]*)<', text):
+                    boxes.append((float(x) - 3.6 * len(words), float(x) + 3.6 * len(words), float(y) - 9, float(y)))
+                    self.assertRegex(words, r"^\d+\.\d$")
+                self.assertGreaterEqual(len(boxes), 4)
+                for i, (left, right, top, bottom) in enumerate(boxes):
+                    for other in boxes[:i]:
+                        self.assertFalse(left < other[1] and other[0] < right and top < other[3] and other[2] < bottom)
+                    for found in re.findall(r'<line x1="([\d.]+)" y1="([\d.]+)" x2="([\d.]+)" y2="([\d.]+)"', text):
+                        x_0, y, x_1, _ = map(float, found)
+                        self.assertFalse(x_0 < right and left < x_1 and top < y < bottom)
+                self.assertIn(", measured</text>", text)
+                self.assertIn(", by the model</text>", text)
+
+    def test_pale_fills_are_seen_on_dark_pages(self):
+        for name in figures.FIGURES:
+            with open(os.path.join(cost.ROOT, name), encoding="utf-8") as file:
+                text = file.read()
+            self.assertEqual("prefers-color-scheme: dark" in text, f' fill-opacity="{svg.TINT}"' in text, name)
+
     def test_what_the_lessons_say_of_where_data_lie(self):
         build = os.environ["COURSE_BUILD"]
         for mapping, sectors, lines in (("coalesced", (1, 4), (1, 1)), ("swapped", (32, 1), (32, 1))):
