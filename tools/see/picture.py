@@ -738,8 +738,8 @@ class Picture:
         return ""
 
     def other_access(self, stop):
-        """(event, (begin, end)) of the access that a race's report names beside that of the thread which is stopped, None: it is not known. Of
-        several copies of its line to its place, the first one that is not over at STOP, on the clock."""
+        """(event, (begin, end), how many it may be) of the access that a race's report names beside that of the thread which is stopped, None: it
+        is not known. Of several copies of its line to its place, the first one that is not over at STOP, on the clock."""
         found = self.launch.diagnosis
         named = re.search(r"(?: thread \((\d+),(\d+),(\d+)\)| issued) at ([^ :,;]+):(\d+)", found["what"])
         if not found["what"].startswith("race on ") or not named:
@@ -763,14 +763,14 @@ class Picture:
             return None
         later = [event for event in possible if times[event][1] > stop] if is_copy else []
         chosen = later[0] if later else possible[-1]
-        return chosen, times[chosen]
+        return chosen, times[chosen], len(possible)
 
     def draw_other_access(self, warp, stop):
         """That of the report which came first on the interpreter: framed, and linked with the cross."""
         other = self.other_access(stop["a"])
         if not other:
             return
-        event, (begin, end) = other
+        event, (begin, end), count = other
         whose, kind = self.launch.events[event][0], self.event(event)[0]
         lane = self.lane_of[whose]
         drawn = self.nearest(lane, begin)
@@ -779,12 +779,12 @@ class Picture:
         what = "copy" if kind in COPIES else "access"
         thread = re.search(r" thread \((\d+),(\d+),(\d+)\) at ", self.launch.diagnosis["what"])
         its_lane = self.linear(*map(int, thread.group(1, 2, 3))) % 32 if thread else -1
-        says = f"The report's first {what} is that of {f'lane {its_lane} of ' if its_lane >= 0 else ''}{self.who([whose])} at clock {number(begin)}, which has a red frame."
+        says = f"The report's first {what} {'is' if count == 1 else f'is one of {count} of its line, perhaps'} that of {f'lane {its_lane} of ' if its_lane >= 0 else ''}{self.who([whose])} at clock {number(begin)}, which has a red frame."
         if begin > stop["a"]:
             says += f" On the clock it comes {number(begin - stop['a'])} clocks after the cross. The interpreter let {self.who([whose])} run ahead, so in its order it came before. Nothing orders the two: either may be first."
         drawn["f"], stop["w"] = 1, [lane, drawn["a"]]
         stop["t"] = stop["t"].replace("The report says why.", says)
-        drawn["t"] += f" A red frame: this is the {what} that the report names first; the cross is at {number(stop['a'])}, in the lane of {self.who([warp])}." + (f" In the interpreter's order this came before that; {self.who([whose])} ran ahead." if begin > stop["a"] else "")
+        drawn["t"] += f" A red frame: this {'is' if count == 1 else 'may be'} the {what} that the report names first; the cross is at {number(stop['a'])}, in the lane of {self.who([warp])}." + (f" In the interpreter's order this came before that; {self.who([whose])} ran ahead." if begin > stop["a"] else "")
         self.here.append(says)
         stage = self.stages.at(self.event(event)[2][2]) if kind in COPIES or kind in ("ldmatrix", "shared load") else -1
         for rank in self.targets(event) if kind in COPIES else [whose // self.launch.warps]:

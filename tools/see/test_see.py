@@ -403,6 +403,7 @@ class Words(unittest.TestCase):
         self.assertEqual(([s.get("f") for s in copies], stop["w"]), ([None, 1], [copies[1]["l"], copies[1]["a"]]))
         self.assertEqual([s.get("f") for s in drawn.segments if s["k"] == "fill"], [None, 1])
         self.assertIn("The interpreter let warp 0 run ahead", stop["t"])
+        self.assertIn("The report's first copy is one of 2 of its line, perhaps that of warp 0", stop["t"])
         self.assertIn("ran ahead", copies[1]["t"])
         self.assertEqual(drawn.stopped_at, stop["a"])
         self.assertIn("has a red frame", drawn.diagnosis()["here"])
