@@ -122,76 +122,121 @@ Slice slice(std::int64_t extent, int block, int sharing, int apart, bool along_k
           along_k ? real(std::min<std::int64_t>(block, tiles * whole - extent)) : 0};
 }
 
-// Of a kernel that copies by boxes and multiplies by wgmma, with operands of 16 bits.
-double clocks_with_boxes(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu, const Requests& requests) {
-  const int sharing = t.sharing_a * t.sharing_b, cluster = sharing * t.splits, sms = sms_for_clusters(gpu, cluster);
-  Slice a = slice(spec.m, t.block_m, t.sharing_a, t.sharing_b, !spec.transpose_a, requests.a);
-  Slice b = slice(spec.n, t.block_n, t.sharing_b, t.sharing_a, spec.transpose_b, requests.b);
-  const std::int64_t slots = std::max(1, sms / cluster);
-  const gemm::TwoWidths cut = gemm::in_two_widths(static_cast<std::int64_t>(a.tiles), spec.n, t.block_n * t.sharing_a, t.narrow_n,
-                                                  t.narrow_n > 0 ? sms : slots);
-  const std::int64_t on_busiest = gemm::ceil_div(cut.tiles, slots), wide = gemm::ceil_div(cut.wide_tiles, slots);
-  const double narrow = t.narrow_n > 0 ? real(on_busiest - wide) / real(std::max<std::int64_t>(1, on_busiest)) : 0;
-  if (narrow > 0 && !spec.transpose_b) {
-    const double begin_elsewhere = b.rows * requests_for_rows(0, t.narrow_n * std::int64_t{2});
-    b.requests += narrow * std::max(0.0, begin_elsewhere - b.requests);
-  }
-  const double columns = t.block_n - narrow * (t.block_n - t.narrow_n);
-  const bool columns_each = !t.stays || (t.warp_m == t.block_m && t.block_m != kPanelColumns);
-  const bool turns = t.stays && t.block_m == kPanelColumns && t.threads == 3 * kWarpgroup;
-  const bool single = cut.tiles <= slots;
-  const bool one = columns_each ? t.block_n == kPanelColumns : t.block_m == kPanelColumns;  // a warpgroup for a tile
+// How a problem is cut, and how the GPU computes it.
+struct Plan {
+  int cluster;             // blocks that run together, since they share tiles or the parts of k
+  std::int64_t slots;      // clusters at the same time, where an SM has one block
+  gemm::TwoWidths cut;     // of C, into tiles of a cluster
+  std::int64_t turns;      // that the SM with the most of them has
+  double narrow, columns;  // of its tiles, on average: how many are narrow, and their columns
+  std::int64_t steps;      // along k, of a block
+};
 
-  const double steps =
-      real(std::max<std::int64_t>(1, gemm::ceil_div<std::int64_t>(gemm::ceil_div<std::int64_t>(spec.k, t.block_k), t.splits)));
-  const double deep = t.block_k / 64.0, element = real(bytes(spec.in));
+Plan plan_of(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu) {
+  const int cluster = t.sharing_a * t.sharing_b * (t.clusters || t.stays ? t.splits : 1), sms = sms_for_clusters(gpu, cluster);
+  const std::int64_t slots = std::max(1, sms / cluster), parts = t.clusters || t.stays ? 1 : t.splits;
+  const std::int64_t tiles_m = gemm::ceil_div<std::int64_t>(spec.m, t.block_m * t.sharing_b);
+  const gemm::TwoWidths cut =
+      gemm::in_two_widths(tiles_m, spec.n, t.block_n * t.sharing_a, t.narrow_n, t.narrow_n > 0 ? sms : slots);
+  const std::int64_t turns = gemm::ceil_div(cut.tiles * parts, slots), wide = gemm::ceil_div(cut.wide_tiles, slots);
+  const double narrow = t.narrow_n > 0 ? real(turns - wide) / real(std::max<std::int64_t>(1, turns)) : 0;
+  return {cluster,
+          slots,
+          cut,
+          turns,
+          narrow,
+          t.block_n - narrow * (t.block_n - t.narrow_n),
+          gemm::ceil_div<std::int64_t>(gemm::ceil_div<std::int64_t>(spec.k, t.block_k), t.splits)};
+}
+
+// A kernel that copies by boxes and multiplies by wgmma, with operands of 16 bits. All times are in clocks.
+struct WithBoxes {
+  WithBoxes(const TileNumbers& tile, const Spec& problem, const GpuLimits& of_gpu, const Requests& requests, const Plan& its_plan)
+      : t(tile), spec(problem), gpu(of_gpu), plan(its_plan) {
+    a = slice(spec.m, t.block_m, t.sharing_a, t.sharing_b, !spec.transpose_a, requests.a);
+    b = slice(spec.n, t.block_n, t.sharing_b, t.sharing_a, spec.transpose_b, requests.b);
+    if (plan.narrow > 0 && !spec.transpose_b) {
+      const double begin_elsewhere = b.rows * requests_for_rows(0, t.narrow_n * std::int64_t{2});
+      b.requests += plan.narrow * std::max(0.0, begin_elsewhere - b.requests);
+    }
+    columns_each = !t.stays || (t.warp_m == t.block_m && t.block_m != kPanelColumns);
+    take_turns = t.stays && t.block_m == kPanelColumns && t.threads == 3 * kWarpgroup;
+    single = plan.cut.tiles <= plan.slots;
+    steps = real(std::max<std::int64_t>(1, plan.steps));
+    stored = t.block_m * plan.columns * real(bytes(spec.out)) / (t.stays ? t.splits : 1);
+    of_sm = step_of_sm();
+    const double all_bytes = matrix_bytes(spec);
+    missed = gpu.l2_bytes > 0 ? 1 / (1 + std::pow(kCached * real(gpu.l2_bytes) / all_bytes, kCachedSharply)) : 0;
+    trip = (kTrip + missed * kTripToDram) / std::max(1, t.stages - 1) + (t.stays ? kAsking : 0);
+    from_dram = all_bytes * missed / kDramBytes / (std::max(1.0, real(plan.cut.tiles) / real(plan.slots)) * steps);
+  }
+
+  double clocks() const { return t.stays ? of_blocks_that_stay() : of_blocks_that_end(); }
+
   // What one block's step takes of its SM.
-  const double products = 2.0 * t.block_m * columns * t.block_k / (gpu.flops(t.unit) / gpu.multiprocessors / gpu.clock_hz) /
-                          kHeadroom * (one && (!turns || single) ? kOneWarpgroup : 1);
-  const double wait = !t.stays ? kSplitWait : (one ? kOneWait : kWait) + (cluster == kPair ? kPairWait : 0);
-  const double panels = columns_each ? t.block_n / kPanelColumns : t.block_m / kPanelColumns;
-  const double read = panels * (kPanelColumns + (columns_each ? t.block_m : columns)) * t.block_k * element;
-  const double asked = (a.requests + b.requests) * deep;
-  // Rows of zeros: 15's boxes have as many rows as A has, where these are fewer than the tile's.
-  const bool fitted = !t.stays && spec.m <= t.block_m;
-  const double zeros =
-      (t.stays ? (a.tiles <= 2 && single ? a.zeros / t.sharing_a : 0) : std::max(fitted ? 0 : a.zeros, b.zeros)) * deep;
-  const double of_sm = norm({products + wait, read / (t.stays ? kStayingShared : kSplitShared), zeros * kRowOfZeros,
-                             asked * (!t.stays ? kSplitRequest
-                                      : one    ? kOneRequest
-                                               : kRequest) +
-                                 (t.stays ? kAsking : 0)});
-  // ... and what it waits for: a trip for each ring of stages, and DRAM.
-  const double all_bytes = matrix_bytes(spec);
-  const double missed = gpu.l2_bytes > 0 ? 1 / (1 + std::pow(kCached * real(gpu.l2_bytes) / all_bytes, kCachedSharply)) : 0;
-  const double trip = (kTrip + missed * kTripToDram) / std::max(1, t.stages - 1) + (t.stays ? kAsking : 0);
-  const double from_dram = all_bytes * missed / kDramBytes / (std::max(1.0, real(cut.tiles) / real(slots)) * steps);
-  const double again = kAskedAgain + (t.stays ? 0 : missed * kAskedAgainOfDram);
-  // A step of so many clusters at the same time, of which an SM has several blocks.
-  const auto step = [&](double active, double in_an_sm) {
+  double step_of_sm() const {
+    const double deep = t.block_k / 64.0, element = real(bytes(spec.in));
+    const bool one = columns_each ? t.block_n == kPanelColumns : t.block_m == kPanelColumns;  // a warpgroup for a tile
+    const double products = 2.0 * t.block_m * plan.columns * t.block_k / (gpu.flops(t.unit) / gpu.multiprocessors / gpu.clock_hz) /
+                            kHeadroom * (one && (!take_turns || single) ? kOneWarpgroup : 1);
+    const double wait = !t.stays ? kSplitWait : (one ? kOneWait : kWait) + (plan.cluster == kPair ? kPairWait : 0);
+    const double panels = columns_each ? t.block_n / kPanelColumns : t.block_m / kPanelColumns;
+    const double read = panels * (kPanelColumns + (columns_each ? t.block_m : plan.columns)) * t.block_k * element;
+    const double asked = (a.requests + b.requests) * deep;
+    // Rows of zeros: 15's boxes have as many rows as A has, where these are fewer than the tile's.
+    const bool fitted = !t.stays && spec.m <= t.block_m;
+    const double zeros =
+        (t.stays ? (a.tiles <= 2 && single ? a.zeros / t.sharing_a : 0) : std::max(fitted ? 0 : a.zeros, b.zeros)) * deep;
+    return norm({products + wait, read / (t.stays ? kStayingShared : kSplitShared), zeros * kRowOfZeros,
+                 asked * (!t.stays ? kSplitRequest
+                          : one    ? kOneRequest
+                                   : kRequest) +
+                     (t.stays ? kAsking : 0)});
+  }
+
+  // A step of so many clusters at the same time, of which an SM has several blocks; and what it waits for: a trip for each ring of
+  // stages, and DRAM.
+  double step(double active, double in_an_sm) const {
+    const double again = kAskedAgain + (t.stays ? 0 : missed * kAskedAgainOfDram);
     const double across = single ? std::min(a.tiles, active) : std::min<double>(a.tiles, kGroup);
     const double along = single ? std::min(b.tiles, active) : std::min(b.tiles, std::ceil(active / across));
     const auto asking = [&](const Slice& x, double tiles) { return x.requests * (tiles + again * (active - tiles)); };
-    const double together = cluster * deep * (asking(a, across) + asking(b, along)) / kRequestsPerClock;
+    const double together = plan.cluster * (t.block_k / 64.0) * (asking(a, across) + asking(b, along)) / kRequestsPerClock;
     return norm({of_sm * in_an_sm, together, trip, from_dram});
-  };
-  const double stored = t.block_m * columns * real(bytes(spec.out)) / (t.stays ? t.splits : 1);
-  if (t.stays) {
-    const double exchanged = t.splits > 1 ? kSumsExchange + kOfCluster * cluster + t.block_m * columns * 4 / kExchangedBytes : 0;
-    const double last = real(cut.tiles - (on_busiest - 1) * slots);
-    const double end = turns ? kTurnsEnd : columns_each ? kColumnsEnd : kTileEnd;
-    const double before = on_busiest > 1 ? std::max(steps * step(real(slots), 1) + end, stored / kStoredBytes) + exchanged : 0;
-    const double beginning = 2 * last > real(slots) ? (sharing > 1 ? kSeenSharedBeginning : kSeenBeginning) : 0;
-    return kLaunch + (sharing > 1 ? kSharedLaunch : 0) + beginning + real(on_busiest - 1) * before + steps * step(last, 1) +
-           exchanged + stored / kStoredBytes;
   }
-  const std::int64_t held = std::max(1, occupancy(t, {}, gpu).blocks), at_a_time = slots * held;
-  const std::int64_t rounds = gemm::ceil_div(cut.tiles, at_a_time), last = cut.tiles - (rounds - 1) * at_a_time;
-  const double around = kRound + (t.splits > 1 ? kExchange : 0);
-  const double before = rounds > 1 ? steps * step(real(at_a_time), real(held)) + around + kAnotherRound : 0;
-  return kSplitLaunch + kLaunchOfBlock * real(cut.tiles * t.splits) + real(rounds - 1) * before +
-         steps * step(real(last), real(gemm::ceil_div(last, slots))) + around + stored / kSplitStoredBytes;
-}
+
+  double of_blocks_that_stay() const {
+    const bool shares = t.sharing_a * t.sharing_b > 1;
+    const double exchanged =
+        t.splits > 1 ? kSumsExchange + kOfCluster * plan.cluster + t.block_m * plan.columns * 4 / kExchangedBytes : 0;
+    const double last = real(plan.cut.tiles - (plan.turns - 1) * plan.slots);
+    const double end = take_turns ? kTurnsEnd : columns_each ? kColumnsEnd : kTileEnd;
+    const double before = plan.turns > 1 ? std::max(steps * step(real(plan.slots), 1) + end, stored / kStoredBytes) + exchanged : 0;
+    const double beginning = 2 * last > real(plan.slots) ? (shares ? kSeenSharedBeginning : kSeenBeginning) : 0;
+    return kLaunch + (shares ? kSharedLaunch : 0) + beginning + real(plan.turns - 1) * before + steps * step(last, 1) + exchanged +
+           stored / kStoredBytes;
+  }
+
+  double of_blocks_that_end() const {
+    const std::int64_t held = std::max(1, occupancy(t, {}, gpu).blocks), at_a_time = plan.slots * held;
+    const std::int64_t rounds = gemm::ceil_div(plan.cut.tiles, at_a_time), last = plan.cut.tiles - (rounds - 1) * at_a_time;
+    const double around = kRound + (t.splits > 1 ? kExchange : 0);
+    const double before = rounds > 1 ? steps * step(real(at_a_time), real(held)) + around + kAnotherRound : 0;
+    return kSplitLaunch + kLaunchOfBlock * real(plan.cut.tiles * t.splits) + real(rounds - 1) * before +
+           steps * step(real(last), real(gemm::ceil_div(last, plan.slots))) + around + stored / kSplitStoredBytes;
+  }
+
+  const TileNumbers& t;
+  const Spec& spec;
+  const GpuLimits& gpu;
+  const Plan& plan;
+  Slice a, b;
+  bool columns_each, take_turns;  // warpgroups: each with some columns of all rows; each with a tile of its own
+  bool single;                    // no SM has a second tile
+  double steps, stored;           // of a block: along k; bytes of C
+  double of_sm, trip, from_dram;  // of a step
+  double missed;                  // how much of the operands is in DRAM alone
+};
 
 std::string kilobytes(std::size_t bytes) { return digits(static_cast<double>(bytes) / 1024) + " KiB"; }
 
@@ -258,41 +303,33 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu)
 
 Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu, const Requests& requests) {
   if (t.threads == 0) return {};
-  const int sharing = t.sharing_a * t.sharing_b;  // blocks of a cluster, each with a tile of its own
-  const int sms = sms_for_clusters(gpu, sharing * (t.clusters ? t.splits : 1));
-  const std::int64_t tiles_m = gemm::ceil_div<std::int64_t>(spec.m, t.block_m * t.sharing_b);  // of a cluster that shares
-  const gemm::TwoWidths cut = gemm::in_two_widths(tiles_m, spec.n, t.block_n * t.sharing_a, t.narrow_n, sms);
-  const std::int64_t blocks = cut.tiles * t.splits * sharing,
-                     k_tiles = gemm::ceil_div<std::int64_t>(gemm::ceil_div<std::int64_t>(spec.k, t.block_k), t.splits);
-  const std::int64_t on_busiest = gemm::ceil_div<std::int64_t>(cut.tiles * t.splits, std::max(1, sms / sharing));  // SM
-  const std::int64_t wide = t.narrow_n > 0 ? gemm::ceil_div<std::int64_t>(cut.wide_tiles, sms) : on_busiest;
+  const Plan plan = plan_of(t, spec, gpu);
   const int warps = t.threads / kWarp, held = std::max(1, occupancy(t, {}, gpu).blocks);
   const std::int64_t parts = std::int64_t{t.block_m / t.warp_m} * (t.block_n / t.warp_n);  // each reads what it multiplies
-  const double k = real(k_tiles * t.block_k), element = real(bytes(spec.in));
+  const double k = real(plan.steps * t.block_k), element = real(bytes(spec.in));
 
   // What one block asks of the units of its SM, in clocks.
   const double flops_per_clock = gpu.flops(t.unit) / gpu.multiprocessors / gpu.clock_hz;
   const double copied = real(t.block_m + t.block_n) * k * element;
   const double read = real(parts) * real(t.warp_m + t.warp_n) * k * (t.unit == Unit::kFma ? kFmaSharedBytes : element);
-  // Of the busiest SM's tiles, on average; only the products are fewer in a narrow one.
-  const double columns = real(wide * t.block_n + (on_busiest - wide) * t.narrow_n) / real(std::max<std::int64_t>(1, on_busiest));
-  const double mma = 2.0 * t.block_m * columns * k / flops_per_clock;
+  // Only the products are fewer in a narrow tile.
+  const double mma = 2.0 * t.block_m * plan.columns * k / flops_per_clock;
   const double reading = read / kSharedBytesPerClock, arriving = copied / kSharedBytesPerClock, l2 = copied / kL2BytesPerClock;
   // Where k is shorter than the ring, the rest of it is filled with zeros.
-  const double zeros = real(std::max<std::int64_t>(0, t.stages - 1 - k_tiles) * (t.block_m + t.block_n) * t.block_k) * element /
+  const double zeros = real(std::max<std::int64_t>(0, t.stages - 1 - plan.steps) * (t.block_m + t.block_n) * t.block_k) * element /
                        kSharedBytesPerClock;
   // Each of the SM's schedulers has tensor cores of its own, and a warp stays with its scheduler.
-  const double busiest = real(on_busiest),
-               schedulers = real(gemm::ceil_div<std::int64_t>(on_busiest * warps, kSchedulers) * kSchedulers) / warps;
+  const double busiest = real(plan.turns),
+               schedulers = real(gemm::ceil_div<std::int64_t>(plan.turns * warps, kSchedulers) * kSchedulers) / warps;
 
   Prediction p;
-  p.waves = real(blocks) / (real(held) * sms);
+  p.waves = real(plan.cut.tiles * t.splits * t.sharing_a * t.sharing_b) / (real(held) * sms_for_clusters(gpu, plan.cluster));
   p.bound = std::max({schedulers * mma / kHeadroom, busiest * reading, busiest * l2}) / gpu.clock_hz;
   if (t.stays || t.clusters) {
-    p.seconds = std::max(clocks_with_boxes(t, spec, gpu, requests) / gpu.clock_hz, p.bound);
+    p.seconds = std::max(WithBoxes(t, spec, gpu, requests, plan).clocks() / gpu.clock_hz, p.bound);
     return p;
   }
-  const double together = real(std::min<std::int64_t>(held, on_busiest));
+  const double together = real(std::min<std::int64_t>(held, plan.turns));
   const double in_flight = together * std::max(1, t.stages - 1) * real(t.block_m + t.block_n) * t.block_k * element;
   const double copying = busiest * std::max(l2, copied / in_flight * kL2Latency);
   const auto multiplying = [&] {
@@ -301,7 +338,7 @@ Prediction predict(const TileNumbers& t, const Spec& spec, const GpuLimits& gpu,
       case Unit::kMma: return schedulers * mma + busiest * (reading + arriving) / 2;
       case Unit::kWgmma: break;
     }
-    return busiest * std::max(mma, kWgmmaShared * (reading + arriving) + kWgmmaWait * real(k_tiles));
+    return busiest * std::max(mma, kWgmmaShared * (reading + arriving) + kWgmmaWait * real(plan.steps));
   };
   const double around = std::ceil(busiest / held) * (t.unit == Unit::kWgmma ? kWgmmaPrologueAndEpilogue : kPrologueAndEpilogue);
   p.seconds = std::max((std::max(multiplying(), copying) + busiest * zeros + around) / gpu.clock_hz, p.bound);
