@@ -8,8 +8,6 @@
 
 namespace {
 
-using gemm::library::Call, harness::DType;
-
 thread_local std::string error;
 
 template <class Body>
@@ -27,24 +25,10 @@ int status_of(const Body& body) {
   }
 }
 
-DType type_of(int type) {
-  switch (type) {
-    case COURSE_GEMM_F32: return DType::kF32;
-    case COURSE_GEMM_F16: return DType::kF16;
-    case COURSE_GEMM_BF16: return DType::kBF16;
-    default: throw gemm::Refused("gemm: type " + std::to_string(type) + " is none of CourseGemmType");
-  }
-}
-
-harness::AnyMatrix matrix_of(const CourseGemmMatrix* m) {
-  if (!m) throw gemm::Refused("gemm: a matrix is a null pointer; pass the address of a CourseGemmMatrix");
-  return {m->data, m->rows, m->cols, m->row_stride, m->col_stride};
-}
-
-Call call_of(const CourseGemmMatrix* A, const CourseGemmMatrix* B, const CourseGemmMatrix* C, int in, int out, float slope) {
-  const Call call{matrix_of(A), matrix_of(B), matrix_of(C), type_of(in), type_of(out), slope};
-  if (call.out != call.in && call.out != DType::kF32) throw gemm::Refused("gemm: C has the type of A and B, or f32");
-  return call;
+gemm::library::Arguments arguments(const CourseGemmMatrix* A, const CourseGemmMatrix* B, const CourseGemmMatrix* C, int in, int out,
+                                   float slope) {
+  if (!A || !B || !C) throw gemm::Refused("gemm: a matrix is a null pointer; pass the address of a CourseGemmMatrix");
+  return {*A, *B, *C, in, out, slope};
 }
 
 std::string to_text(const gemm::Choice& choice) {
@@ -58,18 +42,18 @@ std::string to_text(const gemm::Choice& choice) {
 
 int course_gemm_run(const CourseGemmMatrix* A, const CourseGemmMatrix* B, const CourseGemmMatrix* C, int in, int out, float slope,
                     void* stream) {
-  return status_of([&] { gemm::library::run(call_of(A, B, C, in, out, slope), static_cast<cudaStream_t>(stream)); });
+  return status_of([&] { gemm::library::run(arguments(A, B, C, in, out, slope), static_cast<cudaStream_t>(stream)); });
 }
 
 int course_gemm_tune(const CourseGemmMatrix* A, const CourseGemmMatrix* B, const CourseGemmMatrix* C, int in, int out, float slope,
                      void* stream) {
-  return status_of([&] { gemm::library::tune(call_of(A, B, C, in, out, slope), static_cast<cudaStream_t>(stream)); });
+  return status_of([&] { gemm::library::tune(arguments(A, B, C, in, out, slope), static_cast<cudaStream_t>(stream)); });
 }
 
 int course_gemm_choice(const CourseGemmMatrix* A, const CourseGemmMatrix* B, const CourseGemmMatrix* C, int in, int out, char* text,
                        size_t bytes) {
   return status_of([&] {
-    const std::string choice = to_text(gemm::library::choice(call_of(A, B, C, in, out, 1)));
+    const std::string choice = to_text(gemm::library::choice(arguments(A, B, C, in, out, 1)));
     if (bytes > 0) std::snprintf(text, bytes, "%s", choice.c_str());
   });
 }

@@ -17,6 +17,20 @@
 
 namespace gemm::library {
 
+/// Arguments in the harness's words.
+struct Call {
+  harness::AnyMatrix A, B, C;
+  harness::DType in, out;
+  float slope;  ///< of LeakyRelu; 1 changes nothing
+};
+
+/// @throws Refused for types that no kernel takes
+Call call_of(const Arguments& arguments);
+/// run() of course_gemm.h.
+void run(const Call& call, cudaStream_t stream);
+/// choice() of course_gemm.h.
+Choice choice(const Call& call);
+
 /// What matters of A's or B's strides and address.
 struct Operand {
   Operands offers;

@@ -26,6 +26,15 @@ using harness::AnyMatrix, harness::DType;
 constexpr std::int64_t kSectorBytes = 32;  // what memory reads at least
 
 // ------------------------------------------------------------------------------------------------------------ what is asked for
+DType type_of(int type) {
+  switch (type) {
+    case COURSE_GEMM_F32: return DType::kF32;
+    case COURSE_GEMM_F16: return DType::kF16;
+    case COURSE_GEMM_BF16: return DType::kBF16;
+    default: throw Refused("gemm: type " + std::to_string(type) + " is none of CourseGemmType");
+  }
+}
+
 detail::Extent extent(const AnyMatrix& m, DType type) {
   return {m.data, m.rows, m.cols, m.row_stride, m.col_stride, static_cast<std::int64_t>(bytes(type))};
 }
@@ -218,6 +227,14 @@ bool check(const Call& call) {
 
 }  // namespace
 
+Call call_of(const Arguments& arguments) {
+  const auto any = [](const CourseGemmMatrix& m) { return AnyMatrix{m.data, m.rows, m.cols, m.row_stride, m.col_stride}; };
+  const Call call{any(arguments.A),      any(arguments.B),       any(arguments.C),
+                  type_of(arguments.in), type_of(arguments.out), arguments.slope};
+  if (call.out != call.in && call.out != DType::kF32) throw Refused("gemm: C has the type of A and B, or f32");
+  return call;
+}
+
 Task task_of(const Call& call) {
   const Call by_rows = by_rows_of_c(call);
   const AnyMatrix &A = by_rows.A, &B = by_rows.B;
@@ -246,7 +263,12 @@ Choice choice(const Call& call) {
   return with_errors([&] { return to_choice(table().find(task_of(call))); });
 }
 
-Choice tune(const Call& call, cudaStream_t stream) {
+void run(const Arguments& of_call, cudaStream_t stream) { run(call_of(of_call), stream); }
+
+Choice choice(const Arguments& of_call) { return choice(call_of(of_call)); }
+
+Choice tune(const Arguments& of_call, cudaStream_t stream) {
+  const Call call = call_of(of_call);
   if (!check(call)) return {};
   return with_errors([&] {
     const Task task = task_of(call);

@@ -4,10 +4,12 @@
 ///     gemm::run(A, B, C);                              // C = A · B
 ///     gemm::run(A, B, C, gemm::LeakyRelu{}, stream);   // C = leaky_relu(A · B), on a stream
 ///
-/// The contract is that of a step, common/gemm/gemm.h. Any number of threads may call these functions at the same time. Link with
-/// the CMake target course_gemm; docs/library.md has examples, also for PyTorch.
+/// The contract is that of a step, common/gemm/gemm.h. Any number of threads may call these functions at the same time. Users
+/// include <course_gemm.h>, which is this header and those of the course that it needs, in one; docs/library.md says how to link.
 #pragma once
 
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include <stdexcept>
@@ -15,8 +17,7 @@
 #include <type_traits>
 
 #include "common/gemm/activation.h"
-#include "common/harness/problem/dtype.h"
-#include "common/harness/program/step.h"
+#include "common/library/c_interface.h"
 
 namespace gemm {
 
@@ -36,23 +37,23 @@ struct Choice {
 
 namespace library {
 
-/// A call without its types.
-struct Call {
-  harness::AnyMatrix A, B, C;
-  harness::DType in, out;
+/// Of a call, without its types.
+struct Arguments {
+  CourseGemmMatrix A, B, C;
+  int in, out;  ///< CourseGemmType of A and B, and of C
   float slope;  ///< of LeakyRelu; 1 changes nothing
 };
 
 /// gemm::run() below.
-void run(const Call& call, cudaStream_t stream);
+void run(const Arguments& of_call, cudaStream_t stream);
 /// gemm::choice() below.
-Choice choice(const Call& call);
+Choice choice(const Arguments& of_call);
 /// gemm::tune() below.
-Choice tune(const Call& call, cudaStream_t stream);
+Choice tune(const Arguments& of_call, cudaStream_t stream);
 
 /// `m` without its type.
 template <class T>
-harness::AnyMatrix any(const Matrix<T>& m) {
+CourseGemmMatrix any(const Matrix<T>& m) {
   return {const_cast<std::remove_const_t<T>*>(m.data), m.rows, m.cols, m.row_stride, m.col_stride};
 }
 
@@ -60,9 +61,15 @@ harness::AnyMatrix any(const Matrix<T>& m) {
 template <class T>
 constexpr bool kIsElement = std::is_same_v<T, float> || std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>;
 
+/// Of a T.
+template <class T>
+constexpr CourseGemmType kType = std::is_same_v<T, float>    ? COURSE_GEMM_F32
+                                 : std::is_same_v<T, __half> ? COURSE_GEMM_F16
+                                                             : COURSE_GEMM_BF16;
+
 /// The call without its types, if there are kernels for them.
 template <class A, class B, class C, class Epilogue>
-Call call(const Matrix<A>& a, const Matrix<B>& b, const Matrix<C>& c, const Epilogue& epilogue) {
+Arguments arguments(const Matrix<A>& a, const Matrix<B>& b, const Matrix<C>& c, const Epilogue& epilogue) {
   using In = std::remove_const_t<A>;
   static_assert(std::is_same_v<In, std::remove_const_t<B>>, "A and B have the same type");
   static_assert(kIsElement<In>, "A and B hold float, __half or __nv_bfloat16");
@@ -72,7 +79,7 @@ Call call(const Matrix<A>& a, const Matrix<B>& b, const Matrix<C>& c, const Epil
                 "the library is compiled for Identity and LeakyRelu; with any other epilogue call a step's gemm<Tile>()");
   float slope = 1;
   if constexpr (kIsLeaky) slope = epilogue.slope;
-  return {any(a), any(b), any(c), harness::kDType<In>, harness::kDType<C>, slope};
+  return {any(a), any(b), any(c), kType<In>, kType<C>, slope};
 }
 
 }  // namespace library
@@ -86,14 +93,14 @@ Call call(const Matrix<A>& a, const Matrix<B>& b, const Matrix<C>& c, const Epil
 /// @throws Error when CUDA refuses the launch, or no step runs on this GPU
 template <class A, class B, class C, class Epilogue = Identity>
 void run(const Matrix<A>& a, const Matrix<B>& b, const Matrix<C>& c, const Epilogue& epilogue = {}, cudaStream_t stream = nullptr) {
-  library::run(library::call(a, b, c, epilogue), stream);
+  library::run(library::arguments(a, b, c, epilogue), stream);
 }
 
 /// What run() would launch for the same matrices.
 /// @throws as run()
 template <class A, class B, class C, class Epilogue = Identity>
 Choice choice(const Matrix<A>& a, const Matrix<B>& b, const Matrix<C>& c, const Epilogue& epilogue = {}) {
-  return library::choice(library::call(a, b, c, epilogue));
+  return library::choice(library::arguments(a, b, c, epilogue));
 }
 
 /// Times the tiles that could be best for a shape, on these matrices, and keeps the times on disk, where step 06 keeps its own:
@@ -103,7 +110,7 @@ Choice choice(const Matrix<A>& a, const Matrix<B>& b, const Matrix<C>& c, const 
 template <class A, class B, class C, class Epilogue = Identity>
 Choice tune(const Matrix<A>& a, const Matrix<B>& b, const Matrix<C>& c, const Epilogue& epilogue = {},
             cudaStream_t stream = nullptr) {
-  return library::tune(library::call(a, b, c, epilogue), stream);
+  return library::tune(library::arguments(a, b, c, epilogue), stream);
 }
 
 }  // namespace gemm

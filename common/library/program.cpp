@@ -3,18 +3,18 @@
 
 #include "common/device/device.cuh"
 #include "common/harness/program/step.h"
-#include "common/library/course_gemm.h"
+#include "common/library/choose.h"
 
 namespace harness {
 namespace {
 
 template <DType in, DType out>
 void run(const AnyMatrix& A, const AnyMatrix& B, const AnyMatrix& C) {
-  gemm::library::run({A, B, C, in, out, 1}, device::stream());
+  gemm::library::run(gemm::library::Call{A, B, C, in, out, 1}, device::stream());
 }
 template <DType in, DType out>
 void run_leaky(const AnyMatrix& A, const AnyMatrix& B, const AnyMatrix& C, const void*) {
-  gemm::library::run({A, B, C, in, out, gemm::LeakyRelu{}.slope}, device::stream());
+  gemm::library::run(gemm::library::Call{A, B, C, in, out, gemm::LeakyRelu{}.slope}, device::stream());
 }
 
 template <DType in, DType out>

@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "common/library/course_gemm.h"
+#include <course_gemm.h>
 
 int main() {
   const int m = 300, n = 200, k = 100;

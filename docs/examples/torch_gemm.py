@@ -21,7 +21,9 @@ import torch
 
 TYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}  # CourseGemmType in common/library/c_interface.h
 REFUSED = 1
-BUILT = pathlib.Path(__file__).resolve().parents[2] / "build" / "gpu" / "lib" / "libcourse_gemm.so"
+HERE = pathlib.Path(__file__).resolve().parent
+IN_WHEEL = HERE / "libcourse_gemm.so"
+BUILT = IN_WHEEL if IN_WHEEL.exists() else HERE.parents[1] / "build" / "gpu" / "lib" / "libcourse_gemm.so"
 
 
 class Matrix(ctypes.Structure):

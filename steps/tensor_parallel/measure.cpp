@@ -164,7 +164,10 @@ class Rank {
     };
     const Product<T> ours = one_call<T>(),
                      theirs = [&cublas, type](Matrix<const T> A, Matrix<const T> B, Matrix<T> C, float, cudaStream_t stream) {
-                       const harness::Operands operands{gemm::library::any(A), gemm::library::any(B), gemm::library::any(C)};
+                       const auto untyped = [](const auto& m) {
+                         return harness::AnyMatrix{const_cast<T*>(m.data), m.rows, m.cols, m.row_stride, m.col_stride};
+                       };
+                       const harness::Operands operands{untyped(A), untyped(B), untyped(C)};
                        const device::StreamScope on(stream);
                        for (const auto& algorithm : cublas.gemm_ex(operands, type, type)) algorithm(operands);
                      };

@@ -50,7 +50,7 @@ if(COURSE_GPU)
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
   endif()
-  find_package(CUDAToolkit REQUIRED)
+  find_package(CUDAToolkit REQUIRED GLOBAL)  # a project around this one links what the library links
 else()
   find_path(COURSE_CUDA_HEADERS cuda_runtime.h
             HINTS "${COURSE_CUDA_INCLUDE_DIR}" ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES include REQUIRED
@@ -59,22 +59,26 @@ else()
   find_library(COURSE_LIBDW NAMES dw REQUIRED DOC "Debian: libdw-dev")
 endif()
 find_package(Threads REQUIRED)
-find_path(COURSE_DOCTEST doctest/doctest.h REQUIRED DOC "Debian: doctest-dev")
-find_path(COURSE_CLI11 CLI/CLI.hpp REQUIRED DOC "Debian: libcli11-dev")
-find_path(COURSE_JSON nlohmann/json.hpp REQUIRED DOC "Debian: nlohmann-json3-dev")
+if(NOT COURSE_LIBRARY_ALONE)
+  find_path(COURSE_DOCTEST doctest/doctest.h REQUIRED DOC "Debian: doctest-dev")
+  find_path(COURSE_CLI11 CLI/CLI.hpp REQUIRED DOC "Debian: libcli11-dev")
+  find_path(COURSE_JSON nlohmann/json.hpp REQUIRED DOC "Debian: nlohmann-json3-dev")
+endif()
 
 # -------------------------------------------------------------------------------------------------------------- warnings
 add_library(course_warnings INTERFACE)
-target_include_directories(course_warnings INTERFACE ${CMAKE_SOURCE_DIR})
+target_include_directories(course_warnings INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_definitions(course_warnings INTERFACE $<IF:$<BOOL:${COURSE_GPU}>,COURSE_ON_GPU,COURSE_ON_INTERPRETER>=1)
 set(host_warnings -Wall -Wextra -Werror -Wno-unknown-pragmas -Wno-psabi)  # #pragma unroll is nvcc's and clang's
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   list(APPEND host_warnings -Wno-restrict)  # false alarms on std::string in g++ 12 (GCC bug 105651)
 endif()
 string(REPLACE ";" "," nvcc_host_warnings "${host_warnings}")
-target_compile_options(course_warnings INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:${host_warnings}>
-  "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror all-warnings -Xcompiler=${nvcc_host_warnings}>")
+if(NOT COURSE_LIBRARY_ALONE)  # whoever only uses it has a compiler that nobody tried
+  target_compile_options(course_warnings INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:${host_warnings}>
+    "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror all-warnings -Xcompiler=${nvcc_host_warnings}>")
+endif()
 
 # Kernels that a learner edits: what an edit leaves unused is worth a warning, but no reason not to run it. Those that are shipped have
 # none (tools/cmake/unused.py). nvcc cannot warn of some things while others are errors, so it is silent.
@@ -130,12 +134,12 @@ function(course_library name)
   target_link_libraries(${name} PUBLIC course_warnings course_cuda_headers)
 endfunction()
 
-set(throwing_copies ${CMAKE_SOURCE_DIR}/common/interpreter/language/throwing_copies.h)
+set(throwing_copies ${PROJECT_SOURCE_DIR}/common/interpreter/language/throwing_copies.h)
 function(course_kernels target)
   if(COURSE_GPU)
     get_target_property(sources ${target} SOURCES)
     set_source_files_properties(${sources} PROPERTIES LANGUAGE CUDA)
-    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:--expt-relaxed-constexpr -lineinfo>"
+    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:--expt-relaxed-constexpr$<$<NOT:$<BOOL:$<TARGET_PROPERTY:COURSE_WITHOUT_LINES>>>: -lineinfo>>"
       "$<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<NOT:$<BOOL:$<TARGET_PROPERTY:COURSE_TUNED>>>,$<IN_LIST:80-real,$<TARGET_PROPERTY:CUDA_ARCHITECTURES>>>:${course_like_sm_80}>")
     target_link_libraries(${target} PUBLIC course_warnings course_cuda_headers)
   else()
@@ -171,17 +175,17 @@ function(course_hopper_kernels target)
   set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES 90a-real COURSE_TUNED ON)
 endfunction()
 
-if(NOT TARGET doctest_main)
-  file(WRITE ${CMAKE_BINARY_DIR}/doctest_main.cpp
+if(NOT TARGET doctest_main AND NOT COURSE_LIBRARY_ALONE)
+  file(WRITE ${PROJECT_BINARY_DIR}/doctest_main.cpp
     "#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN\n#include <doctest/doctest.h>\n")
-  add_library(doctest_main STATIC ${CMAKE_BINARY_DIR}/doctest_main.cpp)
+  add_library(doctest_main STATIC ${PROJECT_BINARY_DIR}/doctest_main.cpp)
   target_include_directories(doctest_main SYSTEM PUBLIC ${COURSE_DOCTEST})
 endif()
 
 function(course_test name)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE course_warnings doctest_main)
-  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 endfunction()
 
 function(course_kernel_test name)
@@ -195,14 +199,14 @@ function(course_kernel_version result name)
   cmake_parse_arguments(PARSE_ARGV 2 of "" "" "SOURCES")
   set(sources)
   foreach(folder IN LISTS of_UNPARSED_ARGUMENTS)
-    file(GLOB found CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/gemm.cuh ${CMAKE_SOURCE_DIR}/${folder}/tiles.h)
+    file(GLOB found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/gemm.cuh ${PROJECT_SOURCE_DIR}/${folder}/tiles.h)
     list(APPEND sources ${found})
   endforeach()
   file(GLOB found CONFIGURE_DEPENDS
-       ${CMAKE_SOURCE_DIR}/common/device/*.h ${CMAKE_SOURCE_DIR}/common/device/*.cuh
-       ${CMAKE_SOURCE_DIR}/common/device/learnt/*.cuh ${CMAKE_SOURCE_DIR}/common/gemm/*.h)
+       ${PROJECT_SOURCE_DIR}/common/device/*.h ${PROJECT_SOURCE_DIR}/common/device/*.cuh
+       ${PROJECT_SOURCE_DIR}/common/device/learnt/*.cuh ${PROJECT_SOURCE_DIR}/common/gemm/*.h)
   list(APPEND sources ${found} ${of_SOURCES})
-  set(version ${CMAKE_BINARY_DIR}/steps/${name}/kernel_version.h)
+  set(version ${PROJECT_BINARY_DIR}/steps/${name}/kernel_version.h)
   set(compiler "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
   if(COURSE_GPU)
     set(compiler "nvcc ${CMAKE_CUDA_COMPILER_VERSION} ${CMAKE_CUDA_FLAGS_${CMAKE_BUILD_TYPE}}")
@@ -212,8 +216,8 @@ function(course_kernel_version result name)
   endif()
   add_custom_command(OUTPUT ${version}
     COMMAND ${CMAKE_COMMAND} "-DSOURCES=${sources}" "-DCOMPILER=${compiler}" -DOUTPUT=${version}
-            -P ${CMAKE_SOURCE_DIR}/tools/cmake/kernel_version.cmake
-    DEPENDS ${sources} ${CMAKE_SOURCE_DIR}/tools/cmake/kernel_version.cmake VERBATIM
+            -P ${PROJECT_SOURCE_DIR}/tools/cmake/kernel_version.cmake
+    DEPENDS ${sources} ${PROJECT_SOURCE_DIR}/tools/cmake/kernel_version.cmake VERBATIM
     COMMENT "Hashing what the kernels of ${name} are made of")
   set(${result} ${version} PARENT_SCOPE)
 endfunction()
@@ -234,7 +238,7 @@ endfunction()
 
 # FOLDER's gemm.cuh as the library TARGET, of the entry that all steps share. DEFINITIONS...: see entry.inl.
 function(course_step_library target name)
-  add_library(${target} STATIC ${CMAKE_BINARY_DIR}/steps/${name}/entry.cpp)
+  add_library(${target} STATIC ${PROJECT_BINARY_DIR}/steps/${name}/entry.cpp)
   course_kernels(${target})
   target_compile_definitions(${target} PRIVATE ${ARGN})
   target_link_libraries(${target} PUBLIC harness PRIVATE $<BUILD_INTERFACE:edited_kernels>)
@@ -243,8 +247,8 @@ endfunction()
 # A step that no GPU of this build can run: its program says so. IS_TUNED: it has the options of such a step.
 function(course_unavailable_program name is_tuned)
   string(TOLOWER ${is_tuned} COURSE_STEP_IS_TUNED)
-  set(entry ${CMAKE_BINARY_DIR}/steps/${name}/unavailable.cpp)
-  configure_file(${CMAKE_SOURCE_DIR}/common/harness/program/unavailable.cpp.in ${entry} @ONLY)
+  set(entry ${PROJECT_BINARY_DIR}/steps/${name}/unavailable.cpp)
+  configure_file(${PROJECT_SOURCE_DIR}/common/harness/program/unavailable.cpp.in ${entry} @ONLY)
   course_library(step_${name} ${entry})
   target_link_libraries(step_${name} PUBLIC harness)
   add_executable(${name} $<TARGET_OBJECTS:step_program>)
@@ -276,8 +280,8 @@ function(course_program name folder needs is_tuned)
   set(COMPILED ON PARENT_SCOPE)
   set(ARCHITECTURES ${architectures} PARENT_SCOPE)
   list(JOIN architectures " " COURSE_STEP_ARCHITECTURES)
-  set(entry ${CMAKE_BINARY_DIR}/steps/${name}/entry.cpp)
-  configure_file(${CMAKE_SOURCE_DIR}/common/harness/program/entry.cpp.in ${entry} @ONLY)
+  set(entry ${PROJECT_BINARY_DIR}/steps/${name}/entry.cpp)
+  configure_file(${PROJECT_SOURCE_DIR}/common/harness/program/entry.cpp.in ${entry} @ONLY)
   set_source_files_properties(${entry} PROPERTIES COMPILE_OPTIONS "${course_tiles_options}")
   course_step_library(step_${name} ${name})
   add_executable(${name} $<TARGET_OBJECTS:step_program>)
@@ -304,6 +308,9 @@ function(course_step name)
     message(FATAL_ERROR "course_step(${name}): which compute capability does it need? For example NEEDS 80")
   endif()
   set_property(GLOBAL PROPERTY COURSE_NEEDS_OF_${name} ${step_NEEDS})
+  if(COURSE_LIBRARY_ALONE)
+    return()
+  endif()
   set(architectures)
   if(step_TUNED)
     set(architectures ${COURSE_TUNED_ARCHITECTURES})
@@ -316,7 +323,7 @@ function(course_step name)
   add_executable(test_${name} $<TARGET_OBJECTS:step_test_main>)
   target_link_libraries(test_${name} PRIVATE course_warnings step_${name} conformance edited_kernels)
   if(COMPILED)
-    set(test ${CMAKE_SOURCE_DIR}/steps/${name}/test.cpp)
+    set(test ${PROJECT_SOURCE_DIR}/steps/${name}/test.cpp)
     target_sources(test_${name} PRIVATE ${test})
     if(COURSE_GPU)  # host code, as a rule; what includes the step's kernels is nvcc's
       set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${test})
@@ -327,13 +334,13 @@ function(course_step name)
       endif()
     endif()
   endif()
-  add_test(NAME test_${name} COMMAND test_${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  add_test(NAME test_${name} COMMAND test_${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   # Minutes where others take seconds: ctest begins with them, so that at the end no core waits.
   set_tests_properties(test_${name} PROPERTIES COST 100 SKIP_RETURN_CODE 77)
   if(COURSE_DEV)  # what answers soon after an edit of the kernel: its first tile, with ragged edges and whole tiles
     foreach(layout nn tt)
       add_test(NAME first_${name}_${layout}
-               COMMAND ${name}_first_f16 --shape 128x256x64,67x129x35 --layout ${layout} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+               COMMAND ${name}_first_f16 --shape 128x256x64,67x129x35 --layout ${layout} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
     endforeach()
   endif()
 endfunction()
