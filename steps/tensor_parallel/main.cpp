@@ -2,6 +2,7 @@
 // beside products without communication, and beside cuBLAS and NCCL one after the other.
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "steps/tensor_parallel/program.h"
@@ -38,7 +39,8 @@ int run(int argc, char** argv) {
   app.add_option("--dtype", types, "f16 (default), bf16")->delimiter(',');
   app.add_option("--json", options.json, "file for the results");
   app.add_option("--seconds", options.seconds, "that the rounds of a shape last (default: 2)")->check(CLI::Range(0.0, 600.0));
-  app.add_option("--patience", options.patience, "seconds until a rank that is silent counts as hanging (default: 7)")
+  app.add_option("--patience", options.patience,
+                 "seconds until a rank that is silent counts as hanging (default: 7, or 60 for threads)")
       ->check(CLI::Range(0.5, 600.0));
   app.add_option("--soak", options.soak, "only run the overlapped block again and again, for so many seconds")
       ->check(CLI::Range(0.0, 1e6));
@@ -56,7 +58,8 @@ int run(int argc, char** argv) {
 #ifdef COURSE_ON_INTERPRETER
   if (options.shapes.empty()) options.shapes.push_back({37, 72, 200});
   int code = 0;
-  run_loopback(options.ranks > 0 ? options.ranks : 2, 60, [&](Communicator& c) { verify_all(c, options, &code); });
+  run_loopback(options.ranks > 0 ? options.ranks : 2, std::max(60.0, options.patience),
+               [&](Communicator& c) { verify_all(c, options, &code); });
   return code;
 #else
   if (options.shapes.empty()) options.shapes.push_back({4096, 4096, 11008});

@@ -116,6 +116,14 @@ OUT = Option(
 )
 JSON = Option("--json", "print the results as JSON instead of a table; docs/results/README.md describes them")
 
+RANKS = Option(
+    "--ranks",
+    "of tensor_parallel: how many GPUs share the work, 1 to 64; without a GPU, threads of the interpreter",
+    "NUMBER",
+    values.ranks,
+    "all GPUs, or 2",
+)
+
 TILE = Option(
     "--tile",
     "another of the step's tiles: its name, or words of it that no other tile has, such as g8 or swapped",

@@ -27,25 +27,43 @@ def all_steps():
     return found
 
 
+@functools.cache
+def of_several_gpus():
+    """Those without a number: each is a program of its own, whose ranks are GPUs, or threads of the interpreter. No ladder has them."""
+    return re.findall(r"^add_subdirectory\((\w+)\)", files.text(os.path.join(ROOT, "steps", "CMakeLists.txt")), re.MULTILINE)
+
+
 def select(words):
     """The steps that WORDS name, each once."""
     return list(dict.fromkeys(map(named, words)))
 
 
 def named(word):
-    """The one whose number is WORD, or in whose folder's name a word begins with it."""
+    """The one whose number is WORD, or in whose folder's name a word begins with it; none of several GPUs."""
+    step = any_named(word)
+    if step in of_several_gpus():
+        raise Refused(f"{step} is a program of several GPUs: 'tools/course run {step}' takes it, this command doesn't.")
+    return step
+
+
+def any_named(word):
+    """As named(), but where no other step fits, one of several GPUs."""
     text = re.sub(r"^(?:.*/)?steps/|/gemm\.cuh$|/$", "", word)  # tab completion gives steps/01_naive/
-    return the_one("step", word, text, all_steps())
+    return the_one("step", word, text, all_steps() if matching(text, all_steps()) else [*all_steps(), *of_several_gpus()])
+
+
+def matching(text, names):
+    """Of NAMES those whose number is TEXT, or in which a word begins with it: 01_n, naive, ping-pong."""
+    number = re.fullmatch(r"0*([0-9]+)", text)
+    if number:
+        return [name for name in names if re.match(rf"0*{number[1]}_", name)]
+    start = re.sub("[ -]", "_", text.lower())
+    return [name for name in names if start and f"_{start}" in f"_{name}"]
 
 
 def the_one(kind, word, text, names):
-    """Of NAMES that whose number is TEXT, or in which a word begins with it: 01_n, naive, ping-pong. WORD is what was typed."""
-    number = re.fullmatch(r"0*([0-9]+)", text)
-    if number:
-        matches = [name for name in names if re.match(rf"0*{number[1]}_", name)]
-    else:
-        start = re.sub("[ -]", "_", text.lower())
-        matches = [name for name in names if start and f"_{start}" in f"_{name}"]
+    """Of NAMES the one that matches TEXT. WORD is what was typed."""
+    matches = matching(text, names)
     if not matches:
         raise Refused(f"no {kind} '{word}'. Give a number or a word of a name: {' '.join(names)}.")
     if len(matches) > 1:

@@ -150,6 +150,12 @@ def positive(option, value):
     return int(value)
 
 
+def ranks(option, value):
+    if not re.fullmatch(r"[1-9][0-9]?", value) or int(value) > 64:
+        raise Refused(f"{option} '{value}' is no number from 1 to 64: each rank is a GPU, or a thread of the interpreter.")
+    return int(value)
+
+
 def index(option, value):
     """A number from 0 on, of a block in its grid."""
     if not re.fullmatch(r"[0-9]{1,10}", value) or int(value) >= 2**31:

@@ -260,6 +260,13 @@ def shown(path):
 
 
 def run(given):
+    named = list(dict.fromkeys(map(steps.any_named, given.everything)))
+    if set(named).intersection(steps.of_several_gpus()):
+        from .. import ranks  # it needs this module
+
+        return ranks.execute(given, named)
+    if given.ranks:
+        raise Refused(f"--ranks is about {' or '.join(steps.of_several_gpus())}: name it, or leave --ranks out.")
     this = Run(given)
     if given.debug:
         return debug.execute(this.steps[0], this.suffix, this.arguments())
@@ -273,9 +280,14 @@ COMMAND = Command(
     Builds the steps, runs each on random matrices, verifies C = A * B, and measures it against cuBLAS (on a GPU) or counts what it
     does (on the interpreter). Without STEP, runs all of them and shows the ladder; with STEP, shows the details too. STEP is a number
     (1 or 01) or a word of a folder's name below steps/ (naive).
+
+    tensor_parallel is a step without a number, a feed-forward block on several GPUs or on threads of the interpreter. It runs alone,
+    when it is named, and takes --ranks, --shape TOKENSxMODELxHIDDEN, --dtype f16 or bf16, --on, --force and --out. On a GPU its
+    results are in build/results/tensor_parallel.json.
     """,
     options=(
         options.SHAPE,
+        options.RANKS,
         options.DTYPE,
         options.LAYOUT,
         options.ON,
