@@ -67,8 +67,8 @@ PARTS = {
     "Before the first lesson": ["docs/hardware", "docs/roofline", "docs/measuring"],
     "Begin": ["docs/walk", "docs/exercises", "exercises/README"],
     "Lessons": sorted(f"{each.parent.relative_to(ROOT)}/README" for each in ROOT.glob("steps/*/README.md")),
-    "Use it": ["docs/options", "docs/library", "docs/tensor_parallel", "docs/interpret", "docs/interpreter", "common/interpreter/README"],
-    "Look it up": ["docs/glossary", "docs/faq", "docs/troubleshooting", "docs/results/README", "docs/results/tables", "docs/results/interpreter/strangers", "tools/peers/README"],
+    "Use it": ["docs/options", "docs/library", "docs/interpret", "docs/interpreter", "common/interpreter/README"],
+    "Look it up": ["docs/glossary", "docs/faq", "docs/troubleshooting", "docs/results/README", "docs/results/tables", "docs/tensor_parallel", "docs/results/interpreter/strangers", "tools/peers/README"],
     "Take part": ["docs/teaching", "docs/*"],
 }
 

@@ -68,6 +68,9 @@ class Communicator {
   /// `data` becomes the sum of all ranks' `data`.
   virtual void all_reduce(void* data, std::size_t count, harness::DType type, cudaStream_t stream) = 0;
 
+  /// Bytes that the others have sent to this rank so far; 0 where nobody counts.
+  virtual std::size_t received() const { return 0; }
+
   /// Waits until `stream` has done all its work. @throws Fault when a rank has ended, or nothing has happened for too long
   virtual void wait(cudaStream_t stream) = 0;
 };

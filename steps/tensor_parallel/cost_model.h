@@ -79,6 +79,17 @@ inline std::string name(const Prediction& p) {
   return p.plan.overlapped ? "overlapped, " + std::to_string(p.plan.chunks) + ", copy engines" : "plain";
 }
 
+/// What a GPU does from when to when, in seconds.
+struct Span {
+  /// In the order of a block.
+  enum Work { kGather, kFirst, kSecond, kExchange, kReduce, kAdd };  // kFirst and kSecond are products
+  Work work;
+  int chunk;     ///< whose
+  bool is_mine;  ///< a product of this rank's own tokens, and of no others
+  double from;   ///< seconds after the block has begun
+  double to;     ///< likewise
+};
+
 /// Seconds that a block takes, by its plan.
 class CostModel {
  public:
@@ -86,8 +97,19 @@ class CostModel {
   CostModel(Costs costs, const Shape& shape, int ranks) : costs_(std::move(costs)), shape_(shape), ranks_(ranks) {}
 
   /// Gather, multiply twice, reduce: one after the other.
-  double plain() const {
-    return costs_.products + seconds(costs_.nccl.all_gather, piece(1), true) + seconds(costs_.nccl.reduce_scatter, piece(1), true);
+  double plain() const { return plain_spans().back().to; }
+  /// The same, piece by piece.
+  std::vector<Span> plain_spans() const {
+    std::vector<Span> spans;
+    const auto then = [&](Span::Work work, double takes) {
+      const double now = spans.empty() ? 0 : spans.back().to;
+      spans.push_back({work, 0, false, now, now + takes});
+    };
+    then(Span::kGather, seconds(costs_.nccl.all_gather, piece(1), true));
+    then(Span::kFirst, costs_.products / 2);
+    then(Span::kSecond, costs_.products / 2);
+    then(Span::kReduce, seconds(costs_.nccl.reduce_scatter, piece(1), true));
+    return spans;
   }
   /// An all_reduce moves as much as both calls of plain(), with one latency less.
   double replicated() const {
@@ -95,16 +117,24 @@ class CostModel {
     return plain() - (costs_.graph ? kCallInGraph : smallest);
   }
   /// By copy engines: follows FeedForward::run_overlapped, stream by stream.
-  double overlapped(int chunks) const {
+  double overlapped(int chunks) const { return overlapped_spans(chunks).back().to; }
+  /// The same, piece by piece; a product begins when its launch has waited.
+  std::vector<Span> overlapped_spans(int chunks) const {
     const double gather = seconds(costs_.copy_engines.all_gather, piece(chunks), true);
     const double exchange = seconds(costs_.copy_engines.all_to_all, piece(chunks), false);
     const double product = costs_.products / 2 / (chunks * ranks_);  // of a piece
     std::vector<std::pair<double, double>> copies;                   // from, to
+    std::vector<Span> spans;
     double now = 0;
-    const auto multiply = [&](int pieces) {
+    const auto copy = [&](Span::Work work, int chunk, double from, double takes) {
+      copies.push_back({from, from + takes});
+      spans.push_back({work, chunk, false, from, from + takes});
+    };
+    const auto multiply = [&](Span::Work work, int chunk, int pieces, bool is_mine) {
       double left = pieces * product;
       if (left <= 0) return;
       now += kGap;
+      const double begin = now;
       for (const auto& [from, to] : copies) {
         if (to <= now) continue;
         const double before = std::min(left, std::max(0.0, from - now));
@@ -113,24 +143,28 @@ class CostModel {
         if (left > 0) now += meanwhile / (1 - kSlowed), left -= meanwhile;
       }
       now += left;
+      spans.push_back({work, chunk, is_mine, begin, now});
     };
     std::vector<double> done;
-    for (int chunk = 0; chunk < chunks; ++chunk) copies.push_back({chunk * gather, (chunk + 1) * gather});
-    multiply(1);
+    for (int chunk = 0; chunk < chunks; ++chunk) copy(Span::kGather, chunk, chunk * gather, gather);
+    multiply(Span::kFirst, 0, 1, true);
     for (int chunk = 0; chunk < chunks; ++chunk) {
       now = std::max(now, (chunk + 1) * gather);
-      multiply(chunk == 0 ? ranks_ - 1 : ranks_);
+      multiply(Span::kFirst, chunk, chunk == 0 ? ranks_ - 1 : ranks_, false);
     }
     for (int chunk = 0; chunk < chunks; ++chunk) {
       const bool is_last = chunk == chunks - 1;
-      multiply(is_last ? ranks_ - 1 : ranks_);
-      const double begin = std::max(now, copies.back().second);
-      copies.push_back({begin, begin + exchange});
-      done.push_back(begin + exchange);
-      if (is_last) multiply(1);
+      multiply(Span::kSecond, chunk, is_last ? ranks_ - 1 : ranks_, false);
+      copy(Span::kExchange, chunk, std::max(now, copies.back().second), exchange);
+      done.push_back(copies.back().second);
+      if (is_last) multiply(Span::kSecond, chunk, 1, true);
     }
-    for (const double each : done) now = std::max(now, each) + kGap + (ranks_ + 1) * piece(chunks) / kMemory;
-    return now;
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      const double begin = std::max(now, done[static_cast<std::size_t>(chunk)]) + kGap;
+      now = begin + (ranks_ + 1) * piece(chunks) / kMemory;
+      spans.push_back({Span::kAdd, chunk, false, begin, now});
+    }
+    return spans;
   }
 
   /// The fastest: few tokens on all ranks, if `may_replicate`; otherwise plain, or chunks by copy engines.

@@ -85,6 +85,7 @@ class Loopback final : public Communicator {
     each_other("all_gather of " + std::to_string(bytes) + " bytes", all, stream, [&](int other, const unsigned char* theirs) {
       const std::size_t at = static_cast<std::size_t>(other) * bytes;
       device::detail::copy_in(static_cast<unsigned char*>(all) + at, fetch(theirs + at, bytes), bytes);
+      received_ += bytes;
     });
   }
 
@@ -92,6 +93,7 @@ class Loopback final : public Communicator {
     each_other("all_to_all of " + std::to_string(bytes) + " bytes", sent, stream, [&](int other, const unsigned char* theirs) {
       const void* const mine = fetch(theirs + static_cast<std::size_t>(rank()) * bytes, bytes);
       device::detail::copy_in(static_cast<unsigned char*>(received) + static_cast<std::size_t>(other) * bytes, mine, bytes);
+      received_ += bytes;
     });
   }
 
@@ -104,6 +106,8 @@ class Loopback final : public Communicator {
   void all_reduce(void* data, std::size_t count, harness::DType type, cudaStream_t stream) override {
     sum("all_reduce of " + std::to_string(count) + " " + std::string(name(type)), data, 0, data, count, type, stream);
   }
+
+  std::size_t received() const override { return received_; }
 
   void wait(cudaStream_t) override { device::synchronize(); }
 
@@ -140,7 +144,7 @@ class Loopback final : public Communicator {
       for (std::size_t i = 0; i < count; ++i) sums[i] += harness::load(type, values + i * harness::bytes(type));
     };
     add(static_cast<const unsigned char*>(mine));
-    each_other(what, mine, stream, [&](int, const unsigned char* theirs) { add(theirs); });
+    each_other(what, mine, stream, [&](int, const unsigned char* theirs) { add(theirs), received_ += bytes; });
     std::vector<unsigned char> rounded(bytes);
     for (std::size_t i = 0; i < count; ++i) harness::store(type, rounded.data() + i * harness::bytes(type), sums[i]);
     device::detail::copy_in(to, rounded.data(), bytes);
@@ -149,6 +153,7 @@ class Loopback final : public Communicator {
   HubGroup group_;
   std::vector<device::Buffer<unsigned char>> memory_;
   std::vector<unsigned char> host_;
+  std::size_t received_ = 0;
 };
 
 }  // namespace

@@ -97,6 +97,19 @@ TEST_CASE("tensor_parallel: fewer tokens than ranks, fewer hidden columns, a mod
   }
 }
 
+TEST_CASE("tensor_parallel: what a rank receives is what the lesson predicts, however many hidden columns there are") {
+  for (const std::int64_t hidden : {200, 2000})
+    for (const auto& [plan, bytes] :
+         {std::pair{Plan{false, 1}, 7488}, std::pair{Plan{true, 1}, 7488}, std::pair{Plan{true, 2}, 8064}})
+      run_loopback(3, kPatience, [&, &plan = plan, &bytes = bytes](Communicator& c) {
+        const Shape shape{37, 72, hidden};
+        Weights<__half> weights(shape, share(shape.hidden, kHiddenUnit, c.rank(), 3));
+        FeedForward<__half> block(c, shape, plan, weights.W1(), weights.W2(), 1, [](auto, auto, auto, float, cudaStream_t) {});
+        block.run(nullptr);
+        if (c.received() != static_cast<std::size_t>(bytes)) throw std::runtime_error(std::to_string(c.received()) + " bytes");
+      });
+}
+
 TEST_CASE("tensor_parallel: few tokens, which all ranks have") {
   for (const int ranks : {1, 2, 3}) check_block<__half>({1, 72, 200}, {}, ranks, true, true);
 }

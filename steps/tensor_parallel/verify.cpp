@@ -22,6 +22,7 @@ void verify(Communicator& c, const Shape& shape, int* code) {
         [](auto A, auto B, auto C, float slope, cudaStream_t stream) { gemm::run(A, B, C, gemm::LeakyRelu{slope}, stream); });
     const Range mine = block.places().mine(c.rank());
     fill_input(block, data.X, c.rank(), nullptr);
+    const std::size_t before = c.received();
     block.run(nullptr);
     c.wait(nullptr);
     std::vector<std::int64_t> rows(static_cast<std::size_t>(mine.size())), tokens;
@@ -29,9 +30,9 @@ void verify(Communicator& c, const Shape& shape, int* code) {
     const std::string wrong =
         Reference(shape, data, 1, c.size(), harness::kDType<T>, true, tokens).compare(fetch_rows(block.output(), rows));
     const std::lock_guard lock(one_line_at_a_time);
-    std::printf("rank %d: tokens %ld to %ld, hidden columns %ld to %ld, %s, %d chunk%s: %s\n", c.rank(), mine.begin, mine.end,
-                hidden.begin, hidden.end, plan.overlapped ? "overlapped" : "plain", plan.chunks, plan.chunks == 1 ? "" : "s",
-                wrong.empty() ? "right" : wrong.c_str());
+    std::printf("rank %d: tokens %ld to %ld, hidden columns %ld to %ld, %s, %d chunk%s: %zu bytes received, %s\n", c.rank(),
+                mine.begin, mine.end, hidden.begin, hidden.end, plan.overlapped ? "overlapped" : "plain", plan.chunks,
+                plan.chunks == 1 ? "" : "s", c.received() - before, wrong.empty() ? "right" : wrong.c_str());
     if (!wrong.empty()) *code = 1;
   }
 }

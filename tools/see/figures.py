@@ -12,7 +12,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from report import figures
 from report.figures import BLUE, GREEN, ORANGE, PINK, TEXT, TINT
-from see import cost, data_figures, grid, picture, road_figure, share_figures
+from see import cost, data_figures, grid, picture, ranks_figure, road_figure, share_figures
 from see.data_figures import launch_of, launches_of
 from see.recorded import STEP_K, STORES, Axis, bar, gaps, idle, record, together
 from see.replay import Replay
@@ -647,6 +647,7 @@ FIGURES = {
     **data_figures.FIGURES,
     **share_figures.FIGURES,
     **road_figure.FIGURES,
+    **ranks_figure.FIGURES,
     "steps/04_pipelined_num_stages/stages.svg": ("04_pipelined_num_stages", draw_stages),
     "steps/06_autotune/waves.svg": ("06_autotune", draw_06),
     "steps/07_fused_leaky_relu/kernels.svg": ("07_fused_leaky_relu", draw_07),
@@ -678,7 +679,7 @@ def main():
         try:
             path, content = os.path.join(cost.ROOT, name), draw(given.build)
         except subprocess.CalledProcessError:
-            parser.error(f"{step} fails, so there is no picture of it: 'tools/course run {int(step[:2])} --on interpreter' says why.")
+            parser.error(f"{step} fails, so there is no picture of it: 'tools/course run {step} --on interpreter' says why.")
         if figures.current(path, content):
             continue
         if given.check:

@@ -13,7 +13,7 @@ STORES = ("shared store", "stmatrix", "shared load", "global store", "bulk store
 
 
 class Axis:
-    """Of the clocks FROM to TO."""
+    """Of the clocks FROM to TO, or of another unit."""
 
     def __init__(self, first, last):
         self.first, self.last = first, last
@@ -22,13 +22,13 @@ class Axis:
         inside = min(max(clock, self.first), self.last)
         return LEFT + (RIGHT - LEFT) * (inside - self.first) / (self.last - self.first)
 
-    def draw(self, svg, y, every):
+    def draw(self, svg, y, every, unit="clocks"):
         svg.line(LEFT, y, RIGHT, y)
         for clock in range(-(-int(self.first) // every) * every, int(self.last) + 1, every):
             svg.line(self(clock), y, self(clock), y + 4)
             x = self(clock)
             svg.text(x, y + 12, picture.number(clock), anchor="start" if x < LEFT + 9 else "end" if x > WIDTH - 20 else "middle")
-        svg.text(LEFT - 6, y + 12, "clocks", anchor="end")
+        svg.text(LEFT - 6, y + 12, unit, anchor="end")
         return y + 24
 
 
