@@ -31,7 +31,7 @@ SYNONYMS = {
     r"tails? effects?": "the last wave",
     r"rounds? of (?:\d+ SMs|tiles|blocks)|(?:takes?|fills?|are) [\w.]+ rounds": "wave",
 }
-EXERCISED = range(1, 17)  # these lessons have exercises; from 08 on all have edits
+EXERCISED = (*range(1, 17), 21)  # these lessons have exercises; from 08 on all with a kernel have edits
 # Figures with these units are a file's or computed: markers above them say so (tools/report/tables.py).
 UNITS = r"(?:TFLOP/s|µs|ms|[TG]B/s|[MG]Hz|%(?! \d)|W|pJ|[kMG]B|percentage points|of cuBLAS)(?!\w)"
 # But these are no result file's. Of all pages: an H200's and an H100's data sheets. Of one: what the page says whose they are.
