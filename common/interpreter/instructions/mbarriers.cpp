@@ -190,12 +190,19 @@ void Mbarriers::arrive_remotely(const AsyncProxy::Instruction& by, std::uintptr_
 void Mbarriers::arrive(const AsyncProxy::Instruction& by, std::uintptr_t address, Mbarrier& barrier, unsigned count, unsigned bytes,
                        const KnowledgePtr& known) {
   Block& running = *current_block;
-  if (count > barrier.pending)
+  if (count > barrier.pending) {
+    const Copy* const copy = !barrier.own_copies.empty() ? &barrier.own_copies.front()
+                             : !barrier.copies.empty()   ? &barrier.copies.front()
+                                                         : nullptr;
     fail(by, address,
          ": " + std::string(count == 1 ? "one arrival" : std::to_string(count) + " arrivals") + " more, but " +
              (barrier.pending ? "only " + std::to_string(barrier.pending) + " of the phase's " : "all of the phase's ") +
-             std::to_string(barrier.arrivals) + (barrier.pending ? " are still to come" : " have come"),
+             std::to_string(barrier.arrivals) + (barrier.pending ? " are still to come" : " have come") +
+             (copy && !barrier.pending ? std::string(", and it ends when the ") + copy->what + " issued at " +
+                                             at(user_location(copy->pc)) + " has landed"
+                                       : ""),
          "as many arrivals in each phase as mbarrier.init says; who arrives for the next one has waited for this one");
+  }
   note_access(by, address, true, true);
   barrier.bytes += bytes;
   require_tx_in_range(by, address, barrier);

@@ -1,13 +1,31 @@
 // What the compiler makes of std::atomic_ref, cuda::atomic_ref and the __atomic functions (-fsanitize=thread).
+#include <utility>
+
 #include "common/interpreter/observe/hooks.h"
 
 using interpreter::current_fiber;
 using interpreter::observe_access;
 using interpreter::Op;
 
+namespace interpreter {
+namespace {
+
+thread_local constinit const volatile void* atomic_of_block = nullptr;
+
+// Whether the operation that begins here is for other blocks too.
+bool is_for_gpu(const volatile void* address) { return std::exchange(atomic_of_block, nullptr) != address; }
+
+}  // namespace
+
+// cuda::atomic and cuda::atomic_ref become what the compiler knows, which has no scopes: this comes just before.
+void next_atomic_is_of_block(const volatile void* address) { atomic_of_block = address; }
+
+}  // namespace interpreter
+
 namespace {
 
 using interpreter::fence;
+using interpreter::is_for_gpu;
 constexpr bool releases(int order) { return order >= __ATOMIC_RELEASE; }
 constexpr bool acquires(int order) { return order == __ATOMIC_CONSUME || order == __ATOMIC_ACQUIRE || order >= __ATOMIC_ACQ_REL; }
 
@@ -16,6 +34,7 @@ constexpr bool acquires(int order) { return order == __ATOMIC_CONSUME || order =
 template <class T, class Update>
 T atomic_operation(volatile T* p, int order, Update update) {
   T* const address = const_cast<T*>(p);
+  const bool for_gpu = is_for_gpu(p);
   if (!current_fiber) {
     T old = __atomic_load_n(address, __ATOMIC_SEQ_CST);
     for (T changed = old;
@@ -23,9 +42,9 @@ T atomic_operation(volatile T* p, int order, Update update) {
       changed = old;
     return old;
   }
-  if (releases(order)) fence(true);
-  const T old = interpreter::atomic_update(address, update);
-  if (acquires(order)) fence(true);
+  if (releases(order)) fence(for_gpu);
+  const T old = interpreter::atomic_update(address, update, for_gpu ? interpreter::Scope::kGpu : interpreter::Scope::kBlock);
+  if (acquires(order)) fence(for_gpu);
   return old;
 }
 
@@ -39,13 +58,15 @@ extern "C" {
   }
 #define INTERPRETER_ATOMICS(bits, T)                                                                                  \
   T __tsan_atomic##bits##_load(const volatile T* p, int order) {                                                      \
+    const bool for_gpu = is_for_gpu(p);                                                                               \
     observe_access(const_cast<const T*>(p), bits / 8, Op::kLoad, true, __builtin_return_address(0));                  \
     const T value = __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                             \
-    if (acquires(order) && current_fiber) fence(true);                                                                \
+    if (acquires(order) && current_fiber) fence(for_gpu);                                                             \
     return value;                                                                                                     \
   }                                                                                                                   \
   void __tsan_atomic##bits##_store(volatile T* p, T operand, int order) {                                             \
-    if (releases(order) && current_fiber) fence(true);                                                                \
+    const bool for_gpu = is_for_gpu(p);                                                                               \
+    if (releases(order) && current_fiber) fence(for_gpu);                                                             \
     observe_access(const_cast<const T*>(p), bits / 8, Op::kStore, true, __builtin_return_address(0));                 \
     __atomic_store_n(p, operand, __ATOMIC_SEQ_CST);                                                                   \
   }                                                                                                                   \

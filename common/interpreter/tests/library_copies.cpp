@@ -4,6 +4,7 @@
 #include <cuda_pipeline.h>
 #include <doctest/doctest.h>
 
+#include <cuda/atomic>
 #include <cuda/barrier>
 #include <cuda/pipeline>
 #include <functional>
@@ -54,6 +55,7 @@ enum Plant {
   kOnlyOneWaits,
   kWaitsForTheLastPhase,
   kOneArrivalMore,
+  kArrivesTwice,
   kOneArrivalLess,
   kNotInitialised,
   kNoBarrierAfterInit,
@@ -70,6 +72,43 @@ enum Plant {
   kWaitsForGroups,
   kLooksOnce
 };
+
+// ----------------------------------------------------------------------------------------------------------- atomics' scope
+template <cuda::thread_scope kScope>
+__global__ void hands_on(int* data, int* flag, int* out) {
+  cuda::atomic_ref<int, kScope> ref(*flag);
+  if (blockIdx.x == 0 && threadIdx.x == 0) {
+    *data = 7;  // <- store
+    ref.store(1, cuda::memory_order_release);
+  }
+  if (blockIdx.x + 1 == gridDim.x && threadIdx.x == 32) {
+    while (ref.load(cuda::memory_order_acquire) == 0) {
+    }
+    *out = *data;  // <- look
+  }
+}
+template <cuda::thread_scope kScope>
+bool is_handed_on(unsigned blocks) {
+  const Buffer<int> data(std::vector<int>{0}, "data"), flag(std::vector<int>{0}, "flag"), out(std::vector<int>{0}, "out");
+  launch(hands_on<kScope>, blocks, 64, 0, data.data(), flag.data(), out.data());
+  return out.download()[0] == 7;
+}
+// Blocks that only look race with nobody, whatever the scope.
+__global__ void all_look(int* flag, int* out) {
+  cuda::atomic_ref<int, cuda::thread_scope_block> ref(*flag);
+  out[blockIdx.x * blockDim.x + threadIdx.x] = ref.load();
+}
+TEST_CASE("an atomic_ref's scope: of the block it orders the block's threads alone") {
+  must_be_right([] { return is_handed_on<cuda::thread_scope_device>(2) && is_handed_on<cuda::thread_scope_system>(2); });
+  must_be_right([] { return is_handed_on<cuda::thread_scope_block>(1); });
+  must_be_right([] {
+    const Buffer<int> flag(std::vector<int>{3}, "flag"), out(128, "out");
+    launch(all_look, 4, 32, 0, flag.data(), out.data());
+    return out.download() == std::vector<int>(128, 3);
+  });
+  must_be_caught({"hands_on", Check::kRacecheck, "data", {}, {"look", "store"}, {"look", "store"}},
+                 [] { return is_handed_on<cuda::thread_scope_block>(2); });
+}
 
 // --------------------------------------------------------------------------------------------------------------- barriers
 // The whole block copies, and its barrier says when.
@@ -89,6 +128,10 @@ __global__ void by_block(const int* in, int* out, int tiles) {
     } else if (plant == kOnlyOneWaits) {
       auto token = bar.arrive();
       if (threadIdx.x == 0) bar.wait(std::move(token));
+    } else if (plant == kArrivesTwice) {
+      (void)bar.arrive();
+      block.sync();
+      bar.arrive_and_wait();  // <- second arrival
     } else {
       bar.arrive_and_wait();  // <- arrival
     }
@@ -105,6 +148,14 @@ TEST_CASE("__syncthreads is no wait for copies in the background") {
   must_be_caught(
       {"by_block", Check::kRacecheck, "row", {"before its cp.async was waited for", "barrier or pipeline"}, {"read"}, {"copy"}},
       [] { return sums_are_right(by_block<kSyncthreadsAlone>, 1); });
+}
+TEST_CASE("one arrival more while a copy is under way: the copy is named") {
+  must_be_caught({"by_block",
+                  Check::kSynccheck,
+                  "bar",
+                  {"one arrival more, but all of the phase's 64 have come, and it ends when the cp.async issued at", "has landed"},
+                  {"second arrival"}},
+                 [] { return sums_are_right(by_block<kArrivesTwice>, 1); });
 }
 TEST_CASE("somebody else's wait tells a thread nothing") {
   must_be_caught({"by_block", Check::kRacecheck, "row", {}, {"read", "copy"}, {"copy", "read"}},
