@@ -22,7 +22,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-REPORT = re.compile(r"interpreter: (?!note: |\d+ problem)|cu[A-Z]\w+")
+REPORT = re.compile(r"interpreter: (?!note: |\d+ problem)|cu[A-Z]\w+|terminate called after")  # an exception of the host: C++ tells
 
 Case = collections.namedtuple("Case", "number right checks variables lines text")
 Verdict = collections.namedtuple("Verdict", "kind where report")

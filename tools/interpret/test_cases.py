@@ -24,6 +24,8 @@ class Judging(unittest.TestCase):
         self.assertEqual(self.judge("right result", 0), ("silent", ""))
         self.assertEqual(self.judge("interpreter: note: at /a/x.cu:7", 0), ("silent", ""))
         self.assertEqual(self.judge("WRONG RESULT", 7), ("wrong result only", ""))
+        thrown = self.CASE._replace(checks={"message"}, variables=set(), lines=set())
+        self.assertEqual(self.judge("terminate called after throwing an instance of 'X'", -6, thrown), ("told", "unmarked"))
 
     def test_right_case(self):
         right = self.CASE._replace(right=True)
@@ -38,7 +40,7 @@ class Cases(Folder):
     def test_mended(self):
         path = pathlib.Path(HERE) / "cases" / "mended.cu"
         found = list(cases.run(path, BUILD, self.folder))
-        self.assertEqual(len(found), 18)
+        self.assertEqual(len(found), 24)
         for case, verdict in found:
             with self.subTest(f"{case.number}: {case.text}"):
                 self.assertTrue(cases.is_good(case, verdict), verdict.report)

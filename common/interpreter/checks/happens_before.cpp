@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <span>
 #include <unordered_map>
 
 #include "common/interpreter/memory/global_memory.h"
@@ -75,6 +76,52 @@ class StoresBeneath {
   std::array<Part, 64> parts_;
 };
 StoresBeneath stores_beneath;
+
+// Who has read what another block has written in the same launch, warp by warp. Few, and few such places: of others it is only kept
+// that they were read. A set belongs to a cell, whose lock guards it.
+class HandedOn {
+ public:
+  struct Reader {
+    ThreadId warp = 0;  // its first thread
+    std::uint32_t lanes = 0, time = 0, pc = 0;
+  };
+  struct Set {
+    unsigned count = 0;
+    std::array<Reader, 6> readers;
+  };
+  // @return the number of an empty set, 0: there are enough
+  std::uint32_t add() {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) {
+      if (made_ + 1 == chunks_.size() * kChunk) return 0;
+      ++made_;
+      if (!chunks_[made_ / kChunk]) chunks_[made_ / kChunk] = std::make_unique<Set[]>(kChunk);
+      of(made_).count = 0;
+      return made_;
+    }
+    const std::uint32_t set = free_.back();
+    free_.pop_back();
+    of(set).count = 0;
+    return set;
+  }
+  void remove(std::uint32_t set) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(set);
+  }
+  Set& of(std::uint32_t set) { return chunks_[set / kChunk][set % kChunk]; }
+  void clear() {
+    const std::lock_guard lock(mutex_);
+    made_ = 0, free_.clear();
+  }
+
+ private:
+  static constexpr std::uint32_t kChunk = 256;
+  std::mutex mutex_;
+  std::uint32_t made_ = 0;
+  std::vector<std::uint32_t> free_;
+  std::array<std::unique_ptr<Set[]>, 128> chunks_;  // they stay where they are
+};
+HandedOn handed_on;
 
 using Times = FlatMap<unsigned, std::uint32_t>;
 
@@ -154,6 +201,7 @@ void forget_published_knowledge() {
   anything_published = false;
   acquisitions = 0;
   stores_beneath.clear();
+  handed_on.clear();
 }
 
 // -------------------------------------------------------------------------------------------------------- sets of readers
@@ -528,11 +576,34 @@ Stamp unknown_reader(const Cell& cell, const BlockClock& clock, unsigned thread)
 
 // Whether the cell has a set of readers: one of a block that ended before, out of bounds, says nothing.
 bool has_set(const Cell& cell, const BlockClock& clock) {
-  return cell.state.in_set && cell.read.thread && clock.reader_sets().holds(cell.read.thread);
+  return cell.state.in_set && cell.read_level() == ReadLevel::kWarps && cell.read.thread &&
+         clock.reader_sets().holds(cell.read.thread);
+}
+bool is_handed_on(const Cell& cell, const BlockClock& clock) {
+  return cell.state.in_set && cell.read_level() == ReadLevel::kBlocks && launch_of(cell.read.thread) == clock.launch();
+}
+// The first of the reader's lanes that did not read before what `thread` does now; thread == 0 if there is none.
+Stamp unknown_lane(const HandedOn::Reader& reader, const BlockClock& clock, unsigned thread) {
+  for (std::uint32_t rest = reader.lanes; rest; rest &= rest - 1) {
+    const Stamp one = {reader.warp + static_cast<unsigned>(std::countr_zero(rest)), reader.time, reader.pc};
+    if (!clock.knows_read(thread, one)) return one;
+  }
+  return {};
+}
+// Of all readers but those that `may_race(stamp)` says no of.
+template <class MayRace>
+Stamp unknown_handed_to(const Cell& cell, const BlockClock& clock, unsigned thread, MayRace may_race) {
+  const HandedOn::Set& set = handed_on.of(cell.lanes);
+  for (const HandedOn::Reader& reader : std::span(set.readers).first(set.count)) {
+    if (!may_race(Stamp{reader.warp, reader.time, reader.pc})) continue;
+    if (const Stamp one = unknown_lane(reader, clock, thread); one.thread) return one;
+  }
+  return {};
 }
 
 void forget_readers(Cell& cell, const BlockClock& clock) {
-  if (cell.read_level() == ReadLevel::kWarps && has_set(cell, clock)) clock.reader_sets().remove(cell.lanes);
+  if (has_set(cell, clock)) clock.reader_sets().remove(cell.lanes);
+  if (is_handed_on(cell, clock)) handed_on.remove(cell.lanes);
   cell.state.in_set = 0;
 }
 
@@ -559,7 +630,9 @@ bool reads_known(const Cell& cell, const BlockClock& clock, unsigned thread) {
       for (unsigned rest = cell.lanes; rest; rest &= rest - 1)
         if (!clock.knows_of_warp(thread, static_cast<unsigned>(std::countr_zero(rest)), read.time)) return false;
       return true;
-    case ReadLevel::kBlocks: return clock.epoch_of(thread) > epoch_of(cell.state);
+    case ReadLevel::kBlocks:
+      if (is_handed_on(cell, clock)) return unknown_handed_to(cell, clock, thread, [](const Stamp&) { return true; }).thread == 0;
+      return clock.epoch_of(thread) > epoch_of(cell.state);
   }
   return true;
 }
@@ -583,6 +656,48 @@ void add_reader(Cell& cell, const BlockClock& clock, unsigned warp, unsigned lan
     reader.lanes |= lanes;
 }
 
+// One more read, by a warp, of what another block has written in this launch. @return whether the cell has a set now that has it
+bool add_handed_on(Cell& cell, const BlockClock& clock, unsigned warp, unsigned lanes, std::uint32_t pc) {
+  const auto first_of = [](ThreadId thread) { return thread & ~ThreadId(31); };
+  if (!is_handed_on(cell, clock)) {
+    const ReadLevel level = cell.read_level();
+    if (level > ReadLevel::kLanes) return false;
+    const std::uint32_t number = handed_on.add();
+    if (!number) return false;
+    HandedOn::Set& set = handed_on.of(number);
+    const std::uint32_t before = level == ReadLevel::kLanes ? cell.lanes : 1u << thread_of(cell.read.thread) % 32;
+    set.readers[set.count++] = {first_of(cell.read.thread), before, cell.read.time, cell.read.pc};
+    cell.lanes = number;
+    cell.state.level = static_cast<std::uint32_t>(ReadLevel::kBlocks), cell.state.in_set = 1;
+  }
+  HandedOn::Set& set = handed_on.of(cell.lanes);
+  const unsigned thread = warp * 32 + static_cast<unsigned>(std::countr_zero(lanes));
+  const ThreadId own = first_of(clock.id(thread));
+  HandedOn::Reader* place = nullptr;
+  for (HandedOn::Reader& reader : std::span(set.readers).first(set.count)) {
+    const bool plain = !(pc & kAtomicPc), was_plain = !(reader.pc & kAtomicPc);
+    if (was_plain && !plain) continue;  // of plain reads, atomic writes have to know
+    if (!unknown_lane(reader, clock, thread).thread || (reader.warp == own && (reader.lanes & ~lanes) == 0)) {
+      *(place = &reader) = {own, lanes, clock.time(), pc};
+    } else if (reader.warp == own && was_plain == plain) {
+      reader.lanes |= lanes;  // the earliest time stands for all (lenient)
+      place = &reader;
+    }
+    if (place) break;
+  }
+  if (!place && set.count == set.readers.size()) {
+    // One stamp has to do for all: where some look atomically, it is a flag.
+    for (const HandedOn::Reader& reader : set.readers)
+      if (reader.pc & kAtomicPc)
+        cell.read = {reader.warp + static_cast<unsigned>(std::countr_zero(reader.lanes)), reader.time, reader.pc};
+    forget_readers(cell, clock);
+    return false;
+  }
+  if (!place) set.readers[set.count++] = {own, lanes, clock.time(), pc};
+  cell.read = {clock.id(thread), clock.time(), pc};
+  return true;
+}
+
 void note_read(Cell& cell, const BlockClock& clock, unsigned warp, unsigned lanes, std::uint32_t pc, bool shared) {
   const unsigned thread = warp * 32 + static_cast<unsigned>(std::countr_zero(lanes));
   const ThreadId id = clock.id(thread);
@@ -591,7 +706,7 @@ void note_read(Cell& cell, const BlockClock& clock, unsigned warp, unsigned lane
   Cell::State state = cell.state;
   const std::uint32_t epoch = short_epoch(acquisitions.load(std::memory_order_relaxed));
   if (cell.read_level() == ReadLevel::kBlocks && state.epoch == epoch && read.time == clock.time() &&
-      block_of(read.thread) == clock.block())
+      block_of(read.thread) == clock.block() && !state.in_set)
     return;  // one more of many
   const bool same_block = block_of(read.thread) == clock.block();
   if (has_set(cell, clock) && (!same_block || read.time >= clock.barrier_time())) return add_reader(cell, clock, warp, lanes, pc);
@@ -609,8 +724,12 @@ void note_read(Cell& cell, const BlockClock& clock, unsigned warp, unsigned lane
              (cell.state.in_set || !same_block ||
               (cell.read_level() != ReadLevel::kWarps && thread_of(read.thread) / 32 != warp))) {
     return add_reader(cell, clock, warp, lanes, pc);
+  } else if (!shared && launch_of(cell.write.thread) == clock.launch() && block_of(cell.write.thread) != clock.block() &&
+             add_handed_on(cell, clock, warp, lanes, pc)) {
+    return;
   } else if (!same_block || cell.read_level() == ReadLevel::kBlocks) {
     read.time = clock.time();
+    state.in_set = 0;
     state.level = static_cast<std::uint32_t>(ReadLevel::kBlocks);
   } else if (cell.read_level() == ReadLevel::kWarps || thread_of(read.thread) / 32 != warp) {
     if (cell.read_level() != ReadLevel::kWarps) cell.lanes = 1u << thread_of(read.thread) / 32;
@@ -709,7 +828,16 @@ bool record_in_cell(Cell& cell, const BlockClock& clock, const WarpAccess& acces
     return false;
   }
   const unsigned last_lane = 31 - static_cast<unsigned>(std::countl_zero(lanes));
-  if (!atomic_with(cell.read) && !(access.atomic && is_look_before_cas(cell.read.pc)))
+  const auto may_race = [&](const Stamp& read) { return !atomic_with(read) && !(access.atomic && is_look_before_cas(read.pc)); };
+  if (is_handed_on(cell, clock)) [[unlikely]] {
+    for (unsigned rest = lanes; rest; rest &= rest - 1) {
+      const unsigned lane = static_cast<unsigned>(std::countr_zero(rest));
+      if (const Stamp other = unknown_handed_to(cell, clock, thread_in(lane), may_race); other.thread) {
+        race = {other, false, false, false, lane, 0};
+        return true;
+      }
+    }
+  } else if (may_race(cell.read)) {
     for (unsigned rest = lanes; rest; rest &= rest - 1) {
       const unsigned lane = static_cast<unsigned>(std::countr_zero(rest));
       if (reads_known(cell, clock, thread_in(lane))) continue;
@@ -721,6 +849,7 @@ bool record_in_cell(Cell& cell, const BlockClock& clock, const WarpAccess& acces
       race = {other, false, false, false, lane, 0};
       return true;
     }
+  }
   if (access.atomic)
     keep_store_beneath(cell, clock, access.shared);
   else
@@ -827,6 +956,7 @@ Race record_access(ShadowedRange& range, const BlockClock& clock, const WarpAcce
         Cell& byte = range.byte(word_begin + i) = word;
         if (word.state.valued && word.read.thread == 0) byte.read.time = word.read.time >> 8 * i & 0xff;
         if (has_set(word, clock)) byte.lanes = clock.reader_sets().copy(word.lanes);
+        if (is_handed_on(word, clock)) byte.state.in_set = 0;
         if (word.state.beneath) stores_beneath.put(byte, stores_beneath.of(word));
       }
       forget_readers(word, clock);
@@ -860,6 +990,7 @@ void note_engine_read(ShadowedRange& range, const BlockClock& clock, const Stamp
                       ThreadId issuer) {
   const std::uint32_t epoch = short_epoch(acquisitions.load(std::memory_order_relaxed));
   for_each_cell(range, address, size, [&](Cell& cell, std::uintptr_t) {
+    forget_readers(cell, clock);
     Stamp& read = cell.read;
     const bool issuers = read.thread == issuer && cell.read_level() == ReadLevel::kThread;
     const bool alone = read.thread == 0 || launch_of(read.thread) != clock.launch() || read.thread == stamp.thread || issuers;

@@ -220,13 +220,16 @@ class BlockClock {
 /// are kept: of shared memory in ReaderSets; of global memory with the time of the first read, and the writer must know some lane
 /// of each to have passed it (never too strict). At kBlocks only the fact is kept: such reads are ordered before a later write if
 /// the writer has learnt something through an atomic after the last of them (too lenient when it learnt it from somebody else,
-/// never too strict).
+/// never too strict). But of what one block has written for others in the same launch, the first few warps that read it are kept:
+/// the writer must know each of them.
 enum class ReadLevel : std::uint32_t { kThread, kLanes, kWarps, kBlocks };
 
 /// The last accesses of one 4-byte word, or of one byte once its word has been accessed in parts.
 struct Cell {
-  Stamp write, read;        ///< of reads after the write; while read.thread is 0 there is none
-  std::uint32_t lanes = 0;  ///< of the read stamp's warp, at ReadLevel::kLanes; at kWarps the reading warps, or their set
+  Stamp write, read;  ///< of reads after the write; while read.thread is 0 there is none
+  /// Of the read stamp's warp, at ReadLevel::kLanes; at kWarps the reading warps, or their set; at kBlocks their set, if there is
+  /// one
+  std::uint32_t lanes = 0;
   /// Changed as a whole where more than one part changes: a processor waits when it reads a word soon after a byte of it was
   /// written.
   struct State {
@@ -234,7 +237,7 @@ struct Cell {
     std::uint32_t split : 1 = 0;    ///< of a word's cell: its bytes have cells of their own
     std::uint32_t copying : 1 = 0;  ///< `write` is the issue of a cp.async that has not been waited for
     std::uint32_t valued : 1 = 0;   ///< `write` is a plain store, and read.time what it stored, while read.thread is 0
-    std::uint32_t in_set : 1 = 0;   ///< at kWarps: `lanes` is the number of one of the ReaderSets
+    std::uint32_t in_set : 1 = 0;   ///< `lanes` is a number: at kWarps of one of the ReaderSets, at kBlocks of one of the launch's
     std::uint32_t beneath : 1 = 0;  ///< `write` is an atomic, and of a plain store before it a stamp is kept elsewhere
     std::uint32_t epoch : 25 = 0;   ///< launch-wide count of acquisitions at the last read, shortened
   } state;

@@ -1,5 +1,6 @@
 #include "common/interpreter/checks/races.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <mutex>
@@ -124,6 +125,45 @@ void RaceCheck::note_same_value(const Race& race, const WarpAccess& access) {
       "model it is a race, and volatile or an atomic would make it none");
 }
 
+// Two atomics that do not order their blocks: what the one that writes has stored before, and the other one does not learn of. Only
+// looked for in a report, in what the kernel was given and in variables; of large buffers, in the beginning.
+// @param by_other the earlier one is the one that writes
+std::string RaceCheck::not_handed_on(const Race& race, unsigned thread, bool by_other) const {
+  constexpr std::size_t kMostBytes = std::size_t(64) << 20;
+  const ThreadId writer = by_other ? race.earlier.thread : clock_.id(thread);
+  Stamp last;
+  std::uintptr_t where = 0;
+  GlobalShadow& global = global_shadow();
+  const auto look_in = [&](ShadowedRange& range, const char* begin, std::size_t bytes) {
+    std::uintptr_t address = reinterpret_cast<std::uintptr_t>(begin) & ~std::uintptr_t(3);
+    const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(begin) + std::min(bytes, kMostBytes);
+    while (address < end) {
+      const std::uintptr_t page_end = std::min(end, (address / kPage + 1) * kPage);
+      const std::lock_guard lock(global.lock_of(address));
+      for (; address < page_end; address += 4) {
+        const Stamp& write = cell_at(range, address).write;
+        if (write.thread != writer || (write.pc & kPcFlags) || write.time <= last.time || address == race.address) continue;
+        if (by_other && (write.time > race.earlier.time || clock_.knows(thread, write))) continue;
+        last = write, where = address;
+      }
+    }
+  };
+  const Launch& launch = work_.launch->launch;
+  const char* const closure = static_cast<const char*>(launch.closure);
+  for (std::size_t i = 0; i + sizeof(const char*) <= launch.closure_bytes; i += sizeof(const char*)) {
+    const char* pointer = nullptr;
+    std::memcpy(&pointer, closure + i, sizeof pointer);
+    if (!global.memory.contains(reinterpret_cast<std::uintptr_t>(pointer))) continue;
+    const GlobalMemory::Allocation a = GlobalMemory::instance().nearest(pointer);
+    if (a.begin && !a.released) look_in(global.memory, a.begin, a.bytes);
+  }
+  if (const auto [begin, end] = variables(); begin != end) look_in(global.variables, begin, static_cast<std::size_t>(end - begin));
+  if (!last.thread) return "";
+  return "; what " + (by_other ? reporter_.name_of(writer, clock_) : "this thread") + " has stored before, such as " +
+         reporter_.describe(reinterpret_cast<const void*>(where)) + " at " + at(user_location(last.pc)) +
+         ", is not made known by that";
+}
+
 void RaceCheck::report(const Race& race, unsigned w, const WarpAccess& access) {
   if (!reporter_.is_new(access.pc, race.earlier.pc)) return;
   if ((race.earlier.pc & kEnginePc) && (race.copying || (race.earlier.thread & kEngine)))
@@ -167,6 +207,11 @@ void RaceCheck::report(const Race& race, unsigned w, const WarpAccess& access) {
     or_else += "; if " + earlier + " and " + here.name +
                " are two arrays, they overlap here: one begins too early in dynamic shared memory";
   const bool both_write = access.write && race.earlier_wrote, both_atomic = access.atomic && (race.earlier.pc & kAtomicPc);
+  if (both_atomic) {
+    std::string kept = race.earlier_wrote ? not_handed_on(race, thread, true) : "";
+    if (kept.empty() && access.write) kept = not_handed_on(race, thread, false);
+    what += kept;
+  }
   // Who reads atomically what another one stores plainly may be polling, and then never comes to a barrier.
   const bool earlier_atomic = race.earlier.pc & kAtomicPc;
   const bool one_is_atomic = access.atomic != earlier_atomic, it_writes = access.atomic ? access.write : race.earlier_wrote;
@@ -189,6 +234,18 @@ void RaceCheck::report(const Race& race, unsigned w, const WarpAccess& access) {
       between = std::string("the ") + scheduler_.fibers()[other].waits_in + " at " + at(collective) +
                 " reached by all lanes that it is for: " + reporter_.name_of(race.earlier, clock_) +
                 " waits there, this thread has gone past it";
+    const Fiber* const behind =
+        barrier.line || collective.line || waiting ? nullptr : current_block->meetings.waits_in_earlier_round(running);
+    if (behind)
+      between += "; if the one at " + at(Meetings::place_of(*behind)) +
+                 " is meant, all threads of the block reach it in each round of the loop: thread " + to_text(behind->thread) +
+                 " waits there, and this thread has begun another round";
+    if (const Location left_out =
+            barrier.line || collective.line || waiting || behind ? Location() : current_block->meetings.barrier_left_out(running);
+        left_out.line)
+      between +=
+          "; if the one at " + at(left_out) +
+          " is meant, all threads of the block reach it in each round of the loop: this thread has gone through one without it";
     if (waiting)
       between = "the __syncthreads() at " + at(Meetings::place_of(*waiting)) +
                 " reached by all threads of the block, in each round of the loop: thread " + to_text(waiting->thread) +

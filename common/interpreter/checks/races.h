@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "common/interpreter/checks/happens_before.h"
@@ -45,6 +46,7 @@ class RaceCheck {
  private:
   void note_same_value(const Race& race, const WarpAccess& access);
   void note_look_before_cas(const WarpAccess& access, std::uintptr_t address);
+  std::string not_handed_on(const Race& race, unsigned thread, bool by_other) const;
 
   const Assignment& work_;
   const BlockClock& clock_;

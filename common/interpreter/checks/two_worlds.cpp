@@ -235,7 +235,8 @@ Diagnosis TwoWorlds::undefined_use(const Fiber& fiber, const std::string& use, c
   Diagnosis d = block_.reporter.diagnose(
       Check::kSynccheck,
       std::string(origin.name) + " by lane " + std::to_string(origin.lane) + " of the warp reads lane " +
-          std::to_string(origin.source) + why + ": what it gets is undefined, and " + use,
+          std::to_string(origin.source) + why + ": what it gets is undefined, and " + use +
+          block_.meetings.who_met_elsewhere(fiber.warp, origin.name),
       "lanes read values of lanes that take part in the same " + std::string(origin.name) + ", or do not use them", &fiber,
       {origin.site.file, origin.site.line});
   if (p) d.variable = block_.reporter.variable_at(p);

@@ -16,7 +16,7 @@ namespace {
 class NamedBarriers final : public Family {
  public:
   explicit NamedBarriers(Block& block) : block_(block) {}
-  void begin(unsigned) override { barriers_ = {}; }
+  void begin(unsigned) override { barriers_ = {}, over_ = {}; }
   void on_exit(Fiber& fiber) override;
   std::string what_is_awaited(const Fiber& fiber) const override;
   Missing what_is_missing(const Fiber& fiber) const override {
@@ -41,13 +41,23 @@ class NamedBarriers final : public Family {
     KnowledgePtr known;
     std::vector<Fiber*> waiting;
     std::map<unsigned, Part> parts;  // by warp
+    std::uint32_t warps = 0;         // that have arrived
+    bool somebody_passes = false;    // an arrival does not wait
+    std::vector<Stamp> arrivals;
     bool is_new() const { return arrived == 0 && parts.empty(); }
+  };
+  // The last phase that is over, if all its threads waited.
+  struct Over {
+    std::uint32_t warps = 0;
+    std::vector<Stamp> arrivals;
   };
   bool add_warp(Barrier& barrier, unsigned warp, std::uint32_t live);
   void complete(Barrier& barrier);
+  void require_not_in_last(Fiber& fiber, unsigned number, Pc pc);
 
   Block& block_;
   std::array<Barrier, 16> barriers_;
+  std::array<Over, 16> over_;
 };
 
 void NamedBarriers::arrive(Fiber& fiber, unsigned number, unsigned threads, bool waits, bool aligned, Pc pc) {
@@ -75,6 +85,12 @@ void NamedBarriers::arrive(Fiber& fiber, unsigned number, unsigned threads, bool
          "all that take part give the same number of threads");
   if (barrier.is_new()) barrier.expected = threads, barrier.pc = pc;
   const bool racecheck = block_.work().options().racecheck;
+  if (racecheck) {
+    if (waits) require_not_in_last(fiber, number, pc);
+    barrier.warps |= 1u << fiber.warp;
+    barrier.somebody_passes |= !waits;
+    barrier.arrivals.push_back({block_.clock.id(fiber.linear), block_.clock.time(), pc});
+  }
   block_.activity.note_change();
   if (aligned) {
     Part& part = barrier.parts[fiber.warp];
@@ -97,6 +113,22 @@ void NamedBarriers::arrive(Fiber& fiber, unsigned number, unsigned threads, bool
   block_.wait_in_family(fiber, name, pc);
 }
 
+// Two groups of warps that use one number, with no order between them: a barrier counts who comes, and so half of each group may
+// make it complete. Where somebody arrives and does not wait, groups share a number on purpose, and others see to their order.
+void NamedBarriers::require_not_in_last(Fiber& fiber, unsigned number, Pc pc) {
+  const Over& over = over_[number];
+  if (!over.warps || over.warps >> fiber.warp & 1) return;
+  for (const Stamp& arrival : over.arrivals)
+    if (!block_.clock.knows(fiber.linear, arrival))
+      block_.reporter.fail(
+          Check::kSynccheck,
+          "barrier.sync number " + std::to_string(number) + " for two groups of warps at a time: " +
+              block_.reporter.name_of(arrival, block_.clock) + " came there at " + at(user_location(arrival.pc)) +
+              ", in a group without this thread, and nothing orders the two: the barrier counts whoever comes first",
+          "groups of warps that may be at a barrier at the same time use different numbers, or another barrier stands between them",
+          &fiber, user_location(pc));
+}
+
 // A warp counts as 32 threads, whichever of them still exist (PTX ISA, "barrier{.cta}"). @return whether it has come as a whole
 bool NamedBarriers::add_warp(Barrier& barrier, unsigned warp, std::uint32_t live) {
   const auto part = barrier.parts.find(warp);
@@ -117,7 +149,10 @@ void NamedBarriers::on_exit(Fiber& fiber) {
 // Warps of which only a part has come wait for the next phase.
 void NamedBarriers::complete(Barrier& barrier) {
   Barrier over = std::exchange(barrier, {});
+  Over& last = over_[static_cast<std::size_t>(&barrier - barriers_.data())];
+  last = over.somebody_passes ? Over() : Over{over.warps, std::move(over.arrivals)};
   barrier.parts = std::move(over.parts);
+  for (const auto& [warp, part] : barrier.parts) barrier.warps |= 1u << warp, barrier.somebody_passes = over.somebody_passes;
   if (!barrier.is_new()) barrier.expected = over.expected, barrier.pc = over.pc;
   for (Fiber* const fiber : over.waiting) {
     const auto part = barrier.parts.find(fiber->warp);

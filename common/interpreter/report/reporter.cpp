@@ -136,8 +136,9 @@ void Reporter::fail(Diagnosis d) {
 }
 
 void Reporter::report(Diagnosis d) {
-  // What else goes wrong after a read of uninitialised bytes may come from them.
-  work_.launch->fail(suspects() && d.check != Check::kRacecheck ? suspected_.front().diagnosis : std::move(d));
+  // What else goes wrong after a read of uninitialised bytes may come from them; but a race there may be what they come from.
+  const bool may_explain = d.check == Check::kRacecheck && suspects() && d.variable == suspected_.front().diagnosis.variable;
+  work_.launch->fail(suspects() && !may_explain ? suspected_.front().diagnosis : std::move(d));
 }
 
 void Reporter::tell(Check check, std::string what, std::string expected, const Fiber* fiber, const Location& where,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <numeric>
 #include <span>
 
 #include "common/interpreter/schedule/block.h"
@@ -11,7 +12,7 @@ namespace interpreter {
 
 void Meetings::begin() {
   warps_.resize(block_.scheduler.warps());
-  for (Warp& warp : warps_) warp.collectives.clear(), warp.met = 0;
+  for (Warp& warp : warps_) warp.collectives.clear(), warp.met = 0, warp.apart.name = nullptr;
   at_barrier_ = 0, last_barrier_ = 0;
   rounds_[&block_.recorder.flow()].forget_pairs();
 }
@@ -37,6 +38,8 @@ void Meetings::meet(Fiber& fiber, const char* name, unsigned mask, void* argumen
   Collective& group = warp.collectives[i];
   if (pc != group.pc) [[unlikely]]
     require_same_instruction(fiber, group, pc);
+  if (group.site.line != site.line && !pc && group.arrived && !warp.apart.name) [[unlikely]]
+    warp.apart = {name, {static_cast<unsigned>(std::countr_zero(group.arrived)), fiber.lane}, {group.site, site}};
   group.arrived |= bit;
   warp.arguments[fiber.lane] = argument;
   if ((mask & lanes.live & ~group.arrived) == 0) {
@@ -221,6 +224,8 @@ void Meetings::release_barrier() {
                     : barrier_reduction_ == Reduction::kOr ? count > 0
                                                            : count;
   block_.pass_barrier();
+  if (first->barrier_pc != last_barrier_ && first->way.length())
+    passed_[&block_.recorder.flow()].try_emplace(first->way[(first->way.length() - 1) % Way::kLongest], first->waits_at);
   last_barrier_ = first->barrier_pc;
   for (Fiber& fiber : block_.scheduler.fibers()) {
     if (fiber.state != Fiber::State::kAtBarrier) continue;
@@ -254,6 +259,47 @@ const Fiber* Meetings::waits_where_passed_by(const Fiber& running) {
   for (const Fiber& fiber : block_.scheduler.fibers())
     if (fiber.state == Fiber::State::kAtBarrier && rounds_[&flow].has_passed_by(flow, fiber.way, running.way)) return &fiber;
   return nullptr;
+}
+
+const Fiber* Meetings::waits_in_earlier_round(const Fiber& running) const {
+  if (block_.recorder.flow().block_count() > 0xffff) return nullptr;
+  std::map<std::uint32_t, unsigned>
+      rounds;  // by basic block; of a way that is too long, only the end is known: no more than there were
+  const Way& way = running.way;
+  for (unsigned i = 0; i < std::min(way.length(), Way::kLongest); ++i) ++rounds[way[i]];
+  for (const Fiber& fiber : block_.scheduler.fibers()) {
+    if (fiber.state != Fiber::State::kAtBarrier || !fiber.way.is_complete()) continue;
+    std::map<std::uint32_t, unsigned> earlier;
+    for (unsigned i = 0; i < fiber.way.length(); ++i) ++earlier[fiber.way[i]];
+    for (const auto& [block, count] : earlier)
+      if (const auto found = rounds.find(block); found != rounds.end() && found->second > count) return &fiber;
+  }
+  return nullptr;
+}
+
+Location Meetings::barrier_left_out(const Fiber& running) const {
+  const ControlFlow& flow = block_.recorder.flow();
+  const auto passed = passed_.find(&flow);
+  if (passed == passed_.end() || flow.block_count() > 0xffff) return {};
+  std::vector<std::uint32_t> node_of(flow.block_count());
+  std::iota(node_of.begin(), node_of.end(), 0u);
+  const Way& way = running.way;
+  for (const auto& [block, site] : passed->second)
+    for (const ControlFlow::Loop& loop : flow.loops_around(block, node_of)) {
+      unsigned heads = 0;
+      for (unsigned i = 0; i < std::min(way.length(), Way::kLongest); ++i) heads += way[i] == loop.head;
+      if (heads > 1) return {site.file, site.line};
+    }
+  return {};
+}
+
+std::string Meetings::who_met_elsewhere(unsigned warp, const char* name) const {
+  const Warp::Apart& apart = warps_[warp].apart;
+  if (!apart.name || std::strcmp(apart.name, name) != 0) return "";
+  const auto side = [&](unsigned i) {
+    return "lane " + std::to_string(apart.lanes[i]) + " at " + at({apart.sites[i].file, apart.sites[i].line});
+  };
+  return "; before that, " + side(0) + " and " + side(1) + " met in one " + name + ": since then they are a call apart";
 }
 
 Location Meetings::place_of(const Fiber& fiber) {

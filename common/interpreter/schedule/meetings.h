@@ -48,9 +48,18 @@ class Meetings {
   Location collective_between(const Fiber& fiber, const Fiber& running, const Location& from, const Location& to) const;
   /// A thread that waits at a __syncthreads() in a loop of which `running` is in a later round; null if there is none.
   const Fiber* waits_where_passed_by(const Fiber& running);
+  /// A thread that waits at a __syncthreads() while `running` has gone through code again that both have passed since the last
+  /// one: of a barrier where nobody has gone on yet, one does not know whether it stands in that loop. Null if there is none.
+  const Fiber* waits_in_earlier_round(const Fiber& running) const;
+  /// A __syncthreads() of this kernel, which other blocks have passed, in a loop of which `running` has gone through a round since
+  /// its last barrier. @return line 0: there is none
+  Location barrier_left_out(const Fiber& running) const;
 
   /// Where the thread waits.
   static Location place_of(const Fiber& waiting);
+  /// Of two lanes of the warp that met in one collective, each at another call in the source, the first time: the end of a
+  /// sentence. Empty if that has not happened in a collective of that name.
+  std::string who_met_elsewhere(unsigned warp, const char* name) const;
   /// One sentence on all threads of the block.
   std::string who_waits_where() const;
 
@@ -73,6 +82,12 @@ class Meetings {
     void* arguments[32];
     std::uint32_t met = 0;  // lanes that have a `last`
     Last last[32];
+    // The first collective in which two lanes met that came by different calls: name is null while there is none.
+    struct Apart {
+      const char* name = nullptr;
+      unsigned lanes[2];
+      Site sites[2];
+    } apart;
   };
 
   void meet(Fiber& fiber, const char* name, unsigned mask, void* argument, Combine combine, Site site, Pc pc);
@@ -93,8 +108,10 @@ class Meetings {
   int barrier_result_ = 0;
   Pc last_barrier_ = 0;  // the call; 0: there was none yet
   Reduction barrier_reduction_ = Reduction::kNone;
-  std::set<std::pair<Pc, Pc>> same_calls_;                   // of barriers
-  std::map<const ControlFlow*, BarrierRounds> rounds_;       // by kernel
+  std::set<std::pair<Pc, Pc>> same_calls_;              // of barriers
+  std::map<const ControlFlow*, BarrierRounds> rounds_;  // by kernel
+  std::map<const ControlFlow*, std::map<std::uint32_t, Site>>
+      passed_;                                               // by kernel and basic block, the barriers that blocks have passed
   std::set<std::pair<std::uint64_t, std::uint64_t>> exits_;  // hashes of ways: who waited, who ended
 };
 

@@ -2,6 +2,8 @@
 /// Barriers that threads reach in different rounds of a loop, and correct loops that look like that.
 #include <doctest/doctest.h>
 
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "common/device/device.cuh"
@@ -85,6 +87,65 @@ TEST_CASE("a thread that skips a barrier and is waited for at another") {
         launch(one_thread_is_late, 1, 64, 0, in.data(), out.data());
       },
       __FILE__);
+}
+
+// Where a race shows first: the barrier is named, for nobody knows yet that it stands in the loop.
+__global__ void barrier_for_the_lower_half(const int* in, int* out) {
+  __shared__ int s[64];
+  const int i = threadIdx.x;
+  s[i] = in[i];
+  __syncthreads();
+  for (int j = 1; j < 64; j *= 2)
+    if (const int p = i ^ j; p > i) {
+      const int a = s[i], b = s[p];
+      s[i] = a + b, s[p] = a - b;
+      __syncthreads();
+    }
+  out[i] = s[i];
+}
+// Blocks in which all threads come have passed it.
+__global__ void barrier_for_some_rows(const int* in, int* out) {
+  __shared__ int s[64];
+  const int t = threadIdx.x;
+  int sum = 0;
+  for (int k = 0; k < 4; ++k) {
+    s[t] = in[k * 64 + t];
+    if (blockIdx.x == 0 || t > 60) __syncthreads();
+    if (k % 2 == 0) sum += s[t ^ 1];
+    if (blockIdx.x == 0 || t > 60) __syncthreads();
+  }
+  out[blockIdx.x * 64 + t] = sum;
+}
+std::string expected_of(const std::function<void()>& start) {
+  try {
+    start();
+  } catch (const interpreter::KernelError& error) {
+    CHECK(std::string(name(error.diagnosis.check)) == "racecheck");
+    return error.diagnosis.expected;
+  }
+  return "nothing was reported";
+}
+TEST_CASE("a race that a barrier in a branch leaves open: the barrier is named") {
+  const Buffer<int> in = numbers(256, "in"), out(128, "out");
+  const std::string half = expected_of([&] { launch(barrier_for_the_lower_half, 1, 64, 0, in.data(), out.data()); });
+  CHECK_MESSAGE(planted::contains(half, "waits there, and this thread has begun another round"), half);
+  const WithOptions on_one_core([](auto& o) { o.workers = 1; });
+  const std::string rows = expected_of([&] { launch(barrier_for_some_rows, 2, 64, 0, in.data(), out.data()); });
+  CHECK_MESSAGE(planted::contains(rows, "in each round of the loop"), rows);
+}
+__global__ void barrier_behind_the_loop(const int* in, int* out) {
+  __shared__ int s[64];
+  const int t = threadIdx.x;
+  s[t] = in[t];
+  out[t] = s[63 - t];
+  __syncthreads();
+  out[64 + t] = s[t];
+}
+TEST_CASE("a race that has nothing to do with a loop: no other barrier is named") {
+  const Buffer<int> in = numbers(64, "in"), out(128, "out");
+  const std::string told = expected_of([&] { launch(barrier_behind_the_loop, 1, 64, 0, in.data(), out.data()); });
+  CHECK_MESSAGE(planted::contains(told, "__syncthreads() between the two"), told);
+  CHECK_MESSAGE(!planted::contains(told, "round"), told);
 }
 
 // -------------------------------------------------------------------------------------------------------------- correct

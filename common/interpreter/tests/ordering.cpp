@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/device/device.cuh"
+#include "common/device/mbarrier.cuh"
 #include "common/device/ptx.cuh"
 #include "common/device/relaxed.cuh"
 #include "common/interpreter/tests/orders.h"
@@ -372,6 +373,141 @@ TEST_CASE("an atomic of the block, used by one block and by several") {
       });
 }
 
+__global__ void hands_on_in_its_block(int* payload, unsigned* flag, int* out) {
+  if (blockIdx.x == 0) {
+    *payload = 7;
+    __threadfence();
+    atomicExch_block(flag, 1u);  // BUG: the other block may never see it
+  } else {
+    while (atomicAdd(flag, 0u) == 0) {  // BUG
+    }
+    __threadfence();
+    *out = *payload;
+  }
+}
+TEST_CASE("what an atomic of the block does not hand on to another one is named") {
+  must_be_caught({.kernel = "hands_on_in_its_block",
+                  .check = Check::kRacecheck,
+                  .variable = "flag",
+                  .says = {"has stored before, such as payload (byte 0 of 4)", "is not made known by that"}},
+                 [] {
+                   auto payload = zeros<int>(1, "payload"), out = zeros<int>(1, "out");
+                   auto flag = zeros<unsigned>(1, "flag");
+                   launch(hands_on_in_its_block, 2, 1, 0, payload.data(), flag.data(), out.data());
+                 });
+}
+
+// ---------------------------------------------------------------------------------------------------- readers to wait for
+// Block 0 hands a word to the other blocks, all of which read it, and then writes it again.
+template <bool kWaitsForAll>
+__global__ void hands_on_twice(int* word, unsigned* flag, unsigned* read, int* out) {
+  const unsigned others = gridDim.x - 1;
+  if (blockIdx.x == 0) {
+    if (threadIdx.x == 0) {
+      *word = 5;
+      __threadfence();
+      atomicExch(flag, 1u);
+      if (kWaitsForAll)
+        for (unsigned i = 0; i < others; ++i)
+          while (atomicAdd(&read[i], 0u) == 0) {
+          }
+      else
+        while (atomicAdd(&read[0], 0u) == 0) {
+        }
+      __threadfence();
+      *word = 6;  // BUG without a look at all
+    }
+  } else {
+    if (threadIdx.x == 0) {
+      while (atomicAdd(flag, 0u) == 0) {
+      }
+      __threadfence();
+    }
+    __syncthreads();
+    out[(blockIdx.x - 1) * blockDim.x + threadIdx.x] = *word;  // BUG without a look at all
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      __threadfence();
+      atomicExch(&read[blockIdx.x - 1], 1u);
+    }
+  }
+}
+template <bool kWaitsForAll>
+void hand_on_twice(unsigned blocks, unsigned threads) {
+  auto word = zeros<int>(1, "word"), out = zeros<int>(16 * 64, "out");
+  auto flag = zeros<unsigned>(1, "flag"), read = zeros<unsigned>(16, "read");
+  launch(hands_on_twice<kWaitsForAll>, blocks, threads, 0, word.data(), flag.data(), read.data(), out.data());
+  const auto found = out.download();
+  CHECK(std::count(found.begin(), found.end(), 5) == (blocks - 1) * threads);
+}
+TEST_CASE("a writer that waits for one of several readers") {
+  must_be_caught({.kernel = "hands_on_twice", .check = Check::kRacecheck, .variable = "word"}, [] { hand_on_twice<false>(3, 1); });
+  must_be_caught({.kernel = "hands_on_twice", .check = Check::kRacecheck, .variable = "word"}, [] { hand_on_twice<false>(4, 32); });
+  in_all_orders([] {
+    hand_on_twice<true>(3, 1);
+    hand_on_twice<true>(4, 64);   // as many warps as are kept
+    hand_on_twice<true>(12, 64);  // and more
+  });
+}
+
+// A word that some look at atomically and others plainly, and that its writer changes atomically. The plain read is one to wait
+// for.
+__global__ void flag_is_also_read(unsigned* flag, unsigned* read, unsigned* out) {
+  if (threadIdx.x != 0) return;
+  if (blockIdx.x == 0) {
+    atomicExch(flag, 1u);
+    while (atomicAdd(read, 0u) == 0) {
+    }
+    __threadfence();
+    atomicExch(flag, 2u);
+  } else if (blockIdx.x == 1) {
+    while (atomicAdd(flag, 0u) == 0) {
+    }
+    __threadfence();
+    out[1] = *flag;
+    __threadfence();
+    atomicExch(read, 1u);
+  } else {
+    while (*static_cast<volatile unsigned*>(flag) != 2) {
+    }
+  }
+}
+TEST_CASE("who polls a word races with no atomic, whoever else reads it") {
+  in_all_orders([] {
+    auto flag = zeros<unsigned>(1, "flag"), read = zeros<unsigned>(1, "read"), out = zeros<unsigned>(4, "out");
+    launch(flag_is_also_read, 4, 32, 0, flag.data(), read.data(), out.data());
+    CHECK(flag.download()[0] == 2);
+  });
+}
+
+// ------------------------------------------------------------------------------------------------------ named barriers
+enum class Groups { kOneNumber, kTwoNumbers, kOneAfterTheOther, kSameWarps };  // to come to the barrier
+template <Groups kHow>
+__global__ void groups_of_warps(int* out) {
+  __shared__ int s[128];
+  const int t = threadIdx.x, group = t / 64;
+  s[t] = t;
+  if (kHow == Groups::kOneAfterTheOther && group == 1) device::barrier_sync(3, 128);
+  device::barrier_sync(kHow == Groups::kTwoNumbers ? 1 + group : 1, kHow == Groups::kSameWarps ? 128 : 64);
+  if (kHow == Groups::kSameWarps) device::barrier_sync(1, 128);
+  if (kHow == Groups::kOneAfterTheOther && group == 0) device::barrier_sync(3, 128);
+  out[t] = s[t ^ 63];
+}
+template <Groups kHow>
+void run_groups() {
+  auto out = zeros<int>(128, "out");
+  launch(groups_of_warps<kHow>, 1, 128, 0, out.data());
+  CHECK(out.download()[100] == (100 ^ 63));
+}
+TEST_CASE("two groups of warps and one named barrier") {
+  in_all_orders([] { CHECK_THROWS_AS(run_groups<Groups::kOneNumber>(), interpreter::KernelError); });
+  const auto says = doctest::Contains("number 1 for two groups of warps at a time");  // in the order of the threads
+  CHECK_THROWS_WITH_AS(run_groups<Groups::kOneNumber>(), says, interpreter::KernelError);
+  in_all_orders(run_groups<Groups::kTwoNumbers>);
+  in_all_orders(run_groups<Groups::kOneAfterTheOther>);
+  in_all_orders(run_groups<Groups::kSameWarps>);
+}
+
 // ------------------------------------------------------------------------------------------------------------- launches
 __global__ void all_arrive(unsigned* arrived) {
   __shared__ float tile[10 * 1024];  // 40 KB: a 4090's SM holds two such blocks
@@ -515,6 +651,26 @@ TEST_CASE_TEMPLATE("values that no lane gave, and that are stored", T, int, unsi
                        launch(folds_what_nobody_gave<T>, 1, s.block, 0, in.data(), out.data(), s.lanes, which, s.mask);
                      });
 }
+__global__ void shuffles_in_the_loop(const int* in, int* out, int n) {
+  int sum = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < n; i += 32) {
+    sum += in[i];
+    sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+  }
+  for (int d = 16; d > 0; d /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);  // BUG: some lanes are a call behind
+  out[threadIdx.x] = sum;
+}
+TEST_CASE("lanes that are a call apart when some have exited: where they parted is named") {
+  const Buffer<int> in(std::vector<int>(75, 1), "in");
+  Buffer<int> out(32, "out");
+  launch(shuffles_in_the_loop, 1, 32, 0, in.data(), out.data(), 64);  // all lanes go round as often
+  must_be_caught({.kernel = "shuffles_in_the_loop",
+                  .check = Check::kSynccheck,
+                  .variable = "out",
+                  .says = {"which has exited", "met in one __shfl_xor_sync: since then they are a call apart"}},
+                 [&] { launch(shuffles_in_the_loop, 1, 32, 0, in.data(), out.data(), 75); });
+}
+
 TEST_CASE("a value from beyond the mask that is stored") {
   must_be_caught({.kernel = "sums_of_half_warps",
                   .check = Check::kSynccheck,

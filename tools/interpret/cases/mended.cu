@@ -17,6 +17,12 @@
 // 15 bug note - : an asm that polls, without volatile
 // 16 ok : the loop's rounds differ from thread to thread, without a barrier in it
 // 17 ok : threads leave a loop with barriers at a break all take
+// 18 bug racecheck last : the block that comes last is told by a word that nobody waits for
+// 19 ok : the same with the barrier
+// 20 bug synccheck - : two groups of warps use one named barrier at a time
+// 21 ok : they use two
+// 22 ok : they use one, the second group when the first one has told it
+// 23 bug racecheck data : a writer waits for one of two readers
 #include <cooperative_groups.h>
 #include <cuda.h>
 
@@ -158,6 +164,46 @@ __global__ void polls(int* flag, int* out) {
     out[0] = seen;
   }
 }
+template <int V> __global__ void last_block(const int* in, int* partial, unsigned* ticket, int* out) {
+  __shared__ bool last;
+  if (threadIdx.x == 0) {
+    partial[blockIdx.x] = in[blockIdx.x];
+    __threadfence();
+    last = atomicInc(ticket, gridDim.x - 1) == gridDim.x - 1;  // @18
+  }
+  if (V == 19) __syncthreads();
+  if (last) {  // @18
+    int sum = 0;
+    for (unsigned i = threadIdx.x; i < gridDim.x; i += blockDim.x) sum += partial[i];
+    atomicAdd(out, sum);
+  }
+}
+template <int V> __global__ void groups(const int* in, int* out, int n) {
+  __shared__ int s[128];
+  const int t = threadIdx.x, group = t / 64;
+  s[t] = in[t];
+  if (V == 22 && group == 1) asm volatile("bar.sync 2, 128;" ::: "memory");
+  if (V == 21 && group == 1) asm volatile("bar.sync 2, 64;" ::: "memory");
+  else asm volatile("bar.sync 1, 64;" ::: "memory");  // @20
+  if (V == 22 && group == 0) asm volatile("bar.sync 2, 128;" ::: "memory");
+  out[t] = s[t ^ 63];
+}
+__global__ void waits_for_one(int* data, int* flag, int* out) {
+  if (blockIdx.x == 0) {
+    data[0] = 5;
+    __threadfence();
+    atomicExch(&flag[0], 1);
+    while (atomicAdd(&flag[1], 0) == 0) {}
+    __threadfence();
+    data[0] = 6;  // @23
+  } else {
+    while (atomicAdd(&flag[0], 0) == 0) {}
+    __threadfence();
+    out[blockIdx.x] = data[0];  // @23
+    __threadfence();
+    atomicExch(&flag[blockIdx.x], 1);
+  }
+}
 template <int V> int test() {
   auto sum = [](auto& in, int i) { int s = 0; for (int k = 0; k < 128; ++k) s += in[k]; return i ? 0 : s; };
   if constexpr (V == 1 || V == 0 || V == 2) return check(loops<V>, 1, 128, 128, V == 2 ? 128 : 1, sum);
@@ -188,6 +234,18 @@ template <int V> int test() {
     cube<<<1, 64>>>(map, out);
     launched();
     return 0;
+  } else if constexpr (V == 18 || V == 19) {
+    const std::vector<int> host = values(6);
+    int *in = upload(host), *partial = fresh<int>(6), *out = zeros<int>(1), want = 0;
+    for (const int x : host) want += x;
+    last_block<V><<<6, 64>>>(in, partial, zeros<unsigned>(1), out);
+    launched();
+    return verdict(download(out, 1), std::vector<int>{want});
+  } else if constexpr (V >= 20 && V <= 22) return check(groups<V>, 1, 128, 128, 128, [](auto& in, int i) { return in[i ^ 63]; });
+  else if constexpr (V == 23) {
+    waits_for_one<<<3, 1>>>(zeros<int>(1), zeros<int>(4), zeros<int>(4));
+    launched();
+    return 0;
   } else {
     int *flag = zeros<int>(1), *out = zeros<int>(1);
     polls<<<2, 1>>>(flag, out);
@@ -195,4 +253,4 @@ template <int V> int test() {
     return 0;
   }
 }
-MAIN(18)
+MAIN(24)
