@@ -18,6 +18,7 @@
 #include "common/gemm/gemm.h"
 #ifdef COURSE_ON_INTERPRETER
 #include "common/interpreter/count/under_way.h"
+#include "common/interpreter/instructions/mma_model.h"
 #endif
 
 namespace exercise {
@@ -122,8 +123,10 @@ std::vector<interpreter::KernelProfile> launches_of(const Subject& subject, cons
 UnderWay most_since() {
   return seen([] {
     interpreter::MostUnderWay& most = interpreter::most_under_way();
-    const UnderWay now{most.copies, most.ahead, most.groups, most.registers};
-    most.forget();
+    interpreter::EachUnderWay& each = interpreter::each_under_way();
+    const UnderWay now{most.copies,        most.ahead,           most.groups,         most.registers,      most.mbarriers,
+                       each.fewest_copies, each.lonely_products, each.bytes_at_loads, each.straight_stores};
+    most.forget(), each.forget();
     return now;
   });
 }
@@ -144,9 +147,12 @@ Counts in_all_orders(const Subject& subject, [[maybe_unused]] bool drawn,
     try {
       auto launches = once();
       const UnderWay now = most_since();
-      most = {std::max(most.copies, now.copies), std::max(most.ahead, now.ahead), std::max(most.groups, now.groups),
-              std::max(most.registers, now.registers)};
+      for (auto what : {&UnderWay::copies, &UnderWay::ahead, &UnderWay::groups, &UnderWay::registers, &UnderWay::mbarriers})
+        most.*what = std::max(most.*what, now.*what);
       if (first) continue;
+      for (auto what :
+           {&UnderWay::fewest_copies, &UnderWay::lonely_products, &UnderWay::bytes_at_loads, &UnderWay::straight_stores})
+        most.*what = now.*what;
       if (!drawn) add_to_profile(subject, launches);
       first.emplace(what, std::move(launches));
     } catch (const NotYet& failure) {
@@ -424,6 +430,68 @@ const Counts& Counts::at_least_registers([[maybe_unused]] std::uint64_t count, [
   return *this;
 }
 
+const Counts& Counts::at_most_mbarriers([[maybe_unused]] std::uint64_t count, [[maybe_unused]] std::string_view why) const {
+#ifdef COURSE_ON_INTERPRETER
+  if (under_way_.mbarriers > count)
+    throw not_yet(
+        "a block has " + std::to_string(under_way_.mbarriers) + " mbarriers, where " + std::to_string(count) + " are enough", why);
+#endif
+  return *this;
+}
+
+const Counts& Counts::at_least_copies_each_time([[maybe_unused]] std::uint64_t count, [[maybe_unused]] std::string_view why) const {
+#ifdef COURSE_ON_INTERPRETER
+  if (under_way_.fewest_copies < count)
+    throw not_yet("at the start of a load by the copy engine only " + std::to_string(under_way_.fewest_copies) +
+                      (under_way_.fewest_copies == 1 ? " load (this one) can be" : " loads (this one included) can be") +
+                      " under way, where " + std::to_string(count) + " can each time",
+                  why);
+#endif
+  return *this;
+}
+
+const Counts& Counts::at_most_lonely_products([[maybe_unused]] std::uint64_t count, [[maybe_unused]] std::string_view why) const {
+#ifdef COURSE_ON_INTERPRETER
+  if (under_way_.lonely_products > 4 * count)
+    throw not_yet(number(static_cast<double>(under_way_.lonely_products) / 4) +
+                      " times a warpgroup starts a wgmma when no other one of it is under way, where " + std::to_string(count) +
+                      (count == 1 ? " is" : " are") + " enough",
+                  why);
+#endif
+  return *this;
+}
+
+const Counts& Counts::at_least_bytes_at_loads([[maybe_unused]] double bytes, [[maybe_unused]] double of,
+                                              [[maybe_unused]] std::string_view why) const {
+#ifdef COURSE_ON_INTERPRETER
+  const Counters sum = total();
+  double warps = 0;  // of a block
+  for (const auto& launch : launches_) warps = std::max(warps, std::ceil(launch.block.x * launch.block.y * launch.block.z / 32.));
+  const auto loads = static_cast<double>(sum.shared_load.requests + sum.matrix_load.requests);
+  const double mean = loads > 0 ? static_cast<double>(under_way_.bytes_at_loads) * warps / loads / of : 0;
+  if (mean < bytes / of * (1 - 1e-9))
+    throw not_yet("while a tile is read from shared memory, copies of " + number(mean) +
+                      " later tiles are under way by cp.async, on average, where " + number(bytes / of) + " are wanted",
+                  why);
+#endif
+  return *this;
+}
+
+const Counts& Counts::at_most_straight_stores([[maybe_unused]] double of, [[maybe_unused]] std::string_view why) const {
+#ifdef COURSE_ON_INTERPRETER
+  if (static_cast<double>(under_way_.straight_stores) > of)
+    throw not_yet(std::to_string(under_way_.straight_stores) +
+                      " times a warp stores to shared memory right after it has loaded, with no products between, where " +
+                      number(of) + (of == 1 ? " is" : " are") + " wanted",
+                  why);
+#endif
+  return *this;
+}
+
+NotYet Counts::not_yet(const std::string& what, std::string_view why) const {
+  return {"The result is right, the way to it is not yet: " + what + ".\n" + std::string(why) + "\n\nProblem: " + what_ + "."};
+}
+
 // ------------------------------------------------------------------------------------------------------------- the coach
 
 namespace {
@@ -505,6 +573,27 @@ Counts Coach::multiply_heads(const Heads& h, harness::DType in, harness::DType o
       subject, h.each, [=] { return posed(h, in, out); }, function);
 }
 
+#ifdef COURSE_ON_INTERPRETER
+// The same once more, where each mma adds 1 to its sums: who only looks at whether they change has other numbers in C.
+static void require_sums(const Subject& subject, const Case& c, harness::DType in, const Function& function) {
+  const std::unique_ptr<Posed> problem = posed(c, in, harness::DType::kF32);
+  interpreter::Options& options = interpreter::options();
+  options.mma = options.racecheck = options.count = false;
+  interpreter::added_without_product() = 1;
+  launches_of(subject, [&] { asked([&] { function(problem->operands()); }); });
+  interpreter::added_without_product() = 0;
+  options.mma = options.racecheck = options.count = true;
+  if (std::string wrong = problem->fetch(); !wrong.empty()) throw NotYet{wrong + "\n\nProblem: " + subject.words + "."};
+  const double of_first = problem->C.at(0, 0);
+  for (std::int64_t row = 0; row < problem->C.rows(); ++row)
+    for (std::int64_t col = 0; col < problem->C.cols(); ++col)
+      if (const double got = problem->C.at(row, col); got != of_first)
+        throw NotYet{"C is right, but element (" + std::to_string(row) + ", " + std::to_string(col) +
+                     ") is not the sum that the tensor core has: if each mma adds 1\nto its sums, and nothing else, it is " +
+                     number(got) + ". What else is added up?\n\nProblem: " + subject.words + "."};
+}
+#endif
+
 template <class Problem>
 void Coach::require_tensor_core([[maybe_unused]] const Problem& p, [[maybe_unused]] harness::DType in,
                                 [[maybe_unused]] harness::DType out, [[maybe_unused]] const Function& function) const {
@@ -524,6 +613,8 @@ void Coach::require_tensor_core([[maybe_unused]] const Problem& p, [[maybe_unuse
         throw NotYet{"C is right, but element (" + std::to_string(row) + ", " + std::to_string(col) +
                      ") does not come from the tensor core: if mma instructions\nadd nothing, it is " + number(got) +
                      " instead of 0.\n\nProblem: " + subject.words + "."};
+  if constexpr (std::is_same_v<Problem, Case>)
+    if (out == harness::DType::kF32 && p.epilogue.is_identity()) require_sums(subject, p, in, function);
 #endif
 }
 

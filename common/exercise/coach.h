@@ -176,6 +176,14 @@ struct UnderWay {
   std::uint64_t ahead = 0;      ///< cp.async of a thread that it has not waited for, when older ones of it were waited for
   std::uint64_t groups = 0;     ///< of a warp's wgmma
   std::uint64_t registers = 0;  ///< that a thread has got by setmaxnreg
+  std::uint64_t mbarriers = 0;  ///< that a block has initialised
+  /// @name Of each time, in the first order of threads; see interpreter::EachUnderWay
+  /// @{
+  std::uint64_t fewest_copies = ~std::uint64_t{0};
+  std::uint64_t lonely_products = 0;
+  std::uint64_t bytes_at_loads = 0;
+  std::uint64_t straight_stores = 0;
+  /// @}
 };
 
 /// What a call of the learner's function did. Empty on a GPU, where nothing is counted and every bound holds.
@@ -215,6 +223,20 @@ class Counts {
   const Counts& at_least_groups_under_way(std::uint64_t count, std::string_view why) const {
     return at_a_time("groups of wgmma", under_way_.groups, count, why);
   }
+  /// Each time, not at the best one alone, and in whatever order it runs.
+  /// @throws NotYet if a load by the copy engine begins when its thread knows by waits at mbarriers that all but fewer of the
+  /// block's have landed, this one counted; of the first ones it knows nothing
+  const Counts& at_least_copies_each_time(std::uint64_t count, std::string_view why) const;
+  /// @throws NotYet if more often a warpgroup starts a wgmma when no other one of it is under way
+  const Counts& at_most_lonely_products(std::uint64_t count, std::string_view why) const;
+  /// @param of the bytes of a tile, for messages  @throws NotYet if, at the loads from shared memory, cp.async of fewer bytes of
+  /// the block are under way on average, counting to each warp those of its own lanes. All warps load as often
+  const Counts& at_least_bytes_at_loads(double bytes, double of, std::string_view why) const;
+  /// @throws NotYet if warps store to shared memory more often when they have loaded from global memory, and not from shared memory
+  /// since: they wait for what they have loaded
+  const Counts& at_most_straight_stores(double of, std::string_view why) const;
+  /// @throws NotYet if a block has initialised more mbarriers
+  const Counts& at_most_mbarriers(std::uint64_t count, std::string_view why) const;
   /// @throws NotYet if no thread has got so many registers by setmaxnreg
   const Counts& at_least_registers(std::uint64_t count, std::string_view why) const;
   interpreter::Counters total() const;  ///< of all launches
@@ -224,6 +246,7 @@ class Counts {
   const Counts& enough(std::string_view of, std::uint64_t count, std::string_view why) const;
   const Counts& at_a_time(std::string_view of, std::uint64_t most, std::uint64_t count, std::string_view why) const;
   std::string lines_of(const Figure& figure, double bound) const;
+  NotYet not_yet(const std::string& what, std::string_view why) const;
   std::string what_;
   std::vector<interpreter::KernelProfile> launches_;
   UnderWay under_way_;
@@ -312,7 +335,8 @@ class Coach {
   void multiply_far_rows(const Problem& p, void (*gemm)(Matrix<const In>, Matrix<const In>, Matrix<Out>)) const {
     multiply_far_rows(p, harness::kDType<In>, harness::kDType<Out>, usual<In, Out>(gemm));
   }
-  /// C has to come from the tensor core: calls `run` once more, on a machine whose mma add nothing. @tparam Problem Case or Heads
+  /// C has to come from the tensor core: calls `run` once more, on a machine whose mma add nothing, and where C is float and
+  /// nothing is fused, on one whose mma.sync add 1 to each sum. @tparam Problem Case or Heads
   /// @throws NotYet
   template <class Problem>
   void require_tensor_core(const Problem& p, harness::DType in, harness::DType out, const Function& run) const;

@@ -28,6 +28,8 @@ void check(Coach& coach) {
     const int64_t warps = (c.n + 31) / 32, threads = (c.m + 3) / 4;
     const std::string rows = std::to_string(c.m), shared = std::to_string(threads);
     coach.multiply<float, float>(c, gemm)
+        .at_most(atomics(1), 0,
+                 "Each element of C has one thread, which stores it once. An atomic reads it, too, and adds to what is there.")
         .at_most(global_loads(static_cast<double>(warps * (c.m + threads) * c.k)), 1,
                  "C has " + rows + " rows here. For one k and 32 columns, " + rows + " loads of A and " + shared +
                      " of B are enough: so many threads share a column. What do the others load, which nobody needs?")

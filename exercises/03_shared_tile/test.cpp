@@ -24,8 +24,9 @@ void check(Coach& coach) {
     coach.multiply<float, float>(c, gemm)
         .at_most(
             loaded(tile_bytes(c, 32, 32, harness::DType::kF32)), 1,
-            "A block loads each element of its tiles once: 1,024 threads, one element of A and one of B each, neighbours in a row "
-            "by neighbouring threads. Who loads something else, or in another order?")
+            "A block has a tile of C of 32 x 32, and loads each element of its tiles of A and B once: 1,024 threads, one element "
+            "of\n"
+            "each, neighbours in a row by neighbouring threads. Is kTile as it was? Who loads something else, or in another order?")
         .at_most(
             wavefronts_of_ideal(), 1,
             "The elements of a column of sA or sB are 32 words apart: they lie in one bank. Along what does a warp write and read?")

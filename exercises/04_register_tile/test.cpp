@@ -35,7 +35,9 @@ void check(Coach& coach) {
         .at_most(shared_stores(products * (1. / 64 + 1. / 64) / 32), 1,
                  "A block stores each element of its tiles in shared memory once.")
         .at_most(barriers(2 * rounds + 2 * blocks), 1,
-                 "Two barriers for each pair of tiles are enough. What do the others wait for?");
+                 "Two barriers for each pair of tiles are enough, and a tile has 16 of k. Is kBlockK as it was? Else, what do the "
+                 "others "
+                 "wait for?");
   }
 
   coach.multiply_on_gpu<float, float>(

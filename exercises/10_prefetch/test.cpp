@@ -48,6 +48,10 @@ void check(Coach& coach) {
                  "the first one, when this tile is there already?")
         .at_most(sectors_per_load(), 4, "32 neighbours of a row are 4 sectors.")
         .at_most(shared_stores(rounds * 8 * 8), 1, "Each block stores its tiles in shared memory once.")
+        .at_most_straight_stores(
+            blocks * 8 * 8,  // the first tiles: 8 warps, 4 rows of each matrix
+            "Whoever stores what was just loaded waits for it. Only the first tiles go to shared memory like that: the next ones\n"
+            "are loaded into rA and rB before the products of these, and stored behind them.")
         .at_most(barriers(2 * rounds + 2 * blocks), 1,
                  "Two barriers for each pair of tiles are enough. What do the others wait for?");
   }

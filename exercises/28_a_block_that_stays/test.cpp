@@ -1,6 +1,13 @@
+#include <array>
+#include <memory>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "common/exercise/coach.h"
+#include "common/exercise/posed.h"
+#include "common/exercise/witness.h"
 
 namespace exercise {
 
@@ -42,6 +49,36 @@ Counts multiply(const Coach& coach, Case c, int blocks) {
                         [&](const Operands& o) { gemm(o.A<__half>(), o.B<__half>(), o.C<float>(), blocks); });
 }
 
+// Block b stores the tiles b, b + gridDim.x and so on.
+void require_tiles_of_blocks([[maybe_unused]] const Coach& coach) {
+#ifdef COURSE_ON_INTERPRETER
+  constexpr std::int64_t kM = 3, kN = 2, kBlocks = 4, kTile = 64;
+  std::vector<std::array<std::int64_t, 2>> stored;  // a block and a tile
+  coach.run("192 x 128 x 64 (m, n, k) in f16, nn, C is 6 tiles, each of 1 step along k, for 4 blocks", [&] {
+    const std::unique_ptr<Posed> problem = posed(Case{kM * kTile, kN * kTile, 64}, harness::DType::kF16, harness::DType::kF32);
+    const Operands o = problem->operands();
+    stored = asked([&] {
+      std::set<std::array<std::int64_t, 2>> found;
+      interpreter::options().on_store = [&, first = o.C<float>().data](std::uint64_t block, const void* element) {
+        const std::int64_t at = static_cast<const float*>(element) - first;
+        if (at >= 0 && at < kM * kTile * kN * kTile)
+          found.insert({static_cast<std::int64_t>(block), at / (kN * kTile) / kTile * kN + at % (kN * kTile) / kTile});
+      };
+      gemm(o.A<__half>(), o.B<__half>(), o.C<float>(), kBlocks);
+      interpreter::options().on_store = {};
+      return std::vector(found.begin(), found.end());
+    });
+  });
+  for (const auto& [block, tile] : stored)
+    coach.require(tile % kBlocks == block,
+                  "The result is right, but of 3 x 2 tiles of C, which 4 blocks compute, block " + std::to_string(block) +
+                      " stores tile " + std::to_string(tile) +
+                      ", counted row by row from 0.\nBlock b has tiles b, b + gridDim.x, "
+                      "b + 2 gridDim.x and so on, so that blocks which run at the same time have neighbours\nand share A's and B's "
+                      "panels in the L2 cache.");
+#endif
+}
+
 }  // namespace
 
 void check(Coach& coach) {
@@ -49,7 +86,6 @@ void check(Coach& coach) {
   for (const auto& [c, blocks] : {std::pair{Case{64, 64, 64}, 1},
                                   {Case{128, 64, 64}, 1},
                                   {Case{128, 64, 128}, 1},
-                                  {Case{64, 192, 256}, 1},
                                   {Case{64, 128, 320}, 1},
                                   {Case{192, 128, 192}, 4},
                                   {Case{72, 8, 40}, 8}})
@@ -61,7 +97,7 @@ void check(Coach& coach) {
 
   Case drawn{64 * draw.between(2, 3), 128, 128};  // in all orders, for how much is under way depends on them
   drawn.what = "drawn at random: --seed " + std::to_string(draw.seed()) + " draws it again";
-  for (const auto& [c, blocks] : {std::pair{Case{64, 256, 64}, 1}, std::pair{drawn, 2}}) {
+  for (const auto& [c, blocks] : {std::pair{Case{64, 256, 64}, 1}, std::pair{Case{64, 192, 256}, 1}, std::pair{drawn, 2}}) {
     const double of_c = tiles(c, 64, 64, c.k), panels = tiles(c, 64, 64, 64);
     const Counts counts = multiply(coach, c, blocks);
     for ([[maybe_unused]] const auto& launch : counts.launches(1, "All tiles of C are computed by one launch."))  // of more tiles
@@ -80,13 +116,22 @@ void check(Coach& coach) {
         .at_least_copies_under_way(
             5,  // of 6: in one of the orders, the thread that copies comes first
             "The ring has 3 stages, and the next tile of C wants them too: its first copies begin while this one is "
-            "multiplied\nand stored. What does the thread that copies wait for when a tile of C ends?");
+            "multiplied\nand stored. What does the thread that copies wait for when a tile of C ends?")
+        .at_least_copies_each_time(3,  // panels: a whole step's, and the one that begins
+                                   "Copies run ahead at each step of each tile of C, not at the first ones alone. The thread that "
+                                   "copies waits for an empty\n"
+                                   "stage, and each goes back when its products are over.");
     if (c.k > 64)  // a tile of C has a step before the last one
       counts.at_least_groups_under_way(
           2,
           "When a step's products have been started, those of the step before need not be over. Only at the end of a tile of C\n"
           "all have to be.");
+    counts.at_most_lonely_products(
+        static_cast<std::uint64_t>(of_c),
+        "At each step but the first of a tile of C, the products of the step before are still under way when the first of this\n"
+        "one starts. Which wait in the loop over k is for all of them?");
   }
+  require_tiles_of_blocks(coach);
   // Toy sizes: how fast it is, lesson 12 measures. There is no bar for the time.
 }
 

@@ -268,6 +268,10 @@ MostUnderWay& most_under_way() {
   static MostUnderWay most;
   return most;
 }
+EachUnderWay& each_under_way() {
+  static EachUnderWay each;
+  return each;
+}
 
 Counters& Counters::operator+=(const Counters& other) {
   add(global_load, other.global_load), add(global_store, other.global_store), add(global_atomic, other.global_atomic);

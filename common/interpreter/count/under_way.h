@@ -14,14 +14,37 @@ struct MostUnderWay {
   std::atomic<std::uint64_t> ahead;      ///< cp.async of a thread that it has not waited for, when older ones of it were waited for
   std::atomic<std::uint64_t> groups;     ///< groups of a warp's wgmma, committed and not yet waited for
   std::atomic<std::uint64_t> registers;  ///< that a thread has got by setmaxnreg.inc
-  void forget() { copies = ahead = groups = registers = 0; }
+  std::atomic<std::uint64_t> mbarriers;  ///< that a block has initialised
+  void forget() { copies = ahead = groups = registers = mbarriers = 0; }
 };
 MostUnderWay& most_under_way();  ///< of all launches
+
+/// The same of each time, not of the best one: since the program's start, or since it was forgotten. It follows from what each
+/// thread does, and from what threads learn of each other, so it is the same in every order of threads.
+struct EachUnderWay {
+  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+  /// Of the copy engine: how many loads of a block, the one that begins included, may be under way for all that the thread knows
+  /// which issues it; the fewest, but for those that begin when it knows of none that has landed.
+  std::atomic<std::uint64_t> fewest_copies = kNever;
+  std::atomic<std::uint64_t> lonely_products;  ///< wgmma of a warp that began when no other one of it was under way
+  /// At each load of a warp from shared memory, the bytes that cp.async of its lanes were to bring; their sum.
+  std::atomic<std::uint64_t> bytes_at_loads;
+  /// Stores of a warp to shared memory that come behind its loads from global memory, with no load from shared memory between.
+  std::atomic<std::uint64_t> straight_stores;
+  void forget() { fewest_copies = kNever, lonely_products = bytes_at_loads = straight_stores = 0; }
+};
+EachUnderWay& each_under_way();  ///< of all launches
 
 /// `most` becomes `now` if that is more.
 inline void raise_to(std::atomic<std::uint64_t>& most, std::uint64_t now) {
   std::uint64_t before = most;
   while (before < now && !most.compare_exchange_weak(before, now)) {
+  }
+}
+/// `fewest` becomes `now` if that is less.
+inline void lower_to(std::atomic<std::uint64_t>& fewest, std::uint64_t now) {
+  std::uint64_t before = fewest;
+  while (before > now && !fewest.compare_exchange_weak(before, now)) {
   }
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "common/interpreter/checks/shadows.h"
+#include "common/interpreter/count/overlap.h"
 #include "common/interpreter/count/under_way.h"
 #include "common/interpreter/instructions/mbarrier_family.h"
 #include "common/interpreter/instructions/mbarriers.h"
@@ -143,6 +144,7 @@ void AsyncCopies::issue(Fiber& fiber, void* to, const void* from, int size, int 
 // The copies that the lanes of a warp issue with one instruction.
 void AsyncCopies::on_request(unsigned w, const Request& request) {
   const Options& options = block_.work().options();
+  block_.family<Overlap>().begin_copies(w, std::uint64_t{request.size} * request.count);
   std::uint64_t from[32], to[32];
   std::uint32_t readers = 0;
   unsigned reading = 0, bytes_read = 0, i = 0;
@@ -258,6 +260,7 @@ void AsyncCopies::end_copies(Fiber& fiber, const IsOver& is_over, const Stamp* l
 }
 
 void AsyncCopies::end(Fiber& fiber, const Copy& copy, const Stamp* landed) {
+  block_.family<Overlap>().end_copy(fiber.warp, copy.size);
   if (block_.work().options().racecheck) {
     if (copy.source_bytes) {
       GlobalShadow& global = global_shadow();

@@ -77,6 +77,7 @@ class Mbarriers final : public Family {
     Pc pc;
     Block* issuer;
     const Fiber* thread;
+    std::uint64_t number;  // of the block's that the engine does, from 1 on
     std::function<void(const Stamp&)> land;
   };
   struct Mbarrier {
@@ -88,6 +89,7 @@ class Mbarriers final : public Family {
     Stamp initialised;
     KnowledgePtr arrived, completed;                  // what this phase makes known so far, and what the last one did
     KnowledgePtr cluster_arrived, cluster_completed;  // the same to who waits with acquire.cluster, besides
+    std::uint64_t landed = 0, completed_landed = 0;   // number of the last copy of the engine that these make known
     std::deque<Copy> copies;                          // under way
     std::vector<Copy> own_copies;                     // of threads; they have no bytes
     bool looked_at = false;                           // while they were under way, by who does not wait
@@ -98,6 +100,7 @@ class Mbarriers final : public Family {
     Sees sees;
     bool completed = false;
     KnowledgePtr known = nullptr;  // what the phase makes known
+    std::uint64_t landed = 0;
   };
   struct Waited {
     std::uintptr_t address = 0;
@@ -125,6 +128,8 @@ class Mbarriers final : public Family {
   std::map<std::uintptr_t, Mbarrier> barriers_;
   unsigned made_ = 0;                           // so far, in this block
   unsigned copies_ = 0;                         // of the engine that are under way
+  std::uint64_t issued_ = 0;                    // of the engine, so far
+  std::vector<std::uint64_t> landed_;           // by thread: number of the last one of which it knows by waits at mbarriers
   std::vector<Waiter*> waiters_;                // on the waiting threads' stacks
   std::vector<Waited> waited_;                  // by thread, the last time
   std::set<std::pair<unsigned, Pc>> given_up_;  // threads and try_waits that have given up once

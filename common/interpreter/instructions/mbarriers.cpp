@@ -34,6 +34,7 @@ void Mbarriers::begin(unsigned threads) {
   waiters_.clear();
   given_up_.clear();
   made_ = 0, copies_ = 0, seen_ = 0, told_ = 0;
+  issued_ = 0, landed_.assign(threads, 0);
 }
 
 void Mbarriers::fail(const AsyncProxy::Instruction& by, std::uintptr_t address, const std::string& what,
@@ -60,6 +61,7 @@ void Mbarriers::init(const AsyncProxy::Instruction& by, std::uintptr_t address, 
   std::memcpy(reinterpret_cast<void*>(address), &kContent, sizeof kContent);
   Mbarrier& barrier = barriers_[address] = {};
   barrier.number = made_++ & 1023;
+  raise_to(most_under_way().mbarriers, made_);
   barrier.arrivals = barrier.pending = arrivals;
   barrier.initialised = {block_.clock.id(by.fiber.linear), block_.clock.time(), by.pc};
   block_.waiting.note_change(by.fiber);
@@ -207,6 +209,7 @@ void Mbarriers::arrive(const AsyncProxy::Instruction& by, std::uintptr_t address
   barrier.bytes += bytes;
   require_tx_in_range(by, address, barrier);
   barrier.pending -= count;
+  if (&running == &block_) barrier.landed = std::max(barrier.landed, landed_[by.fiber.linear]);
   if (block_.work().options().racecheck)
     barrier.arrived = merge(barrier.arrived, known ? known : running.clock.release(by.fiber.linear));
   running.waiting.note_change(by.fiber);
@@ -233,8 +236,10 @@ void Mbarriers::add_copy(const AsyncProxy::Instruction& by, std::uintptr_t addre
   }
   // Not an access of the thread: who has waited for the phase knows that its copies have used the barrier, but none of what the
   // issuing thread did after its last arrival. Whoever overwrites the barrier meanwhile is found by in_use() and require().
-  barrier.copies.push_back({bytes, by.what_writes(), by.pc, &running, &by.fiber, std::move(land)});
+  barrier.copies.push_back({bytes, by.what_writes(), by.pc, &running, &by.fiber, ++issued_, std::move(land)});
   raise_to(most_under_way().copies, ++copies_);
+  if (const std::uint64_t landed = &running == &block_ ? landed_[by.fiber.linear] : 0)
+    lower_to(each_under_way().fewest_copies, issued_ - landed);
   running.waiting.note_change(by.fiber);
   if (somebody_waits_at(address)) advance(address, barrier);
 }
@@ -244,7 +249,7 @@ void Mbarriers::add_copy(const AsyncProxy::Instruction& by, std::uintptr_t addre
 void Mbarriers::add_own_copies(const AsyncProxy::Instruction& by, std::uintptr_t address, std::function<void(const Stamp&)> land) {
   Mbarrier& barrier = require(by, address);
   note_access(by, address, true, true);
-  barrier.own_copies.push_back({0, "cp.async", by.pc, &block_, &by.fiber, std::move(land)});
+  barrier.own_copies.push_back({0, "cp.async", by.pc, &block_, &by.fiber, 0, std::move(land)});
   block_.waiting.note_change(by.fiber);
 }
 
@@ -260,6 +265,7 @@ void Mbarriers::advance(std::uintptr_t address, Mbarrier& barrier) {
     barrier.copies.pop_front();
     --copies_;
     barrier.bytes -= copy.bytes;
+    barrier.landed = std::max(barrier.landed, copy.number);
     copy.land({block_.clock.engine(barrier.number), block_.clock.time(), copy.pc | kEnginePc});
     if (block_.work().options().racecheck) barrier.arrived = block_.clock.land(barrier.number, barrier.arrived);
   }
@@ -270,6 +276,7 @@ void Mbarriers::advance(std::uintptr_t address, Mbarrier& barrier) {
   barrier.is_over = barrier.arrivals == 0;
   barrier.looked_at = false;
   barrier.completed = std::exchange(barrier.arrived, nullptr);
+  barrier.completed_landed = std::exchange(barrier.landed, 0);
   barrier.cluster_completed = std::exchange(barrier.cluster_arrived, nullptr);
   block_.activity.note_change();
   for (std::size_t i = 0; i < waiters_.size();) {
@@ -278,7 +285,7 @@ void Mbarriers::advance(std::uintptr_t address, Mbarrier& barrier) {
       ++i;
       continue;
     }
-    waiter.completed = true, waiter.known = barrier.completed;
+    waiter.completed = true, waiter.known = barrier.completed, waiter.landed = barrier.completed_landed;
     if (waiter.sees != Sees::kBlock) waiter.known = merge(barrier.completed, barrier.cluster_completed);
     waiters_.erase(waiters_.begin() + static_cast<std::ptrdiff_t>(i));
     block_.wake_in_family(block_.scheduler.fibers()[waiter.thread]);
@@ -317,6 +324,9 @@ bool Mbarriers::wait(const AsyncProxy::Instruction& by, std::uintptr_t address, 
   Mbarrier& barrier = require(by, address);
   if (parity > 1) fail(by, address, " for parity " + std::to_string(parity), "parity is that of the phase's number: 0 or 1");
   note_access(by, address, false, true);
+  const auto learn = [&](std::uint64_t landed) {
+    if (current_block == &block_) landed_[by.fiber.linear] = std::max(landed_[by.fiber.linear], landed);
+  };
   // Who looks once, and goes on whatever he sees, is to see that copies take their time.
   const bool too_early = !blocking && !barrier.own_copies.empty() && !std::exchange(barrier.looked_at, true);
   const bool is_incomplete = (barrier.phase & 1) == parity;
@@ -327,6 +337,7 @@ bool Mbarriers::wait(const AsyncProxy::Instruction& by, std::uintptr_t address, 
   if ((barrier.phase & 1) != parity) {
     acquire(by.fiber, sees == Sees::kBlock ? barrier.completed : merge(barrier.completed, barrier.cluster_completed), sees);
     waited_[by.fiber.linear] = {address, parity, barrier.phase, by.pc};
+    learn(barrier.completed_landed);
     block_.note(by.fiber, EventKind::kMbarrierWait, by.pc, block_.shared.instruction_address(address), parity, barrier.phase - 1);
     return true;
   }
@@ -343,6 +354,7 @@ bool Mbarriers::wait(const AsyncProxy::Instruction& by, std::uintptr_t address, 
   if (waiter.completed) {
     acquire(by.fiber, waiter.known, sees);
     waited_[by.fiber.linear] = {address, parity, awaited + 1, by.pc};
+    learn(waiter.landed);
     block_.note(by.fiber, EventKind::kMbarrierWait, by.pc, block_.shared.instruction_address(address), parity, awaited);
   }
   return waiter.completed;

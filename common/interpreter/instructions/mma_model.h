@@ -37,6 +37,10 @@ void multiply_tile(const MmaForm& form, bool of_warpgroup, std::uint32_t (&d)[16
 /// The same for m16n8k16 of 16-bit numbers, with sums of float: a and b hold __half if `is_half`, else __nv_bfloat16.
 void multiply_16x8x16(float (&d)[16][8], const std::uint16_t (&a)[16][16], const std::uint16_t (&b)[8][16], bool is_half);
 
+/// What an mma.sync that adds nothing, see Options::mma, adds to each of its float sums all the same: a number instead of a
+/// product. 0 as a rule. Change it between launches.
+float& added_without_product();
+
 /// c + a · b of doubles, one sum; a and b are `k` numbers.
 double multiply_doubles(double c, const double* a, const double* b, unsigned k);
 

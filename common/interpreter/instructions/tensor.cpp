@@ -152,6 +152,14 @@ void multiply_all_doubles(void* const* lanes, unsigned) {
 // See Options::mma.
 void add_nothing(void* const*, unsigned) {}
 
+// See added_without_product().
+void add_a_number(void* const* lanes, unsigned) {
+  for (int lane = 0; lane < 32; ++lane) {
+    auto* const sums = static_cast<float*>(static_cast<const Multiplication*>(lanes[lane])->d);
+    for (int i = 0; i < 4; ++i) sums[i] += added_without_product();
+  }
+}
+
 // It orders nothing: the lanes only meet.
 void elect(void* const*, unsigned) {}
 
@@ -203,7 +211,7 @@ static void start_mma(const MmaForm& form, unsigned m, unsigned k, void* d, cons
   if (in.fiber.lane == 0 && options.count && !in.block.worlds.in_other()) in.block.count_mma(in.fiber.warp, pc);
   Multiplication argument{&in.fiber, pc, form, m, k, d, a, b};
   const bool is_usual = bytes_of(form.a) == 2 && k == 16 && form.sum == Number::kF32;
-  const Combine combine = !options.mma               ? add_nothing
+  const Combine combine = !options.mma               ? is_usual && added_without_product() != 0 ? add_a_number : add_nothing
                           : form.sum == Number::kF64 ? multiply_all_doubles
                           : !is_usual                ? multiply_any
                           : form.a == Number::kF16   ? multiply<true>

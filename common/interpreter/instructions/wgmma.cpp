@@ -287,6 +287,7 @@ void Warpgroups::issue(const std::array<Call*, 32>& lanes) {
     block_.add_event({EventKind::kWgmma, static_cast<std::uint16_t>(call.fiber->warp), 0xffffffffu, call.pc,
                       2ull * kM * call.n * (kK * 2 / bytes_of(call.form.a)), multiplication.a.descriptor.address,
                       multiplication.b.descriptor.address, call.n, layouts(call.operands)});
+  if (warp.under_way.empty()) ++each_under_way().lonely_products;
   warp.under_way.push_back(std::move(multiplication));
   note_reads(by.fiber);
   wake_waiting();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <exception>
 
+#include "common/interpreter/count/overlap.h"
+
 namespace interpreter {
 
 thread_local constinit Block* current_block = nullptr;
@@ -38,6 +40,7 @@ void Block::begin(LaunchState& launch, std::uint64_t index, Cluster& cluster, un
   mma_of_warp.assign((threads + 31) / 32, 0);
   for (const auto& family : families_)
     if (family) family->begin(threads);
+  family<Overlap>();
   l2_trace.begin(launch.options.l2_model ? launch.gpu.l1_per_sm - std::min(launch.gpu.l1_per_sm / 2, dynamic_bytes) : 0);
 }
 
@@ -248,7 +251,10 @@ void Block::on_request(unsigned w, const Request& request) {
   if (events) [[unlikely]]
     record_request(w, request);
   const bool visits_others = request.shared && cluster().size() > 1 && visits.note(w, request);
-  if (options.count && !visits_others) counters.count(request, sectors, &sector_count);
+  if (options.count && !visits_others) {
+    counters.count(request, sectors, &sector_count);
+    family<Overlap>().note(w, request);
+  }
   if (options.on_store && !request.shared && writes(request.op))
     for (unsigned i = 0; i < request.count; ++i)
       options.on_store(work_.number, reinterpret_cast<const void*>(request.addresses[i]));

@@ -18,6 +18,8 @@
 #include "common/device/ptx.cuh"
 #include "common/device/wgmma.cuh"
 #include "common/interpreter/count/counters.h"
+#include "common/interpreter/count/under_way.h"
+#include "common/interpreter/instructions/mma_model.h"
 #include "common/interpreter/interpreter.h"
 #include "common/interpreter/tests/orders.h"
 
@@ -737,12 +739,35 @@ __global__ void sums_of_ones(float* out) {
   device::mma_m16n8k16<__half>(d, a, b);
   out[threadIdx.x] = d[0];
 }
-TEST_CASE("mma that adds nothing") {
+TEST_CASE("mma that adds nothing, or a number") {
   Buffer<float> out(32, "out");
+  interpreter::options().mma = false, interpreter::added_without_product() = 3;
+  launch(sums_of_ones, 1, 32, 0, out.data());
+  CHECK(out.download() == std::vector<float>(32, 3));
+  interpreter::added_without_product() = 0;
   for (const bool adds : {false, true}) {
     interpreter::options().mma = adds;
     launch(sums_of_ones, 1, 32, 0, out.data());
     CHECK(out.download()[7] == (adds ? 16 : 0));
+  }
+}
+
+// Whoever reads shared memory between has something to do while his load is under way.
+__global__ void store_what_was_loaded(const float* in, float* out, bool reads_between) {
+  __shared__ float s[2][64];
+  s[0][threadIdx.x] = static_cast<float>(threadIdx.x);
+  for (int i = 0; i < 5; ++i) {
+    const float x = in[threadIdx.x];
+    if (reads_between) out[64 * blockIdx.x + threadIdx.x] = s[0][threadIdx.x];
+    s[1][threadIdx.x] = x;
+  }
+}
+TEST_CASE("stores of what a warp has just loaded") {
+  Buffer<float> in(std::vector<float>(64, 1), "in"), out(3 * 64, "out");
+  for (const bool reads_between : {false, true}) {
+    interpreter::each_under_way().forget();
+    launch(store_what_was_loaded, 3, 64, 0, in.data(), out.data(), reads_between);
+    CHECK(interpreter::each_under_way().straight_stores == (reads_between ? 0 : 3 * 2 * 5));
   }
 }
 

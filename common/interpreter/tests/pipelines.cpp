@@ -65,11 +65,15 @@ void test_ring() {
       const auto host = iota(64 * static_cast<std::size_t>(tiles), 3);
       Buffer<int> in(host, "in"), out(3 * 64, "out");
 #ifndef __CUDACC__
-      interpreter::most_under_way().forget();
+      interpreter::most_under_way().forget(), interpreter::each_under_way().forget();
 #endif
       launch(ring<kStages>, 3, 64, 0, in.data(), out.data(), tiles);
 #ifndef __CUDACC__  // a copy for each tile that the first wait leaves alone
       CHECK(interpreter::most_under_way().ahead == static_cast<unsigned>(std::max(std::min(kStages - 2, tiles - 1), 0)));
+      unsigned bytes =
+          0;  // in the order of threads that a warp's program has, whichever runs: 3 blocks, 2 warps, 64 loads of a tile
+      for (int i = 0; i < tiles; ++i) bytes += static_cast<unsigned>(3 * 2 * 64 * 32 * 4 * std::min(kStages - 1, tiles - 1 - i));
+      CHECK(interpreter::each_under_way().bytes_at_loads.load() == (interpreter::options().count ? bytes : 0));
 #endif
       CHECK(out.download() == std::vector<int>(3 * 64, sum_of_ring(host)));
     }

@@ -410,6 +410,15 @@ TEST_CASE("a thread copies, two warpgroups multiply, in a ring") {
     CHECK(most.copies <= static_cast<unsigned>(2 * std::min(slices, 2)));
     CHECK(most.groups == 1);
     CHECK(most.registers == 232);
+    CHECK(most.mbarriers == 4);
+    // The same in every order: a stage's boxes begin when those of the other one may be under way. Each slice is waited for.
+    interpreter::EachUnderWay& each = interpreter::each_under_way();
+    in_all_orders([&] {
+      each.forget();
+      run_ring(problem, kNone);
+      CHECK(each.fewest_copies == (slices > 2 ? 3 : interpreter::EachUnderWay::kNever));
+      CHECK(each.lonely_products == static_cast<unsigned>(8 * slices));
+    });
 #endif
     // A wgmma is one operation of four warps: one of them may give the stage back for all.
     in_all_orders([&] { CHECK(run_ring(problem, kOneArrives) == expected); });

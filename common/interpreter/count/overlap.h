@@ -1,0 +1,50 @@
+/// @file
+/// What the warps of a block do while their copies are under way, in the order of each warp's program.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "common/interpreter/count/under_way.h"
+#include "common/interpreter/instructions/family.h"
+
+namespace interpreter {
+
+class Block;
+
+/// Counts for EachUnderWay what follows from a warp's log.
+class Overlap final : public Family {
+ public:
+  explicit Overlap(Block&) {}
+  void begin(unsigned threads) override { warps_.assign((threads + 31) / 32, {}); }
+
+  /// Lanes of the warp have issued cp.async of so many bytes.
+  void begin_copies(unsigned warp, std::uint64_t bytes) { warps_[warp].bytes += bytes; }
+  /// A thread of the warp need not wait for these any more. What the warp did before has been looked at.
+  void end_copy(unsigned warp, std::uint64_t bytes) {
+    Warp& w = warps_[warp];
+    if (w.sum) each_under_way().bytes_at_loads += std::exchange(w.sum, 0);
+    w.bytes -= bytes;
+  }
+  /// An access, at its place in what the warp did.
+  void note(unsigned warp, const Request& request) {
+    Warp& w = warps_[warp];
+    if (request.shared && !writes(request.op))
+      w.sum += w.bytes, w.has_loaded = false;
+    else if (request.op == Op::kLoad)
+      w.has_loaded = true;
+    else if (w.has_loaded && request.shared && is_store(request.op))
+      each_under_way().straight_stores.fetch_add(1, std::memory_order_relaxed);
+  }
+
+ private:
+  struct Warp {
+    std::uint64_t bytes = 0;  // that cp.async are to bring
+    std::uint64_t sum = 0;    // of them at each load from shared memory, since one ended
+    bool has_loaded = false;  // from global memory, and not from shared memory since
+  };
+  std::vector<Warp> warps_;
+};
+
+}  // namespace interpreter
