@@ -257,6 +257,10 @@ Figure stored(double bytes) {
   return {"bytes that are stored, as a multiple of what is needed", [](const Counters& c) { return 32 * sectors_stored(c); },
           constant(bytes)};
 }
+Figure stores_asked(double bytes) {
+  return {"bytes that threads store in global memory, as a multiple of what is needed",
+          [](const Counters& c) { return static_cast<double>(c.global_store.bytes + c.global_atomic.bytes); }, constant(bytes)};
+}
 Figure mma(double count) {
   return {"mma instructions, as a multiple of what is needed", [](const Counters& c) { return static_cast<double>(c.mma); },
           constant(count), "mma"};

@@ -157,6 +157,7 @@ Figure wavefronts_of_ideal();       ///< of shared memory, cp.async and ldmatrix
 Figure wavefronts_of_ldmatrix();    ///< the same of ldmatrix alone
 Figure loaded(double bytes);        ///< what global loads and cp.async ask for, sectors, as a multiple of `bytes`
 Figure stored(double bytes);        ///< the same of global stores
+Figure stores_asked(double bytes);  ///< bytes that threads ask for by global stores, as a multiple of `bytes`
 Figure mma(double count);           ///< mma instructions, as a multiple of `count`
 Figure shared_loads(double of);     ///< requests of loads from shared memory, ldmatrix included, as a multiple of `of`
 Figure shared_stores(double of);    ///< requests of stores to shared memory, without cp.async, as a multiple of `of`

@@ -100,6 +100,7 @@ void check(Coach& coach) {
                  "32 rows of a column lie in 8 groups of 4 banks, so 4 of them meet. Without a swizzle rows of 128 bytes have them "
                  "all in "
                  "one\nbank. Which swizzle has the map?")
+        .at_most(stores_asked(2.0 * static_cast<double>(rows * cols)), 1, "Each element of T is stored once.")
         .at_most(sectors_per_store(), 5, "The lanes of a warp have neighbours in a row of T.");
   }
   // Which byte lies where is all that this is about: there is no bar for the time.

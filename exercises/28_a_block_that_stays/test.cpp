@@ -112,6 +112,8 @@ void check(Coach& coach) {
         .at_most(boxes(2 * panels), 1, "Each panel is copied once for each tile of C.")
         .at_most(asked(panels), 0, "No thread loads elements of A or B: the engine brings them.")
         .at_most(shared_loads(panels), 0, "No thread reads the panels: wgmma does, out of shared memory.")
+        .at_most(stores_asked(4.0 * static_cast<double>(c.m * c.n)), 1,
+                 "Each tile of C is stored once, when all of its steps are over.")
         .at_most(barriers(blocks), 1, "full and empty are enough, from one tile of C to the next, too: no __syncthreads() there.")
         .at_least_copies_under_way(
             5,  // of 6: in one of the orders, the thread that copies comes first
