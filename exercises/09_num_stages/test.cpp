@@ -13,6 +13,8 @@ int groups_left_under_way(int num_stages);
 
 namespace {
 
+constexpr double kTileBytes = 2 * 16 * 16 * 4;  // of A and of B
+
 Counts multiply(const Coach& coach, Case c, int num_stages) {
   c.what = std::to_string(num_stages) + " stages";
   return coach.multiply(c, harness::kDType<float>, harness::kDType<float>,
@@ -24,10 +26,10 @@ Figure copies(double of) {
           [](const interpreter::Counters& c) { return static_cast<double>(c.copy_read.requests); },
           [of](const interpreter::Counters&) { return of; }};
 }
-// Copies that have nothing to read count, too: they fill with zeros.
-Figure copies_and_zeros(double of) {
-  return {"copies by cp.async, those of zeros included, as a multiple of what is needed",
-          [](const interpreter::Counters& c) { return static_cast<double>(c.copy_write.requests); },
+// Zeros, too, which have nothing to read.
+Figure bytes_copied(double of) {
+  return {"bytes that cp.async write, zeros included, as a multiple of what is needed",
+          [](const interpreter::Counters& c) { return static_cast<double>(c.copy_write.bytes); },
           [of](const interpreter::Counters&) { return of; }};
 }
 
@@ -72,8 +74,8 @@ void check(Coach& coach) {
     const Counts counts = multiply(coach, c, num_stages);
     counts.at_least(copies(loads), 1, "A load waits, a cp.async goes on in the background. All tiles should be copied by cp.async.")
         .at_most(global_loads(loads), 1, "Each tile is copied once. Which tile has been copied before the loop, which in it?")
-        .at_most(copies_and_zeros(rounds * 16), 1,
-                 "A warp copies two rows of each tile. Is there a tile past the end of k? There the group is empty.")
+        .at_most(bytes_copied(rounds * kTileBytes), 1,
+                 "A tile of A and one of B are 2,048 bytes. Is there a tile past the end of k? There the group is empty.")
         .at_most(shared_stores(loads), 0, "cp.async writes to shared memory. What is stored there besides?")
         .at_most(barriers(2 * rounds + 2 * blocks), 1,
                  "One barrier for each tile says both, that it is complete and that the tile before has been read.");
@@ -88,7 +90,6 @@ void check(Coach& coach) {
         "A tile is two cp.async of a thread. When a wait is over, the next kNumStages - 2 tiles should still be under way: who has "
         "started them, before the loop\nor in it? Is each tile one group, and does nothing else wait?");
     if (c.m % 16 || c.n % 16) continue;  // a thread whose element does not exist need not copy
-    constexpr double kTileBytes = 2 * 16 * 16 * 4;
     counts.at_least_bytes_at_loads(
         mean_ahead(num_stages - 1, static_cast<std::int64_t>(rounds / blocks)) * kTileBytes, kTileBytes,
         "While a tile is multiplied, the next kAhead = kNumStages - 1 tiles are on their way, as far as there are so many, and "
