@@ -17,6 +17,7 @@
 #include "common/exercise/witness.h"
 #include "common/gemm/gemm.h"
 #ifdef COURSE_ON_INTERPRETER
+#include "common/interpreter/count/teamwork.h"
 #include "common/interpreter/count/under_way.h"
 #include "common/interpreter/instructions/mma_model.h"
 #endif
@@ -130,6 +131,17 @@ UnderWay most_since() {
     return now;
   });
 }
+
+// What was counted since this was called last.
+Teamwork teamwork_since() {
+  return seen([] {
+    interpreter::Teamwork& all = interpreter::teamwork();
+    const Teamwork now{all.block_meetings, all.cluster_meetings, all.named,
+                       all.named_of_all,   all.loaded_by_block,  all.shared_bytes_of_warp};
+    all.forget();
+    return now;
+  });
+}
 #endif
 
 // Calls `once` for each order; a failure says which order it was. What is `drawn` has one order.
@@ -140,6 +152,7 @@ Counts in_all_orders(const Subject& subject, [[maybe_unused]] bool drawn,
   std::optional<Counts> first;
   UnderWay most;
   most_since();
+  teamwork_since();
   interpreter::options().workers = 1;  // blocks that run side by side come in any order: a verdict would change with it
   for (const OrderOfThreads& each : kOrders) {
     if (drawn && each.order != interpreter::Order::kRandom) continue;
@@ -155,6 +168,7 @@ Counts in_all_orders(const Subject& subject, [[maybe_unused]] bool drawn,
         most.*what = now.*what;
       if (!drawn) add_to_profile(subject, launches);
       first.emplace(what, std::move(launches));
+      first->set(teamwork_since());
     } catch (const NotYet& failure) {
       NotYet told = failure;
       told.text += "\n\nProblem: " + what + each.words + ".";
@@ -343,6 +357,28 @@ const Counts& Counts::bounded([[maybe_unused]] const Figure& figure, [[maybe_unu
   std::string text = "The result is right, the way to it is not yet: " + figure.name + ": " + number(value) + ", where " +
                      (from_above ? "at most " : "at least ") + number(bound) + " is wanted.\n";
   throw NotYet{text + (from_above ? lines_of(figure, bound) : "") + std::string(why) + "\n\nProblem: " + what_ + "."};
+#else
+  return *this;
+#endif
+}
+
+const Counts& Counts::of_teamwork([[maybe_unused]] std::uint64_t Teamwork::*number, [[maybe_unused]] double bound,
+                                  [[maybe_unused]] bool from_above, [[maybe_unused]] std::string_view why) const {
+#ifdef COURSE_ON_INTERPRETER
+  constexpr std::pair<std::uint64_t Teamwork::*, const char*> kNames[] = {
+      {&Teamwork::block_meetings, "barriers of blocks, __syncthreads() and what is like it"},
+      {&Teamwork::cluster_meetings, "meetings of a block with its cluster"},
+      {&Teamwork::named, "named barriers, each time that one is complete"},
+      {&Teamwork::named_of_all, "named barriers at which a whole block waits"},
+      {&Teamwork::loaded_by_block, "bytes that the busiest block loads from global memory"},
+      {&Teamwork::shared_bytes_of_warp, "bytes that the busiest warp loads from shared memory"}};
+  const double value = static_cast<double>(teamwork_.*number);
+  if (from_above ? value <= bound * (1 + 1e-9) : value >= bound * (1 - 1e-9)) return *this;
+  const auto* const name =
+      std::find_if(std::begin(kNames), std::end(kNames), [&](const auto& each) { return each.first == number; });
+  throw NotYet{"The result is right, the way to it is not yet: " + std::string(name->second) + ": " + exercise::number(value) +
+               ", where at " + (from_above ? "most " : "least ") + exercise::number(bound) + " are wanted.\n" + std::string(why) +
+               "\n\nProblem: " + what_ + "."};
 #else
   return *this;
 #endif
@@ -692,7 +728,14 @@ void Coach::multiply_far_rows([[maybe_unused]] const Problem& p, [[maybe_unused]
   } catch (const NotYet& failure) {
     throw NotYet{failure.text + text};
   } catch (const std::exception& error) {
-    throw NotYet{error.what() + text};
+    const std::string report = error.what();
+    const bool strayed = report.find("out of bounds") != std::string::npos;
+    throw NotYet{report +
+                 (strayed ? "\nAn offset that is kept in an int leads anywhere: what the report names is only what lies nearest "
+                            "there. Offsets are as\n"
+                            "large as int64_t."
+                          : "") +
+                 text};
   }
   if (!wrong.empty())
     throw NotYet{"The result is wrong: " + wrong + ".\nOffsets are as large as int64_t: which of them is kept in an int?" + text};

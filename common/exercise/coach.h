@@ -187,6 +187,16 @@ struct UnderWay {
   /// @}
 };
 
+/// How the threads of a call worked together, in the first order; what is counted of it stands in the interpreter's teamwork.h.
+struct Teamwork {
+  std::uint64_t block_meetings = 0;        ///< of all threads of a block: __syncthreads(), and named barrier 0 where all wait
+  std::uint64_t cluster_meetings = 0;      ///< of a block with its cluster, once for each block; barriers() has both
+  std::uint64_t named = 0;                 ///< named barriers that were complete, but for those above
+  std::uint64_t named_of_all = 0;          ///< of these, at which all threads of the block waited
+  std::uint64_t loaded_by_block = 0;       ///< bytes that the busiest block loads from global memory
+  std::uint64_t shared_bytes_of_warp = 0;  ///< the same of the busiest warp from shared memory
+};
+
 /// What a call of the learner's function did. Empty on a GPU, where nothing is counted and every bound holds.
 class Counts {
  public:
@@ -194,6 +204,7 @@ class Counts {
   Counts(std::string what, std::vector<interpreter::KernelProfile> launches)
       : what_(std::move(what)), launches_(std::move(launches)) {}
   void set(const UnderWay& most) { under_way_ = most; }  ///< in all orders
+  void set(const Teamwork& all) { teamwork_ = all; }     ///< in the first one
 
   /// @param why what the learner should think about, a sentence  @throws NotYet if `figure` is above `bound`
   const Counts& at_most(const Figure& figure, double bound, std::string_view why) const {
@@ -203,6 +214,16 @@ class Counts {
   const Counts& at_least(const Figure& figure, double bound, std::string_view why) const {
     return bounded(figure, bound, false, why);
   }
+  /// A number of the team's: at_most(&Teamwork::named, 4, ...).
+  /// @throws NotYet if it is above `bound`
+  const Counts& at_most(std::uint64_t Teamwork::*number, double bound, std::string_view why) const {
+    return of_teamwork(number, bound, true, why);
+  }
+  /// @throws NotYet if it is below `bound`
+  const Counts& at_least(std::uint64_t Teamwork::*number, double bound, std::string_view why) const {
+    return of_teamwork(number, bound, false, why);
+  }
+  const Teamwork& teamwork() const { return teamwork_; }  ///< zeros on a GPU
   /// The launches, in order. @throws NotYet if there are not `count` of them
   const std::vector<interpreter::KernelProfile>& launches(std::size_t count, std::string_view why) const;
   const std::vector<interpreter::KernelProfile>& launches() const { return launches_; }  ///< in order
@@ -246,11 +267,13 @@ class Counts {
   const Counts& bounded(const Figure& figure, double bound, bool from_above, std::string_view why) const;
   const Counts& enough(std::string_view of, std::uint64_t count, std::string_view why) const;
   const Counts& at_a_time(std::string_view of, std::uint64_t most, std::uint64_t count, std::string_view why) const;
+  const Counts& of_teamwork(std::uint64_t Teamwork::*number, double bound, bool from_above, std::string_view why) const;
   std::string lines_of(const Figure& figure, double bound) const;
   NotYet not_yet(const std::string& what, std::string_view why) const;
   std::string what_;
   std::vector<interpreter::KernelProfile> launches_;
   UnderWay under_way_;
+  Teamwork teamwork_;
 };
 
 /// How many of the tensor core's pieces a product has, those at its edges included.

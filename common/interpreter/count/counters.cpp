@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "common/interpreter/count/gpus.h"
+#include "common/interpreter/count/teamwork.h"
 #include "common/interpreter/count/under_way.h"
 
 namespace interpreter {
@@ -271,6 +272,11 @@ MostUnderWay& most_under_way() {
 EachUnderWay& each_under_way() {
   static EachUnderWay each;
   return each;
+}
+
+Teamwork& teamwork() {
+  static Teamwork all;
+  return all;
 }
 
 Counters& Counters::operator+=(const Counters& other) {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/interpreter/count/teamwork.h"
 #include "common/interpreter/instructions/family.h"
 #include "common/interpreter/instructions/mbarriers.h"
 #include "common/interpreter/schedule/entered.h"
@@ -81,7 +82,8 @@ void ClusterBarrier::arrive(Fiber& fiber, Pc pc, bool relaxed) {
   Barrier& at = barrier();
   const bool publishes = !relaxed || thread.fenced;
   thread = {true, at.phase, pc};
-  if (std::exchange(met_, at.phase + 1) <= at.phase && block_.work().options().count) block_.counters.count_barrier(pc);
+  if (std::exchange(met_, at.phase + 1) <= at.phase && block_.work().options().count)
+    block_.counters.count_barrier(pc), ++teamwork().cluster_meetings;
   if (block_.work().options().racecheck) {
     if (!at.known) at.known = std::make_shared<Knowledge>();
     if (publishes)

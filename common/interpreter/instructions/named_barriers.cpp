@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/interpreter/count/teamwork.h"
 #include "common/interpreter/instructions/family.h"
 #include "common/interpreter/schedule/entered.h"
 
@@ -37,6 +38,7 @@ class NamedBarriers final : public Family {
   };
   struct Barrier {
     unsigned expected = 0, arrived = 0;  // threads
+    unsigned waits = 0;                  // of these, threads that wait
     Pc pc = 0;                           // of the first that arrived
     KnowledgePtr known;
     std::vector<Fiber*> waiting;
@@ -54,6 +56,7 @@ class NamedBarriers final : public Family {
   bool add_warp(Barrier& barrier, unsigned warp, std::uint32_t live);
   void complete(Barrier& barrier);
   void require_not_in_last(Fiber& fiber, unsigned number, Pc pc);
+  void count(const Barrier& barrier);
 
   Block& block_;
   std::array<Barrier, 16> barriers_;
@@ -84,6 +87,7 @@ void NamedBarriers::arrive(Fiber& fiber, unsigned number, unsigned threads, bool
              at(user_location(barrier.pc)) + " for " + std::to_string(barrier.expected),
          "all that take part give the same number of threads");
   if (barrier.is_new()) barrier.expected = threads, barrier.pc = pc;
+  barrier.waits += waits;
   const bool racecheck = block_.work().options().racecheck;
   if (racecheck) {
     if (waits) require_not_in_last(fiber, number, pc);
@@ -146,8 +150,18 @@ void NamedBarriers::on_exit(Fiber& fiber) {
       complete(barrier);
 }
 
+// Number 0, where all wait, is __syncthreads().
+void NamedBarriers::count(const Barrier& barrier) {
+  const bool is_first = &barrier == &barriers_.front(), of_all = barrier.waits >= block_.work().launch->threads;
+  if (of_all && is_first)
+    ++teamwork().block_meetings, block_.counters.count_barrier(barrier.pc);
+  else
+    ++teamwork().named, teamwork().named_of_all += of_all;
+}
+
 // Warps of which only a part has come wait for the next phase.
 void NamedBarriers::complete(Barrier& barrier) {
+  if (block_.work().options().count) count(barrier);
   Barrier over = std::exchange(barrier, {});
   Over& last = over_[static_cast<std::size_t>(&barrier - barriers_.data())];
   last = over.somebody_passes ? Over() : Over{over.warps, std::move(over.arrivals)};

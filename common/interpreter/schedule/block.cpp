@@ -38,6 +38,7 @@ void Block::begin(LaunchState& launch, std::uint64_t index, Cluster& cluster, un
   events = cluster.events ? cluster.events.get() : launch.events.get();
   atomics.begin(threads);
   mma_of_warp.assign((threads + 31) / 32, 0);
+  shared_bytes_of_warp.assign((threads + 31) / 32, 0), loaded_bytes = 0;
   for (const auto& family : families_)
     if (family) family->begin(threads);
   family<Overlap>();
@@ -254,6 +255,8 @@ void Block::on_request(unsigned w, const Request& request) {
   if (options.count && !visits_others) {
     counters.count(request, sectors, &sector_count);
     family<Overlap>().note(w, request);
+    if (!is_store(request.op))
+      (request.shared ? shared_bytes_of_warp[w] : loaded_bytes) += std::uint64_t{request.count} * request.size;
   }
   if (options.on_store && !request.shared && writes(request.op))
     for (unsigned i = 0; i < request.count; ++i)

@@ -157,10 +157,12 @@ class Block final : private RequestSink {
   /// @{
   Atomics atomics{*this};
   CounterTable counters;
-  std::vector<std::uint64_t> mma_of_warp;  ///< how many mma instructions each warp has executed
-  L2Trace l2_trace;                        ///< if Options::l2_model
-                                           /// @}
-  EventLog* events = nullptr;              ///< what happens here, for pictures; null: nobody has asked
+  std::vector<std::uint64_t> mma_of_warp;           ///< how many mma instructions each warp has executed
+  std::vector<std::uint64_t> shared_bytes_of_warp;  ///< what its lanes have loaded from shared memory
+  std::uint64_t loaded_bytes = 0;                   ///< of global memory, by all lanes
+  L2Trace l2_trace;                                 ///< if Options::l2_model
+                                                    /// @}
+  EventLog* events = nullptr;                       ///< what happens here, for pictures; null: nobody has asked
 
  private:
   void run_to_end(Yield yield, void* yield_context);

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <span>
 
+#include "common/interpreter/count/teamwork.h"
 #include "common/interpreter/schedule/block.h"
 
 namespace interpreter {
@@ -219,7 +220,7 @@ void Meetings::release_barrier() {
     count += fiber.predicate;
   }
   if (!first) return;
-  if (block_.work().options().count) block_.counters.count_barrier(first->barrier_pc);
+  if (block_.work().options().count) block_.counters.count_barrier(first->barrier_pc), ++teamwork().block_meetings;
   barrier_result_ = barrier_reduction_ == Reduction::kAnd  ? count == static_cast<int>(block_.scheduler.live())
                     : barrier_reduction_ == Reduction::kOr ? count > 0
                                                            : count;

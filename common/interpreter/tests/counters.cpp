@@ -15,9 +15,11 @@
 
 #include "common/device/bulk_copy.cuh"
 #include "common/device/cluster.cuh"
+#include "common/device/mbarrier.cuh"
 #include "common/device/ptx.cuh"
 #include "common/device/wgmma.cuh"
 #include "common/interpreter/count/counters.h"
+#include "common/interpreter/count/teamwork.h"
 #include "common/interpreter/count/under_way.h"
 #include "common/interpreter/instructions/mma_model.h"
 #include "common/interpreter/interpreter.h"
@@ -768,6 +770,46 @@ TEST_CASE("stores of what a warp has just loaded") {
     interpreter::each_under_way().forget();
     launch(store_what_was_loaded, 3, 64, 0, in.data(), out.data(), reads_between);
     CHECK(interpreter::each_under_way().straight_stores == (reads_between ? 0 : 3 * 2 * 5));
+  }
+}
+
+__global__ void wait_in_many_ways(const float* in, float* out) {
+  __shared__ float s[96];
+  const unsigned thread = threadIdx.x, warp = thread / 32;
+  s[thread] = in[thread];
+  __syncthreads();
+  device::barrier_sync(0, 96);  // __syncthreads() by its number
+  device::barrier_sync(2, 96);  // all wait, at another number
+  if (warp == 0)
+    device::barrier_arrive(0, 96);
+  else
+    device::barrier_sync(0, 96);
+  if (warp > 0) device::barrier_sync(1, 64);
+  float sum = 0;
+  for (unsigned i = 0; i <= 4 * warp; ++i) sum += s[i];
+  device::barrier_cluster_arrive();
+  device::barrier_cluster_wait();
+  out[96 * blockIdx.x + thread] = sum + (blockIdx.x % 2 ? in[96 + thread] : 0);
+  device::barrier_cluster_arrive();
+  device::barrier_cluster_wait();
+}
+TEST_CASE("where threads wait, and who does most") {
+  Buffer<float> in(std::vector<float>(192, 1.0f), "in"), out(4 * 96, "out");
+  const interpreter::Teamwork& all = interpreter::teamwork();
+  for (const bool counts : {true, false}) {
+    interpreter::options().count = counts;
+    interpreter::teamwork().forget();
+    const auto profile = profile_of(
+        [&] { device::launch_clusters(wait_in_many_ways, 4, 96, dim3(2), 0, static_cast<const float*>(in.data()), out.data()); });
+    interpreter::options().count = true;
+    const unsigned blocks = counts ? 4 : 0;
+    CHECK(all.block_meetings == 2 * blocks);
+    CHECK(all.cluster_meetings == 2 * blocks);
+    CHECK(profile.total.barriers == 4 * blocks);
+    CHECK(all.named == 3 * blocks);
+    CHECK(all.named_of_all == blocks);
+    CHECK(all.loaded_by_block == (counts ? 2 * 96 * 4 : 0));
+    CHECK(all.shared_bytes_of_warp == (counts ? 9 * 32 * 4 : 0));
   }
 }
 
