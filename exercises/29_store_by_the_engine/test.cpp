@@ -19,6 +19,9 @@ Figure plain_stores() {
           [](const interpreter::Counters&) { return 1.0; }};
 }
 
+constexpr const char* kBarriers =
+    "Two barriers for each panel are enough, whatever their names are: the place is free, and the panel is complete.";
+
 // What a report of the interpreter cannot know of this exercise.
 std::string meant(const std::string& report) {
   const auto says = [&](const char* words) { return report.find(words) != std::string::npos; };
@@ -61,8 +64,8 @@ void check(Coach& coach) {
     counts.at_least(boxes_stored(panels), 1, "The copy engine stores each panel. Threads only write it to shared memory.")
         .at_most(boxes_stored(panels), 1, "One instruction of one thread stores a whole panel, once.")
         .at_most(plain_stores(), 0, "C comes from the engine alone.")
-        .at_most(barriers(2 * panels + strips), 1,
-                 "Two barriers for each panel are enough: the place is free, and the panel is complete.");
+        .at_most(barriers(2 * panels + strips), 1, kBarriers)
+        .at_most(&Teamwork::named, 2 * panels + strips - static_cast<double>(counts.teamwork().block_meetings), kBarriers);
 #ifdef COURSE_ON_INTERPRETER
     const interpreter::KernelProfile& launch = counts.launches(1, "One kernel stores all panels.").front();
     const std::uint64_t place = 16 * 32 * sizeof(float), shared = launch.static_shared_bytes + launch.dynamic_shared_bytes;

@@ -104,7 +104,11 @@ void check(Coach& coach) {
             barriers(blocks), 1,
             "A barrier of the whole block makes both wait for the slower one in each step. Who gives the turn away only arrives,\n"
             "and goes on: barrier_arrive().")
-        .at_least_blocks(static_cast<std::uint64_t>(blocks), "A block has 8 columns.");
+        .at_least_blocks(static_cast<std::uint64_t>(blocks), "A block has 8 columns.")
+        .at_least(
+            &Teamwork::named, static_cast<double>(r.steps - 1) * blocks,
+            "Each step but the first begins when a named barrier is complete: barrier_sync() waits there, and barrier_arrive()\n"
+            "gives the turn. Who waits there is asleep; who reads a place again and again takes time from the other one.");
   }
 
   // How long a turn takes is the same in all answers that pass: no bar for the time.

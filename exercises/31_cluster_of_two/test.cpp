@@ -55,19 +55,30 @@ void check(Coach& coach) {
 
   // Whole tiles, and some that end in the second half of one.
   for (const Case& c :
-       {Case{64, 32, 64}, Case{32 - draw.between(1, 15), 64 - 4 * draw.between(1, 3), 16 * draw.between(2, 5) - 4}}) {
+       {Case{64, 32, 128}, Case{32 - draw.between(1, 15), 64 - 4 * draw.between(1, 3), 16 * draw.between(2, 5) - 4}}) {
     const double clusters = tiles(c, 32, 32, c.k), loads = tiles(c, 32, 32, 16);
-    multiply(coach, c)
-        .at_least(boxes(3 * loads), 1, "The copy engine brings all of A and B.")
+    const Counts counts = multiply(coach, c);
+    counts.at_least(boxes(3 * loads), 1, "The copy engine brings all of A and B.")
         .at_most(boxes(3 * loads), 1,
                  "For each slice of k, the two blocks of a cluster need two boxes of A and one of B. Who asks for B's box has it "
                  "brought to both:\ncp_async_bulk_tensor_2d_multicast().")
         .at_most(global_loads(1), 0, "Nothing is left for threads to load.")
         .at_most(
-            barriers(clusters * 2 * 3), 1,
+            &Teamwork::cluster_meetings, clusters * 2 * 2,
             "The blocks meet at the beginning and at the end. In between, `full` and `empty` are enough: nobody waits for all.")
         .at_least_blocks(static_cast<std::uint64_t>(2 * clusters),
                          "A block has 16 rows and 32 columns of C, and a cluster two blocks.");
+    if (c.m % 32) continue;  // warps without rows of C may do less
+    const interpreter::Counters sum = counts.total();
+    const double of_warp = static_cast<double>(sum.shared_load.bytes + sum.matrix_load.bytes) / (clusters * 2 * 4);
+    constexpr double kUneven = 1.3;  // less than what three warps have
+    counts
+        .at_most(
+            &Teamwork::block_meetings, clusters * 2 * 4,
+            "A block waits for all of its threads at the beginning, before the barriers are used, and maybe at the end. In the "
+            "loop nobody does.")
+        .at_most(&Teamwork::shared_bytes_of_warp, of_warp * kUneven,
+                 "Four warps multiply, each a fourth of the block's tile. Which warp reads most of what is multiplied?");
   }
 
   // The copies are the same in all answers that pass: no bar for the time.

@@ -1,4 +1,5 @@
-#include <set>
+#include <algorithm>
+#include <map>
 #include <vector>
 
 #include "common/device/device.cuh"
@@ -39,13 +40,14 @@ std::string meant(const std::string& report) {
 struct Outcome {
   Counts counts;
   std::int64_t storing;
+  std::int64_t most_stored;  // elements of C, by the block that stores most
 };
 
 Outcome normalise(const Coach& coach, const Problem& p) {
   std::string what = std::to_string(p.rows) + " x " + std::to_string(p.cols) + " in f32";
   if (p.padding) what += ", rows " + std::to_string(p.padding) + " elements longer than what they hold";
   if (p.drawn) what += ", drawn at random: --seed " + std::to_string(p.drawn) + " draws it again";
-  std::int64_t storing = 0;
+  std::int64_t storing = 0, most_stored = 0;
   const Counts counts = coach.run(what, [&] {
     const std::int64_t stride = p.cols + p.padding;
     std::vector<float> values(static_cast<std::size_t>(p.rows * stride), 1e6f);
@@ -58,12 +60,12 @@ Outcome normalise(const Coach& coach, const Problem& p) {
     }
     const device::Buffer<float> A(values, "A");
     device::Buffer<float> C(values, "C");
-    // The last number: blocks that store.
+    // The last numbers: blocks that store, and how many elements the busiest of them.
     const auto call = [&] {
-      std::set<std::uint64_t> blocks;
+      std::map<std::uint64_t, std::int64_t> blocks;
 #ifdef COURSE_ON_INTERPRETER
       interpreter::options().on_store = [&, first = C.data(), end = C.data() + C.size()](std::uint64_t block, const void* at) {
-        if (at >= first && at < end) blocks.insert(block);
+        if (at >= first && at < end) ++blocks[block];
       };
 #endif
       exercise::normalise({A.data(), p.rows, p.cols, stride, 1}, {C.data(), p.rows, p.cols, stride, 1});
@@ -72,11 +74,14 @@ Outcome normalise(const Coach& coach, const Problem& p) {
       interpreter::options().on_store = {};
 #endif
       std::vector<float> result = C.download();
+      std::int64_t most = 0;
+      for (const auto& [block, stores] : blocks) most = std::max(most, stores);
       result.push_back(static_cast<float>(blocks.size()));
+      result.push_back(static_cast<float>(most));
       return result;
     };
     const std::vector<float> got = explained(meant, [&] { return asked(call); });
-    storing = static_cast<std::int64_t>(got.back());
+    storing = static_cast<std::int64_t>(got.at(got.size() - 2)), most_stored = static_cast<std::int64_t>(got.back());
     for (std::int64_t row = 0; row < p.rows; ++row) {
       for (std::int64_t col = 0; col < p.cols; ++col) {
         const std::size_t i = static_cast<std::size_t>(row * stride + col);
@@ -90,7 +95,7 @@ Outcome normalise(const Coach& coach, const Problem& p) {
       }
     }
   });
-  return {counts, storing};
+  return {counts, storing, most_stored};
 }
 
 }  // namespace
@@ -115,15 +120,21 @@ void check(Coach& coach) {
         .at_most(stored(bytes), 1, "C is all that goes to global memory. Sums go from shared memory to shared memory.")
         .at_most(loaded(bytes), 2,
                  "Each element is needed twice: once for the sum, once to be divided. A block needs no rows but its own.")
-        .at_most(atomics(1), 0, "No atomic is needed: each sum has a place of its own.")
-        .at_most(barriers(4 * blocks), 1,
+        .at_most(&Teamwork::cluster_meetings, 4 * blocks,
                  "The cluster meets three times: its barrier is there, the totals are there, and nobody reads them any more.")
+        .at_most(&Teamwork::loaded_by_block, bytes / blocks * 2,
+                 "Each block of a cluster has a fourth of the rows: it reads them for their sums, and once more to divide them.")
         .launches(1, "One kernel is enough: the sums stay in the cluster.");
 #ifdef COURSE_ON_INTERPRETER
     coach.require(static_cast<double>(outcome.storing) >= blocks,
                   "Each block of a cluster has a fourth of the rows, and stores them. Of " + std::to_string(p.rows) + " x " +
                       std::to_string(p.cols) + " only " + std::to_string(outcome.storing) + " blocks store\nanything, where " +
                       std::to_string(static_cast<int>(blocks)) + " should.");
+    coach.require(static_cast<double>(outcome.most_stored) <= static_cast<double>(p.rows * p.cols) / blocks,
+                  "Each block of a cluster has a fourth of the rows, and stores them. Of " + std::to_string(p.rows) + " x " +
+                      std::to_string(p.cols) + " one block stores " + std::to_string(outcome.most_stored) +
+                      " elements,\nwhere its share is " + std::to_string(p.rows * p.cols / static_cast<std::int64_t>(blocks)) +
+                      ".");
 #endif
   }
 

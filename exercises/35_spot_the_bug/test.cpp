@@ -29,6 +29,10 @@ constexpr std::string_view kAhead =
     "The ring has two stages: while one is read, the next copy is on its way to the other. What does the thread that copies wait\n"
     "for? For the stage that it fills to be empty, and for nothing else.";
 
+constexpr std::string_view kMeets =
+    "`full` and `empty` say all that is to be said in the loop. A barrier for all of the block makes everybody wait for the "
+    "slowest.";
+
 std::string words(std::uint64_t drawn) {
   return drawn ? ", drawn at random: --seed " + std::to_string(drawn) + " draws it again" : "";
 }
@@ -95,10 +99,8 @@ void check(Coach& coach) {
                   "A row comes by the copy engine, 128 elements at a time. Mend the ring without giving that up.")
         .at_most(copies(chunks), 1, "Each chunk is copied once.")
         .at_most(global_loads(1), 0, "The copy engine loads. Threads read what is in shared memory.")
-        .at_most(
-            barriers(static_cast<double>(rows)), 1,
-            "`full` and `empty` say all that is to be said in the loop. A barrier for all of the block makes everybody wait for "
-            "the slowest.")
+        .at_most(barriers(static_cast<double>(rows)), 1, kMeets)
+        .at_most(&Teamwork::named_of_all, static_cast<double>(rows), kMeets)
         .at_least_copies_under_way(2, kAhead);
   }
 
@@ -117,10 +119,8 @@ void check(Coach& coach) {
         .at_least(copies(boxes), 1, "The copy engine brings all of A and B, in boxes of 64 x 16 and 16 x 32.")
         .at_most(copies(boxes), 1, "Each box is copied once for a block.")
         .at_most(global_loads(1), 0, "The copy engine loads. Threads read what is in shared memory.")
-        .at_most(
-            barriers(blocks), 1,
-            "`full` and `empty` say all that is to be said in the loop. A barrier for all of the block makes everybody wait for "
-            "the slowest.")
+        .at_most(barriers(blocks), 1, kMeets)
+        .at_most(&Teamwork::named_of_all, blocks, kMeets)
         .at_least_copies_under_way(3, kAhead);  // of 4, two boxes each
   }
 
@@ -133,7 +133,8 @@ void check(Coach& coach) {
         .at_least(copies(blocks), 1, "Each block has its half copied by the copy engine.")
         .at_most(copies(blocks), 1, "Each half is copied once: the other block reads it where it is.")
         .at_most(global_loads(1), 0, "What the other block has copied is read from its shared memory.")
-        .at_most(barriers(blocks * 3), 1, "The blocks meet when the halves are there, and when they have been read.");
+        .at_most(&Teamwork::cluster_meetings, blocks * 2,
+                 "The blocks meet when the halves are there, and when they have been read.");
   }
 
   // Three mistakes are to be mended. The counts see to it that nothing was given up for that: no bar for the time.
