@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
@@ -320,6 +321,18 @@ void check_drawn(const Coach& coach) {
                       " on " + text(gpu) + " is " + std::to_string(blocks_of_busiest_sm(t, m, n, gpu)) + ", expected " +
                       std::to_string(busiest) + ".");
   }
+  for (int i = 0; i < 100; ++i) {  // more blocks than a double can count
+    const Tile t = kLegal[static_cast<std::size_t>(draw.between(0, static_cast<std::int64_t>(kLegal.size()) - 1))];
+    const Gpu gpu = drawn_gpu(draw);
+    const std::int64_t down = draw.between(1 << 28, 1 << 30), across = draw.between(1 << 28, 1 << 30),
+                       m = down * t.block_m - draw.between(0, t.block_m - 1),
+                       n = across * t.block_n - draw.between(0, t.block_n - 1);
+    const std::int64_t busiest = (down * across - 1) / gpu.sms + 1, got = blocks_of_busiest_sm(t, m, n, gpu);
+    coach.require(got == busiest, "blocks_of_busiest_sm() of the tile " + text(t) + " for a C of " + std::to_string(m) + " x " +
+                                      std::to_string(n) + " on " + text(gpu) + " is " + std::to_string(got) + ", expected " +
+                                      std::to_string(busiest) +
+                                      ".\nAn int64_t counts so many blocks. Which number on the way does not?");
+  }
   std::int64_t m = 0, n = 0, k = 0;
   for (int i = 0; i < 200; ++i) {
     if (i % 2 == 0) m = draw.between(1, 9000), n = draw.between(1, 9000), k = draw.between(1, 9000);
@@ -363,6 +376,60 @@ void check_drawn(const Coach& coach) {
                                           " different keys.\nThe best tile of the one may be slow for the other, or impossible.");
 }
 
+// A hash, of whatever length, is the same for two problems some day: as many keys as there are problems need as many letters.
+void check_room(const Coach& coach) {
+  Draw& draw = coach.draw();
+  const auto require_room = [&](const char* what, double bits, const std::vector<Problem>& problems) {
+    const std::vector<std::string> found = asked([&] {
+      std::vector<std::string> all;
+      for (const Problem& p : problems) all.push_back(exercise::key(p));
+      return all;
+    });
+    // What all keys have in the beginning, and in the end, says nothing.
+    std::size_t first = found.at(0).size(), last = first, longest = 0;
+    const auto alike = [](auto a, auto b, std::size_t most) {
+      std::size_t count = 0;
+      while (count < most && a[static_cast<std::ptrdiff_t>(count)] == b[static_cast<std::ptrdiff_t>(count)]) ++count;
+      return count;
+    };
+    for (const std::string& key : found) {
+      first = alike(key.begin(), found[0].begin(), std::min(first, key.size()));
+      last = alike(key.rbegin(), found[0].rbegin(), std::min(last, key.size()));
+    }
+    std::unordered_set<char> letters;
+    for (const std::string& key : found) {
+      const std::string_view varies = std::string_view(key).substr(first, key.size() - std::min(key.size(), first + last));
+      letters.insert(varies.begin(), varies.end()), longest = std::max(longest, varies.size());
+    }
+    const double room = letters.empty() ? 0 : static_cast<double>(longest) * std::log2(static_cast<double>(letters.size()));
+    coach.require(room >= bits, "Of " + std::to_string(found.size()) + " problems that differ in " + what +
+                                    " no key has more than " + std::to_string(longest) + " letters that are not the same in all, " +
+                                    std::to_string(letters.size()) +
+                                    " different ones.\nThat is too little for all problems to have keys of their own: of a "
+                                    "hash, or of a part of a name or a number, two have the same.\nOne of the keys: \"" +
+                                    (found.empty() ? "" : found.back().substr(0, 200)) + "\".");
+  };
+  constexpr std::int64_t kMost = (std::int64_t{1} << 62) - 1;
+  constexpr int kMany = 4000;
+  const auto drawn = [&](std::initializer_list<std::int64_t Problem::*> numbers) {
+    std::vector<Problem> problems(kMany, {23, 24, 25, "f16", "nn", "NVIDIA H200", ""});
+    for (Problem& p : problems)
+      for (const auto number : numbers) p.*number = draw.between(1, kMost);
+    return problems;
+  };
+  require_room("m", 61, drawn({&Problem::m}));
+  require_room("n", 61, drawn({&Problem::n}));
+  require_room("k", 61, drawn({&Problem::k}));
+  require_room("m, n and k", 3 * 61, drawn({&Problem::m, &Problem::n, &Problem::k}));
+  std::vector<Problem> names;
+  constexpr int kNames = 200, kLetters = 1000, kAlphabet = 64;
+  for (int i = 0; i < kNames; ++i) {
+    names.push_back({23, 24, 25, "f16", "nn", "NVIDIA ", ""});
+    for (int letter = 0; letter < kLetters; ++letter) names.back().gpu += static_cast<char>('!' + draw.between(0, kAlphabet - 1));
+  }
+  require_room("the GPU's name", kLetters * std::log2(kAlphabet) - 1, names);
+}
+
 void check_best(const Coach& coach) {
   // What lesson 06 has measured on an H200, and the model agrees; but for 256³, which is what the model expects there.
   const std::vector<std::pair<std::int64_t, Tile>> best = {{4096, {256, 128, 64, 64, 64, 3}}, {3072, {192, 128, 64, 48, 64, 3}},
@@ -386,6 +453,7 @@ void check(Coach& coach) {
   check_key(coach);
   check_best(coach);
   check_drawn(coach);
+  check_room(coach);
 
   for (const Case& c : {Case{64, 64, 16}, Case{37, 70, 9}, Case{1, 40, 20}, Case{1, 1, 1}}) coach.multiply<float, float>(c, gemm);
   coach.multiply<float, float>({.m = 35, .n = 45, .k = 10, .padding = 3}, gemm);
@@ -393,7 +461,16 @@ void check(Coach& coach) {
   coach.multiply_far_rows<float, float>(Case{3, 3, 3}, gemm);
   Case drawn = {coach.draw().between(100, 500), coach.draw().between(100, 500), 3};
   drawn.drawn = coach.draw().seed();
-  for (const Case& c : {Case{96, 160, 8}, drawn}) {
+  const auto launched = [](const Case& c, const Tile& t) {
+    return std::pair(((c.m - 1) / t.block_m + 1) * ((c.n - 1) / t.block_n + 1), threads(t));
+  };
+  const auto of = [](std::int64_t m, std::int64_t n, std::int64_t k) { return best(m, n, k, kGpus[0].gpu); };
+  Case wide = drawn, tall = drawn;  // so much wider than tall, or taller, that for n x m another tile is the best
+  do wide.m = coach.draw().between(1, 8), wide.n = coach.draw().between(17'000, 34'000), wide.k = coach.draw().between(1, 3);
+  while (launched(wide, of(wide.m, wide.n, wide.k)) == launched(wide, of(wide.n, wide.m, wide.k)));
+  do tall.n = coach.draw().between(1, 8), tall.m = coach.draw().between(17'000, 34'000), tall.k = coach.draw().between(1, 3);
+  while (launched(tall, of(tall.m, tall.n, tall.k)) == launched(tall, of(tall.n, tall.m, tall.k)));
+  for (const Case& c : {Case{96, 160, 8}, drawn, wide, tall}) {
     const Tile t = best(c.m, c.n, c.k, kGpus[0].gpu);
     const std::int64_t down = (c.m - 1) / t.block_m + 1, across = (c.n - 1) / t.block_n + 1;
     const std::string expected = std::to_string(down * across) + " blocks of " + std::to_string(threads(t)) + " threads";

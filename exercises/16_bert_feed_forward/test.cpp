@@ -146,6 +146,16 @@ void check_drawn(const Coach& coach) {
     expect("last_wave" + of, last_wave(tiles, sms, blocks_per_sm),
            static_cast<double>((tiles - 1) % places + 1) / static_cast<double>(places));
   }
+  for (int i = 0; i < 40; ++i) {  // of a GPU, or of many together, that has more places than an int can count
+    const int sms = static_cast<int>(draw.between(1 << 17, 1 << 21)),
+              blocks_per_sm = static_cast<int>(draw.between(1 << 15, 1 << 18));
+    const std::int64_t places = std::int64_t{sms} * blocks_per_sm,
+                       tiles = places * draw.between(1, 1000) - draw.between(-1, places - 1);
+    const std::string of = "(" + words(tiles) + ", " + words(std::int64_t{sms}) + ", " + words(std::int64_t{blocks_per_sm}) + ")";
+    expect("wave_count" + of, wave_count(tiles, sms, blocks_per_sm), ratio_up(tiles, places));
+    expect("last_wave" + of, last_wave(tiles, sms, blocks_per_sm),
+           static_cast<double>((tiles - 1) % places + 1) / static_cast<double>(places));
+  }
   const auto large = [&] {
     return TileSize{static_cast<int>(draw.between(20'000, 46'000)), static_cast<int>(draw.between(20'000, 46'000))};
   };
@@ -172,6 +182,22 @@ void check_drawn(const Coach& coach) {
                       ".\nThe fewest elements of the busiest SM win" +
                       (is_one ? ": " + words(rank(found).first) + " and " + words(rank(expected).first) : "") +
                       ". If several candidates have as few, the largest of these tiles wins.");
+  }
+}
+
+// Work that a float takes for the same: two tiles, each of them larger than C, of which one has an element more.
+void check_near_choices(const Coach& coach) {
+  Draw& draw = coach.draw();
+  for (int i = 0; i < 20; ++i) {
+    const int side = static_cast<int>(draw.between(30'000, 46'000)), least = i % 2;
+    Sizes offered = {{side, side}, {side - 1, side + 1}};
+    if (least == 0) std::swap(offered[0], offered[1]);
+    const std::int64_t m = draw.between(1, 20'000), n = draw.between(1, 20'000);
+    const int found = choose(m, n, 132, offered);
+    coach.require(found == least, "choose(" + words(m) + ", " + words(n) + ", 132, " + words(offered) + ") is " +
+                                      words(std::int64_t{found}) + ", should be " + words(std::int64_t{least}) +
+                                      ": one SM has a tile, and this one has an element less.\nWhich number on the way cannot tell "
+                                      "them apart?");
   }
 }
 
@@ -205,6 +231,7 @@ void check(Coach& coach) {
   check_formulas(coach);
   check_choice(coach);
   check_drawn(coach);
+  check_near_choices(coach);
 
   const auto multiply = [&](const Case& c, int sms) {
     const Counts counts = coach.multiply(c, harness::DType::kF16, harness::DType::kF32,
