@@ -179,6 +179,9 @@ void check(Coach& coach) {
                 "column_sums of 128 x 128 are 4 strips of 32 rows and 2 of 64 columns, 8 blocks that work at the\n"
                 "same time. Your launch has fewer. Keep the strips: let them add to one place without a race.");
 #endif
+  last.at_most(
+      &Teamwork::loaded_by_block, 1.5 * 32 * 64 * 4,
+      "A block has a strip of 32 rows and 64 columns. Which block adds up strips of others, while these have nothing to do?");
 
   // Three mistakes are to be mended. The counts above see to it that nothing was given up for that: no bar for the time.
 }

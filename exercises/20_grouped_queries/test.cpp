@@ -1,4 +1,6 @@
 #include <array>
+#include <regex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -52,8 +54,7 @@ void five(const Coach& coach, int64_t tokens, int64_t width, int64_t k) {
               });
               for (const auto& [matrix, problem] : {std::pair{"K", K.get()}, {"V", V.get()}})
                 if (std::string wrong = problem->verify(); !wrong.empty())
-                  throw NotYet{std::string("The result is wrong: in place of C read ") + matrix + ", and W_" +
-                               (matrix[0] == 'K' ? "k" : "v") + " in place of B. " + wrong +
+                  throw NotYet{"The result is wrong: " + std::regex_replace(wrong, std::regex("\\bC\\b"), matrix) +
                                ".\nEach of the five matrices has a stride of its own."};
             });
 }
