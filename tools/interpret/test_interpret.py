@@ -380,7 +380,7 @@ int main(int argc, char** argv) {
 }
 """
         race, of_two = "race on ", "race on (flags|data)"  # which one is seen first depends on when the second block begins
-        wrong = {1: f"{race}s", 3: f"{race}s", 5: f"{race}s", 6: f"{race}s", 8: of_two, 9: of_two, 12: f"{race}s", 19: f"{race}box", 15: "__shfl_xor_sync with masks that differ"}
+        wrong = {1: f"{race}s", 3: f"{race}s", 5: f"{race}s", 6: f"{race}s", 8: of_two, 9: of_two, 12: f"{race}s|uninitialised bytes of s", 19: f"{race}box", 15: "__shfl_xor_sync with masks that differ"}
         for case in range(1, 20):
             with self.subTest(case):
                 result = self.interpret(text, str(case))
