@@ -47,6 +47,14 @@ class Group {
   }
 };
 
+/// A stream, and the line that gave it something to do: for who records a plan (record.h). Calls take it as a stream.
+struct OnStream {
+  OnStream(cudaStream_t its, int by = __builtin_LINE()) : stream(its), line(by) {}
+  operator cudaStream_t() const { return stream; }
+  cudaStream_t stream;  ///< where it goes
+  int line;             ///< of the call
+};
+
 /// Moves what lies in the ranks' GPUs. Calls return when the work is on `stream`, and the ranks make them in the same order.
 class Communicator {
  public:
@@ -60,13 +68,13 @@ class Communicator {
   virtual void* allocate(std::size_t bytes) = 0;
 
   /// Rank q's piece, of `bytes`, lies at all + q * bytes, on all ranks; before, each has its own there.
-  virtual void all_gather(void* all, std::size_t bytes, cudaStream_t stream) = 0;
+  virtual void all_gather(void* all, std::size_t bytes, OnStream stream) = 0;
   /// At received + q * bytes lies what rank q has at sent + rank() * bytes; a rank's own piece may be there or not.
-  virtual void all_to_all(const void* sent, void* received, std::size_t bytes, cudaStream_t stream) = 0;
+  virtual void all_to_all(const void* sent, void* received, std::size_t bytes, OnStream stream) = 0;
   /// `mine` is the sum of what all ranks have at all + rank() * count.
-  virtual void reduce_scatter(const void* all, void* mine, std::size_t count, harness::DType type, cudaStream_t stream) = 0;
+  virtual void reduce_scatter(const void* all, void* mine, std::size_t count, harness::DType type, OnStream stream) = 0;
   /// `data` becomes the sum of all ranks' `data`.
-  virtual void all_reduce(void* data, std::size_t count, harness::DType type, cudaStream_t stream) = 0;
+  virtual void all_reduce(void* data, std::size_t count, harness::DType type, OnStream stream) = 0;
 
   /// Bytes that the others have sent to this rank so far; 0 where nobody counts.
   virtual std::size_t received() const { return 0; }

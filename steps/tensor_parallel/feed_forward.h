@@ -67,7 +67,7 @@ struct Places {
 
 /// A · B with an activation on a stream: gemm::run(), or what it is compared with.
 template <class T>
-using Product = std::function<void(Matrix<const T> A, Matrix<const T> B, Matrix<T> C, float slope, cudaStream_t stream)>;
+using Product = std::function<void(Matrix<const T> A, Matrix<const T> B, Matrix<T> C, float slope, OnStream stream)>;
 
 /// How the block is run.
 struct Plan {
@@ -78,6 +78,9 @@ struct Plan {
 /// Starts y = own + the parts that the other ranks sent, rank q's at parts + q * count. Summed in float, in the order of the ranks.
 template <class T>
 void add_parts(T* y, const T* own, const T* parts, int rank, int ranks, std::int64_t count, cudaStream_t stream);
+/// add_parts(), or what is told of it.
+template <class T>
+using Sum = std::function<void(T* y, const T* own, const T* parts, int rank, int ranks, std::int64_t count, OnStream stream)>;
 
 /// One rank's part of the block: its memory, and what it does.
 template <class T>
@@ -87,7 +90,7 @@ class FeedForward {
   /// @param slope of the activation; 1: none
   /// @throws Fault where a rank has another shape or plan
   FeedForward(Communicator& communicator, const Shape& shape, const Plan& plan, Matrix<const T> W1, Matrix<const T> W2, float slope,
-              Product<T> product)
+              Product<T> product, Sum<T> sum = add_parts<T>)
       : communicator_(communicator),
         shape_(shape),
         plan_(plan),
@@ -95,7 +98,8 @@ class FeedForward {
         W1_(W1),
         W2_(W2),
         slope_(slope),
-        product_(std::move(product)) {
+        product_(std::move(product)),
+        add_parts_(std::move(sum)) {
     communicator.group().agree(describe());
     const auto elements = [](std::int64_t rows, std::int64_t cols) { return static_cast<std::size_t>(rows * cols); };
     X_ = static_cast<T*>(communicator.allocate(elements(places_.rows(), shape.model) * sizeof(T)));
@@ -184,21 +188,21 @@ class FeedForward {
     // 4. My sums: what I have and what the others have sent
     for (int chunk = 0; chunk < plan_.chunks; ++chunk) {
       streams_.wait_for(chunk, stream);
-      add_parts(row(y_.data(), chunk * places_.piece_rows()), row(parts_, places_.piece(chunk, me)),
-                row(received_, places_.piece(chunk, 0)), me, communicator_.size(), static_cast<std::int64_t>(piece), stream);
+      add_parts_(row(y_.data(), chunk * places_.piece_rows()), row(parts_, places_.piece(chunk, me)),
+                 row(received_, places_.piece(chunk, 0)), me, communicator_.size(), static_cast<std::int64_t>(piece), stream);
     }
   }
 
   T* row(T* first, std::int64_t number) const { return first + number * shape_.model; }
 
   // hidden = leaky_relu(X · W1) of some rows.
-  void multiply_in(const Range& rows, cudaStream_t stream) {
+  void multiply_in(const Range& rows, OnStream stream) {
     if (rows.size() == 0 || W1_.cols == 0) return;
     product_(row_major<const T>(row(X_, rows.begin), rows.size(), shape_.model), W1_,
              row_major(hidden_.data() + rows.begin * W1_.cols, rows.size(), W1_.cols), slope_, stream);
   }
   // parts = hidden · W2 of some rows; zeros where this rank has no hidden columns.
-  void multiply_out(const Range& rows, cudaStream_t stream) {
+  void multiply_out(const Range& rows, OnStream stream) {
     if (rows.size() == 0) return;
     product_(row_major<const T>(hidden_.data() + rows.begin * W1_.cols, rows.size(), W1_.cols), W2_,
              row_major(row(parts_, rows.begin), rows.size(), shape_.model), 1, stream);
@@ -217,6 +221,7 @@ class FeedForward {
   Matrix<const T> W1_, W2_;
   float slope_;
   Product<T> product_;
+  Sum<T> add_parts_;
   T *X_ = nullptr, *parts_ = nullptr, *received_ = nullptr;  // the communicator's
   device::Buffer<T> hidden_, y_;
   Streams streams_{plan_.chunks};

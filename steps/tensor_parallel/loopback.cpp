@@ -81,7 +81,7 @@ class Loopback final : public Communicator {
     return memory_.back().data();
   }
 
-  void all_gather(void* all, std::size_t bytes, cudaStream_t stream) override {
+  void all_gather(void* all, std::size_t bytes, OnStream stream) override {
     each_other("all_gather of " + std::to_string(bytes) + " bytes", all, stream, [&](int other, const unsigned char* theirs) {
       const std::size_t at = static_cast<std::size_t>(other) * bytes;
       device::detail::copy_in(static_cast<unsigned char*>(all) + at, fetch(theirs + at, bytes), bytes);
@@ -89,7 +89,7 @@ class Loopback final : public Communicator {
     });
   }
 
-  void all_to_all(const void* sent, void* received, std::size_t bytes, cudaStream_t stream) override {
+  void all_to_all(const void* sent, void* received, std::size_t bytes, OnStream stream) override {
     each_other("all_to_all of " + std::to_string(bytes) + " bytes", sent, stream, [&](int other, const unsigned char* theirs) {
       const void* const mine = fetch(theirs + static_cast<std::size_t>(rank()) * bytes, bytes);
       device::detail::copy_in(static_cast<unsigned char*>(received) + static_cast<std::size_t>(other) * bytes, mine, bytes);
@@ -97,13 +97,13 @@ class Loopback final : public Communicator {
     });
   }
 
-  void reduce_scatter(const void* all, void* mine, std::size_t count, harness::DType type, cudaStream_t stream) override {
+  void reduce_scatter(const void* all, void* mine, std::size_t count, harness::DType type, OnStream stream) override {
     const std::size_t bytes = count * harness::bytes(type);
     sum("reduce_scatter of " + std::to_string(count) + " " + std::string(name(type)), all, static_cast<std::size_t>(rank()) * bytes,
         mine, count, type, stream);
   }
 
-  void all_reduce(void* data, std::size_t count, harness::DType type, cudaStream_t stream) override {
+  void all_reduce(void* data, std::size_t count, harness::DType type, OnStream stream) override {
     sum("all_reduce of " + std::to_string(count) + " " + std::string(name(type)), data, 0, data, count, type, stream);
   }
 

@@ -80,12 +80,12 @@ class Nccl final : public Communicator {
     return memory;
   }
 
-  void all_gather(void* all, std::size_t bytes, cudaStream_t stream) override {
+  void all_gather(void* all, std::size_t bytes, OnStream stream) override {
     const void* const mine = static_cast<const char*>(all) + static_cast<std::size_t>(rank()) * bytes;
     NCCL_CHECK(ncclAllGather(mine, all, bytes, ncclInt8, communicator_, stream));
   }
 
-  void all_to_all(const void* sent, void* received, std::size_t bytes, cudaStream_t stream) override {
+  void all_to_all(const void* sent, void* received, std::size_t bytes, OnStream stream) override {
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
     if (movers_ == Movers::kCopyEngines) return NCCL_CHECK(ncclAlltoAll(sent, received, bytes, ncclInt8, communicator_, stream));
 #endif
@@ -99,11 +99,11 @@ class Nccl final : public Communicator {
     NCCL_CHECK(ncclGroupEnd());
   }
 
-  void reduce_scatter(const void* all, void* mine, std::size_t count, harness::DType type, cudaStream_t stream) override {
+  void reduce_scatter(const void* all, void* mine, std::size_t count, harness::DType type, OnStream stream) override {
     NCCL_CHECK(ncclReduceScatter(all, mine, count, nccl_type(type), ncclSum, communicator_, stream));
   }
 
-  void all_reduce(void* data, std::size_t count, harness::DType type, cudaStream_t stream) override {
+  void all_reduce(void* data, std::size_t count, harness::DType type, OnStream stream) override {
     NCCL_CHECK(ncclAllReduce(data, data, count, nccl_type(type), ncclSum, communicator_, stream));
   }
 

@@ -1,6 +1,6 @@
 /// @file
 /// The second stream of an overlapped block, and its events. On the interpreter a launch is over when it returns: there is nothing
-/// to order.
+/// to order, but a listener may want to know.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -8,18 +8,36 @@
 #include <vector>
 
 #include "common/device/device.cuh"
+#include "steps/tensor_parallel/communicator.h"
 
 namespace tensor_parallel {
 
 #ifdef COURSE_ON_INTERPRETER
 
+/// Who is told what a rank's streams wait for: record.h.
+class StreamListener {
+ public:
+  virtual ~StreamListener() = default;
+  virtual cudaStream_t communication() = 0;                     ///< as of Streams
+  virtual void communication_after(const OnStream&) = 0;        ///< as of Streams
+  virtual void record(int which) = 0;                           ///< as of Streams
+  virtual void wait_for(int which, const OnStream& there) = 0;  ///< as of Streams
+};
+inline thread_local StreamListener* stream_listener = nullptr;  ///< of this thread's rank; null: nobody
+
 class Streams {
  public:
   explicit Streams(int) {}
-  cudaStream_t communication() const { return nullptr; }
-  void communication_after(cudaStream_t) {}
-  void record(int) {}
-  void wait_for(int, cudaStream_t) {}
+  cudaStream_t communication() const { return stream_listener ? stream_listener->communication() : nullptr; }
+  void communication_after(const OnStream& stream) {
+    if (stream_listener) stream_listener->communication_after(stream);
+  }
+  void record(int which) {
+    if (stream_listener) stream_listener->record(which);
+  }
+  void wait_for(int which, const OnStream& stream) {
+    if (stream_listener) stream_listener->wait_for(which, stream);
+  }
 };
 
 #else
