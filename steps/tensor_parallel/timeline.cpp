@@ -83,7 +83,12 @@ json as_json(const Shape& shape, const Plan& plan, int ranks, const Prices& pric
 // Prints what is in a block of some ranks, plain and in chunks.
 int print_recorded(const json& document, int ranks, const Shape& shape) {
   Prices prices;
-  json all = {{"like", prices_of(document, shape, ranks, &prices)}, {"plans", json::array()}, {"few", kFewTokens}};
+  json all = {{"like", prices_of(document, shape, ranks, &prices)},
+              {"plans", json::array()},
+              {"few", kFewTokens},
+              {"gap", kGap},
+              {"slowed", kSlowed},
+              {"memory", kMemory}};
   for (const Plan plan : {Plan{false, 1}, Plan{true, 1}, Plan{true, 2}, Plan{true, 4}})
     all["plans"].push_back(as_json(shape, plan, ranks, prices));
   std::cout << all;

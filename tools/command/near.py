@@ -16,6 +16,7 @@ NEAREST = (
     (r"steps/figures\.cpp", "figures lessons", ""),
     (r"steps/edits_test\.py", "lessons_edits", ""),
     (r"steps/tensor_parallel/cost_model.*", "test_cost_model", ""),
+    (r"steps/tensor_parallel/(?:record|replay|timeline).*", "test_replay", "tools_see"),
     (r"steps/tensor_parallel/tcp_group.*", "test_tcp_group", ""),
     (r"steps/tensor_parallel/.*(?<!\.md)(?<!\.svg)", "test_tensor_parallel", "test_tcp_group exercise_36_tensor_parallel"),
     (r"steps/.*(?:\.md|\.svg|lessons_test\.py)", "lessons tables figures", "lessons_edits"),

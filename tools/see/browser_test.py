@@ -28,6 +28,7 @@ PAGES = {
     "exercises/14": "exercise_14_spot_the_race.html",
 }
 GRID = "12_persistent-2048x4096x256-f16-128x256x64-s4-g8-grid.html"
+RANKS = "tensor_parallel-4096x4096x11008-2-ranks.html"
 # Text on the ground, and labels on bars, with less contrast than 4.5: [[ratio, text], ...].
 TOO_FAINT = """
 const light = c => { const [r, g, b] = c.match(/[\\d.]+/g).slice(0, 3).map(v => v / 255).map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
@@ -68,6 +69,7 @@ class See(unittest.TestCase):
         for what in PAGES:
             subprocess.run([ROOT / "tools/course", "see", what, "--out", cls.folder], check=True, stdout=subprocess.DEVNULL)
         subprocess.run([ROOT / "tools/course", "see", "12", "--grid", "--shape", "2048x4096x256", "--out", cls.folder], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([ROOT / "tools/course", "see", "tensor_parallel", "--out", cls.folder], check=True, stdout=subprocess.DEVNULL)
         options = webdriver.ChromeOptions()
         for word in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND"):
             options.add_argument(word)
@@ -101,12 +103,12 @@ class See(unittest.TestCase):
         return self.run_script("return Number(document.querySelector('#scroll .chosen').dataset.i)")
 
     def test_pages_fit_and_are_legible(self):
-        for page in (*PAGES.values(), GRID):
+        for page in (*PAGES.values(), GRID, RANKS):
             for width in (390, 1280):
                 for dark in (False, True):
                     with self.subTest(page, width=width, dark=dark):
                         self.show(page, width, dark)
-                        if page != GRID:
+                        if page not in (GRID, RANKS):
                             self.run_script("choose(Math.max(0, segments.findIndex(s => s.h)))")
                         self.assertLessEqual(self.run_script("return document.documentElement.scrollWidth"), width)
                         self.assertEqual(self.run_script(TOO_FAINT), [])
@@ -205,7 +207,7 @@ class See(unittest.TestCase):
         self.assertEqual(self.lane(), 0)
         self.assertTrue(self.run_script("const e = document.getElementById('source'); return e.scrollWidth <= e.clientWidth"))
         cut = "const w = document.querySelector('#scroll svg').clientWidth; return [...document.querySelectorAll('#scroll .axis')].map(e => e.getBBox()).filter((b, i, all) => b.x + b.width > w || i && b.x < all[i - 1].x + all[i - 1].width).length"
-        for page in (*PAGES.values(), GRID):
+        for page in (*PAGES.values(), GRID, RANKS):
             for width in (390, 1280):
                 self.show(page, width)
                 self.assertEqual(self.run_script(cut), 0, (page, width))
@@ -285,6 +287,31 @@ class See(unittest.TestCase):
         self.press("l")
         self.no_errors()
 
+    def test_gpus_step_from_operation_to_operation_and_from_plan_to_plan(self):
+        self.show(RANKS, 390)
+        self.assertRegex(self.now(), r"^GPU 0 copies, 0.0 µs to 59 µs, line \d+All-gather: receives 16.8 MB, .* It waits for nothing.")
+        self.assertEqual(self.run_script("return document.querySelectorAll('#scroll .together').length"), 1)  # the other GPU's
+        self.assertIn("all_gather(", self.run_script("return document.querySelector('.source .on').textContent"))
+        self.press(Keys.ARROW_UP)
+        self.assertIn("GPU 0 products", self.now())
+        self.run_script("choose(plan.ops.findIndex(o => o.lane === 0 && o.waits.length))")
+        self.assertRegex(self.now(), r"X · W1 of tokens of GPU 1, 2,048 rows: 92.3 GFLOP. An event holds it until all-gather \(line \d+\) is over.")
+        self.assertEqual(self.run_script("return document.querySelectorAll('#scroll .arrow').length"), 1)
+        self.assertEqual(self.run_script("return document.querySelectorAll('#scroll .faint').length"), 2 * 3 - 1)
+        ends = "return [document.querySelector('#plans [aria-pressed=true]').textContent, document.getElementById('sums').textContent]"
+        self.assertEqual(self.run_script(ends), ["overlapped, 1 chunk", "Each GPU: tensor cores idle 33 µs of 649 µs, the link 512 µs."])
+        for _ in range(3):
+            self.press("p")
+        self.assertEqual(self.run_script(ends), ["plain", "Each GPU: tensor cores idle 179 µs of 724 µs, the link 545 µs."])
+        self.run_script("document.querySelector('#scroll .seg[data-i=\"2\"]').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
+        self.assertRegex(self.now(), "^GPU 0 products, 86 µs .*X · W1 of all tokens, 4,096 rows")
+        self.run_script("document.querySelectorAll('.source .has')[0].click()")
+        self.assertIn("All-gather", self.now())
+        self.press(Keys.END)
+        self.assertIn("Reduce-scatter", self.now())
+        self.assertLessEqual(self.run_script("return document.documentElement.scrollWidth"), 390)
+        self.no_errors()
+
     def test_fingers_choose_bars_and_zoom(self):
         self.show(PAGES["13"], 390)
         self.run_script("const e = document.querySelector('#scroll .seg[data-i=\"40\"]'); e.dispatchEvent(new MouseEvent('click', {bubbles: true}))")
@@ -298,7 +325,7 @@ class See(unittest.TestCase):
         self.no_errors()
 
     def test_it_is_one_file(self):
-        for page in (*PAGES.values(), GRID):
+        for page in (*PAGES.values(), GRID, RANKS):
             self.show(page, 1280)
             entries = json.loads(self.run_script("return JSON.stringify(performance.getEntriesByType('resource').map(e => e.name))"))
             self.assertEqual(entries, [])

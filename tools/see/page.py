@@ -36,9 +36,16 @@ def read(name):
         return file.read()
 
 
+def placed(template, parts, data):
+    """The template with its PARTS, by their names, and DATA for its script."""
+    text = read(template)
+    for name, value in {**parts, "DATA": json.dumps(data, separators=(",", ":")).replace("</", "<\\/")}.items():
+        text = text.replace(f"@{name}@", value)
+    return text
+
+
 def filled(template, title, facts, costs, data, **more):
     """The page that a template of this folder makes. @param facts sentences on the launch, in its heading  @param more of its places"""
-    text = read(template)
     parts = {
         "STYLE": read("style.css"),
         "TITLE": html.escape(title),
@@ -47,11 +54,8 @@ def filled(template, title, facts, costs, data, **more):
         "CONSTANTS": constants_table(costs),
         "LEFT_OUT": "".join(f"<li>{html.escape(each)}</li>" for each in LEFT_OUT),
         **more,
-        "DATA": json.dumps(data, separators=(",", ":")).replace("</", "<\\/"),
     }
-    for name, value in parts.items():
-        text = text.replace(f"@{name}@", value)
-    return text
+    return placed(template, parts, data)
 
 
 def page(picture, costs, facts):

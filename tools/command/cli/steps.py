@@ -42,7 +42,7 @@ def named(word):
     """The one whose number is WORD, or in whose folder's name a word begins with it; none of several GPUs."""
     step = any_named(word)
     if step in of_several_gpus():
-        raise Refused(f"{step} is a program of several GPUs: 'tools/course run {step}' takes it, this command doesn't.")
+        raise Refused(f"{step} is a program of several GPUs: 'tools/course run {step}' takes it, and so does 'see'; this command doesn't.")
     return step
 
 

@@ -378,10 +378,24 @@ def show_grid(given, word, rest):
     return subject.show(out)
 
 
+def is_of_several_gpus(word):
+    if word.endswith((".cu", ".cpp")) or re.match(r"(?:.*/)?(exercises|solutions)/", word):
+        return False
+    with contextlib.suppress(Refused):
+        return steps.any_named(word) in steps.of_several_gpus()
+    return False
+
+
 def run(given):
     if not given.everything:
         raise Refused("see needs a step or a file, for example: tools/course see 4")
     word, *rest = given.everything
+    if step_words := [each for each in given.everything if is_of_several_gpus(each)]:
+        from .. import ranks  # it needs this package's run
+
+        return ranks.see(given, [steps.any_named(each) if each in step_words else each for each in given.everything], COMMAND)
+    if given.ranks:
+        raise Refused(f"--ranks is about {' or '.join(steps.of_several_gpus())}: name it, or leave --ranks out.")
     if given.grid:
         return show_grid(given, word, rest)
     if given.to_pass(options.AS):
@@ -430,9 +444,13 @@ COMMAND = Command(
     STEP is a number or a word of a folder's name below steps/; exercises/5 is your own file, solutions/5 the course's: the launch of
     its test in which most happens. FILE.cu is a program as 'tools/course interpret' takes it, whose own
     arguments stand behind --. docs/see.md says what is seen, and what to look for.
+
+    Of tensor_parallel it shows what each GPU copies and multiplies, plan by plan. That takes --ranks, --shape TOKENSxMODELxHIDDEN and
+    --out, computes nothing, and ends with 1 where nothing orders what uses the same memory.
     """,
     options=(
         options.SHAPE.but(help="MxNxK: A is MxK, B is KxN, C is MxN", metavar="MxNxK", default=f"{SMALL}, from 10 on {LARGER}, for 15 {SHAPES[15]}"),
+        options.RANKS.but(help="of tensor_parallel: how many GPUs share the work, 2 to 64", default="2"),
         options.DTYPE,
         options.TILE,
         options.ORDER,
