@@ -305,7 +305,7 @@ class See(unittest.TestCase):
         self.assertEqual(self.run_script(ends), ["plain", "Each GPU: tensor cores idle 179 µs of 724 µs, the link 545 µs."])
         self.run_script("document.querySelector('#scroll .seg[data-i=\"2\"]').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
         self.assertRegex(self.now(), "^GPU 0 products, 86 µs .*X · W1 of all tokens, 4,096 rows")
-        self.run_script("document.querySelectorAll('.source .has')[0].click()")
+        self.run_script("[...document.querySelectorAll('.source .has')].find(e => e.textContent.includes('all_gather(')).click()")
         self.assertIn("All-gather", self.now())
         self.press(Keys.END)
         self.assertIn("Reduce-scatter", self.now())
