@@ -49,10 +49,11 @@ class Group {
 
 /// A stream, and the line that gave it something to do: for who records a plan (record.h). Calls take it as a stream.
 struct OnStream {
+  /// The line is that of whoever names the stream.
   OnStream(cudaStream_t its, int by = __builtin_LINE()) : stream(its), line(by) {}
-  operator cudaStream_t() const { return stream; }
-  cudaStream_t stream;  ///< where it goes
-  int line;             ///< of the call
+  operator cudaStream_t() const { return stream; }  ///< the stream alone
+  cudaStream_t stream;                              ///< where it goes
+  int line;                                         ///< of the call
 };
 
 /// Moves what lies in the ranks' GPUs. Calls return when the work is on `stream`, and the ranks make them in the same order.

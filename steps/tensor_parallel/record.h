@@ -17,19 +17,19 @@ namespace tensor_parallel {
 struct Operation {
   /// Of memory, from before `end`.
   struct Bytes {
-    const char *begin, *end;
+    const char *begin, *end;                                                                 ///< addresses
     bool meets(const Bytes& other) const { return begin < other.end && other.begin < end; }  ///< in a byte at least
   };
 
   Span::Work work;
-  bool on_copies = false;         ///< its stream: that of copies, or that of products
-  int line = 0;                   ///< of feed_forward.h
-  Range rows = {};                ///< of X or Y, in the order of Places
-  double operations = 0;          ///< of a product
-  double bytes = 0;               ///< that a copy receives, or that a sum of parts reads and writes
-  std::vector<int> waits = {};    ///< for operations of the other stream: numbers of this rank's
-  std::vector<Bytes> reads = {};  ///< of this rank's memory
-  std::vector<Bytes> writes = {};
+  bool on_copies = false;          ///< its stream: that of copies, or that of products
+  int line = 0;                    ///< of feed_forward.h
+  Range rows = {};                 ///< of X or Y, in the order of Places
+  double operations = 0;           ///< of a product
+  double bytes = 0;                ///< that a copy receives, or that a sum of parts reads and writes
+  std::vector<int> waits = {};     ///< for operations of the other stream: numbers of this rank's
+  std::vector<Bytes> reads = {};   ///< of this rank's memory
+  std::vector<Bytes> writes = {};  ///< likewise
 
   /// Which all ranks do together.
   bool is_copy() const { return work == Span::kGather || work == Span::kExchange || work == Span::kReduce; }
@@ -43,6 +43,7 @@ struct Race {
 template <class T>
 class Recorder final : public Communicator, private Group, private StreamListener {
  public:
+  /// Of `ranks`, number `rank`. This thread's Streams tell it what they do, until it ends.
   Recorder(int rank, int ranks) : rank_(rank), ranks_(ranks) { stream_listener = this; }
   ~Recorder() override { stream_listener = nullptr; }
   Recorder(const Recorder&) = delete;
