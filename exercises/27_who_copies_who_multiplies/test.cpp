@@ -66,10 +66,6 @@ void check(Coach& coach) {
             232,
             "A block has what its launch took: 384 threads with 168 registers are 64,512. The warpgroup that copies keeps 40 or "
             "less, by\nsetmaxnreg_dec, and each of the 256 threads that multiply gets its share of the rest, by setmaxnreg_inc.")
-        .at_least_copies_under_way(
-            7,  // of 9: in one of the orders, the thread that copies comes first
-            "Who copies does nothing else, so it can fill all stages at once: 3 tiles of 3 panels. What does it wait "
-            "for\nbesides empty stages?")
         .at_least_copies_each_time(
             4,  // panels: a whole tile's, and the one that begins
             "Copies run ahead at each tile, not at the first ones alone. The thread that copies waits for an empty stage, and who\n"
