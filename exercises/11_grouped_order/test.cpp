@@ -96,20 +96,20 @@ void require_groups(const Coach& coach, const Grid& grid, int64_t block) {
                              ": the group's blocks complete a column before they begin the next one." + table);
 }
 
-// The kernel's blocks compute the tiles that tile_of_block() says, in groups of two rows at least.
+// The kernel's blocks compute the tiles that tile_of_block() says, in groups of two rows at least. A tile is a square of 8, 16 or
+// 32, as the number of blocks says.
 void require_used([[maybe_unused]] const Coach& coach) {
 #ifdef COURSE_ON_INTERPRETER
-  constexpr int64_t kTile = 16, kM = 13, kN = 5;
-  std::map<int64_t, std::set<std::pair<int64_t, int64_t>>> tiles;  // of each block
-  coach.run("13 x 5 tiles of 16 x 16, k is 1", [&] {
-    const std::unique_ptr<Posed> problem = posed(Case{kM * kTile, kN * kTile, 1}, harness::DType::kF32, harness::DType::kF32);
+  constexpr int64_t kRows = 208, kCols = 80;
+  std::map<int64_t, std::set<std::pair<int64_t, int64_t>>> tiles;  // of each block, in squares of 8
+  coach.run("208 x 80 elements of C, k is 1", [&] {
+    const std::unique_ptr<Posed> problem = posed(Case{kRows, kCols, 1}, harness::DType::kF32, harness::DType::kF32);
     const Operands o = problem->operands();
     const auto stored = asked([&] {
       std::set<std::array<int64_t, 3>> found;  // a block and its tile
       interpreter::options().on_store = [&, first = o.C<float>().data](uint64_t block, const void* element) {
         const int64_t at = static_cast<const float*>(element) - first;
-        if (at >= 0 && at < kM * kTile * kN * kTile)
-          found.insert({static_cast<int64_t>(block), at / (kN * kTile) / kTile, at % (kN * kTile) / kTile});
+        if (at >= 0 && at < kRows * kCols) found.insert({static_cast<int64_t>(block), at / kCols / 8, at % kCols / 8});
       };
       gemm(o.A<float>(), o.B<float>(), o.C<float>());
       interpreter::options().on_store = {};
@@ -118,19 +118,36 @@ void require_used([[maybe_unused]] const Coach& coach) {
     tiles.clear();
     for (const auto& [block, m, n] : stored) tiles[block].insert({m, n});
   });
-  int64_t agree = 0, group_m = 2;
-  for (int64_t group = 2; group < kM; ++group) {
+  const auto along = [](int64_t length, int64_t tile) { return (length + tile - 1) / tile; };
+  int64_t tile = 16;
+  for (const int64_t other : {8, 32})
+    if (static_cast<int64_t>(tiles.size()) == along(kRows, other) * along(kCols, other)) tile = other;
+  const Grid grid = {along(kRows, tile), along(kCols, tile), 1};
+  const std::string of = std::to_string(grid.m) + " x " + std::to_string(grid.n) + " tiles of " + std::to_string(tile) + " x " +
+                         std::to_string(tile) + " elements";
+  coach.require(static_cast<int64_t>(tiles.size()) == grid.blocks(),
+                "tile_of_block() is right, but " + std::to_string(tiles.size()) + " of the kernel's blocks store to C. For " + of +
+                    " these are " + std::to_string(grid.blocks()) + ": each tile has one block.");
+  int64_t agree = 0, group_m = 0;
+  for (int64_t group = grid.m; group >= 1 && agree < grid.blocks(); --group) {  // a group higher than C is as high as C
     int64_t count = 0;
-    for (int64_t block = 0; block < kM * kN; ++block) {
-      const TileIndex t = tile_of_block(block, kM, kN, group);
-      count += tiles[block] == std::set{std::pair{t.m, t.n}};
+    for (int64_t block = 0; block < grid.blocks(); ++block) {
+      const TileIndex t = tile_of_block(block, grid.m, grid.n, group);
+      std::set<std::pair<int64_t, int64_t>> squares;
+      for (int64_t m = t.m * tile / 8; m < std::min((t.m + 1) * tile, kRows) / 8; ++m)
+        for (int64_t n = t.n * tile / 8; n < std::min((t.n + 1) * tile, kCols) / 8; ++n) squares.insert({m, n});
+      count += tiles[block] == squares;
     }
     if (count > agree) agree = count, group_m = group;
   }
-  coach.require(agree == kM * kN, "tile_of_block() is right, but the kernel's blocks do not go by it: of 13 x 5 tiles, at most " +
-                                      std::to_string(agree) + " have the block that it says, for any groups of two rows or more" +
-                                      (agree ? " (here " + std::to_string(group_m) + ")" : std::string()) +
-                                      ".\nDoes the kernel call it, with the tiles along m, those along n and kGroupM?");
+  coach.require(agree < grid.blocks() || group_m > 1,
+                "tile_of_block() is right, but the kernel's blocks do not go by it in groups of two rows or more. They go row by "
+                "row, as in\ngroups of one row: does the kernel call it, and is kGroupM two or more?");
+  coach.require(agree == grid.blocks(), "tile_of_block() is right, but the kernel's " + std::to_string(grid.blocks()) +
+                                            " blocks do not go by it: of " + of + ", at most " + std::to_string(agree) +
+                                            " have the block that it says, for any groups" +
+                                            (agree ? " (here of " + std::to_string(group_m) + " rows)" : std::string()) +
+                                            ".\nDoes the kernel call it, with the tiles along m, those along n and kGroupM?");
 #endif
 }
 
