@@ -25,6 +25,12 @@ Figure copies(double of) {
           [of](const interpreter::Counters&) { return of; }};
 }
 
+Figure copied(double bytes) {
+  return {"bytes that the copy engine reads, as a multiple of what is needed",
+          [](const interpreter::Counters& c) { return static_cast<double>(c.bulk_read.bytes); },
+          [bytes](const interpreter::Counters&) { return bytes; }};
+}
+
 constexpr std::string_view kAhead =
     "The ring has two stages: while one is read, the next copy is on its way to the other. What does the thread that copies wait\n"
     "for? For the stage that it fills to be empty, and for nothing else.";
@@ -98,6 +104,7 @@ void check(Coach& coach) {
         .at_least(copies(chunks), 1,
                   "A row comes by the copy engine, 128 elements at a time. Mend the ring without giving that up.")
         .at_most(copies(chunks), 1, "Each chunk is copied once.")
+        .at_most(copied(chunks * 128 * 4), 1, "A copy brings its own chunk of 128 elements, and nothing of the next one.")
         .at_most(global_loads(1), 0, "The copy engine loads. Threads read what is in shared memory.")
         .at_most(barriers(static_cast<double>(rows)), 1, kMeets)
         .at_most(&Teamwork::named_of_all, static_cast<double>(rows), kMeets)
@@ -118,6 +125,8 @@ void check(Coach& coach) {
     coach.multiply<float, float>(c, gemm)
         .at_least(copies(boxes), 1, "The copy engine brings all of A and B, in boxes of 64 x 16 and 16 x 32.")
         .at_most(copies(boxes), 1, "Each box is copied once for a block.")
+        .at_most(copied(boxes / 2 * (64 * 16 + 16 * 32) * 4), 1,
+                 "A box has 64 x 16 elements of A, or 16 x 32 of B: what the block multiplies.")
         .at_most(global_loads(1), 0, "The copy engine loads. Threads read what is in shared memory.")
         .at_most(barriers(blocks), 1, kMeets)
         .at_most(&Teamwork::named_of_all, blocks, kMeets)
@@ -132,6 +141,7 @@ void check(Coach& coach) {
     reverse_segments(coach, count)
         .at_least(copies(blocks), 1, "Each block has its half copied by the copy engine.")
         .at_most(copies(blocks), 1, "Each half is copied once: the other block reads it where it is.")
+        .at_most(copied(blocks * 128 * 4), 1, "A block copies its own half: the other half is the other block's, which shares it.")
         .at_most(global_loads(1), 0, "What the other block has copied is read from its shared memory.")
         .at_most(&Teamwork::cluster_meetings, blocks * 2,
                  "The blocks meet when the halves are there, and when they have been read.");
