@@ -95,8 +95,8 @@ void check(Coach& coach) {
        {Shape{4 * kRows, kCols, false}, {9 * kRows, 2 * kCols, false}, {draw.between(30, 130), 4 * draw.between(1, 40), true}}) {
     const std::int64_t tiles = (rows + kRows - 1) / kRows, blocks = (cols + kCols - 1) / kCols;
     const auto all = static_cast<double>(tiles * blocks);
-    sums(coach, rows, cols, (4 - cols % 4) % 4, is_drawn)
-        .at_least(boxes(all), 1, "A tile comes by the copy engine.")
+    const Counts counts = sums(coach, rows, cols, (4 - cols % 4) % 4, is_drawn);
+    counts.at_least(boxes(all), 1, "A tile comes by the copy engine.")
         .at_most(boxes(all), 1, "A tile is one box, and is copied once.")
         .at_most(asked(4 * all), 0, "No thread loads elements of A: the engine brings them.")
         .at_most(shared_asked(all * kRows * kCols * 4), 1, "Each element of a tile is read once.")
@@ -107,6 +107,9 @@ void check(Coach& coach) {
             barriers(static_cast<double>(blocks)), 1,
             "__syncthreads() has all threads wait for each other. After the first one, full and empty are enough: who adds does\n"
             "not wait for who copies, as long as there are full stages.")
+        .at_most(
+            &Teamwork::named_of_all, static_cast<double>(blocks) - static_cast<double>(counts.teamwork().block_meetings),
+            "A named barrier of all threads is a barrier for all threads, too. After the first one, full and empty are enough.")
         .at_least_copies_under_way(
             3,  // in one of the orders, the thread that copies comes first
             "The ring has 3 stages, so 3 tiles may be on their way before anybody has read one. What does the "
