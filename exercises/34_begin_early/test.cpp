@@ -131,7 +131,8 @@ void check(Coach& coach) {
 
   for (const Problem& p :
        {Problem{.n = 96, .steps = 4}, Problem{.n = 64 * draw.between(1, 2), .steps = static_cast<int>(draw.between(2, 5))}}) {
-    const double bytes = static_cast<double>(p.n * p.n * 4), vectors = static_cast<double>((p.n + 63) / 64 * 2 * p.n) * 32;
+    const double bytes = static_cast<double>(p.n * p.n * 4),
+                 vectors = static_cast<double>((p.n + 127) / 128 * 4 * p.n) * 32;  // of blocks of 128 threads
     const Counts counts = iterate(coach, p);
     counts.at_least(loaded(bytes * (p.steps + 1)), 1, "Each step reads all weights.")
         .at_most(loaded(bytes * (p.steps + 1) + vectors * p.steps), 1, "A step reads each weight once, and each warp the whole x.");
