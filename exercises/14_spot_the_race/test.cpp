@@ -143,6 +143,8 @@ void check(Coach& coach) {
           shared_loads(8 * 32), 1.5,
           "A round of the loop halves what is left: 128 additions in 4 warps, 64 in 2, 32 in one. Mend it without giving all of\n"
           "the additions to one thread.")
+      .at_most(&Teamwork::loaded_by_block, 2 * 2 * 1024 * 4,
+               "A block has two rows. Which block adds up the rows of others, while these have nothing to do?")
       .at_most(atomics(8), 1, "An atomic puts all threads in a row. The mistake can be mended without one.");
 
   coach.lesson("steps/04_pipelined_num_stages/README.md, \"Walk\": one barrier per tile says two things");
