@@ -189,6 +189,8 @@ void check_key(const Coach& coach) {
   other("n", [](Problem& p) { p.n = 24; });
   other("k", [](Problem& p) { p.k = 5; });
   other("the type", [](Problem& p) { p.type = "bf16"; });
+  other("the type, whose first letter is the same", [](Problem& p) { p.type = "f32"; });
+  other("the type, whose last letters are the same", [](Problem& p) { p.type = "tf16"; });
   other("the layout", [](Problem& p) { p.layout = "nt"; });
   other("the GPU", [](Problem& p) { p.gpu = "NVIDIA A100"; });
   other("m and n, which are exchanged", [](Problem& p) { std::swap(p.m, p.n); });
