@@ -148,7 +148,7 @@ void check_values(Coach& coach) {
   few.at_most(loaded(static_cast<double>(kHeads * (16 * kK * 2 + kN * kK * 2))), 1,
               "The large operand is P: with 2048 tokens its rows have 2048 numbers, those of V and O have 128 for each head.\n"
               "How many tiles lie beside each other in a head's O? Each of them reads the same rows of P.");
-  Heads other = values_of(draw.between(1, 3), 128, 64 * draw.between(1, 5));
+  Heads other = values_of(draw.between(1, 3), 128, 128 * draw.between(1, 3));  // a block may take 128 keys at once
   other.each.drawn = draw.seed();
   std::vector<Heads> counted = {values_of(2, 128, 128), other};
   for (const Case& c : draw.ragged(128, kN, 128)) {  // a block may have 128 rows
