@@ -30,8 +30,8 @@ void check(Coach& coach) {
   for (const Case& c : {Case{8, 256, 3072}, few, ragged}) {
     const std::uint64_t steps = static_cast<std::uint64_t>(c.k) / 16, columns = static_cast<std::uint64_t>(c.n + 31) / 32;
     const double n = static_cast<double>(32 * columns), k = static_cast<double>(c.k);
-    coach.multiply<__half, float>(c, gemm)
-        .at_least(mma(tiles(c, 16, 16, 16)), 1, "The tensor core should multiply all of it.")
+    const Counts counts = coach.multiply<__half, float>(c, gemm);
+    counts.at_least(mma(tiles(c, 16, 16, 16)), 1, "The tensor core should multiply all of it.")
         .at_most(mma(n / 8 * k / 16), 1,
                  "A has few rows, and mma.sync multiplies 16 at once. With how many rows of zeros does a block multiply besides?\n"
                  "Or does a warp multiply slices that are another warp's, or lie behind the end of k?")
@@ -52,6 +52,17 @@ void check(Coach& coach) {
             loaded(2 * k * n), c.m > 8 ? 2 : 1.5,
             "Most of it is B, and each element of B is used for 8 rows only. Is every byte of B loaded once? A is loaded again by\n"
             "each block: do its 8 rows stay few against the columns of B?");
+#ifdef COURSE_ON_INTERPRETER
+    double most = 0;  // if each warp multiplied as much as the busiest one of its launch
+    for (const interpreter::KernelProfile& launch : counts.launches())
+      most += static_cast<double>(launch.most_mma_of_warp * launch.grid.x * launch.grid.y * launch.grid.z) *
+              ((launch.block.x * launch.block.y * launch.block.z + 31) / 32);
+    coach.require(
+        c.n % 32 || static_cast<double>(counts.total().mma) >= 0.75 * most,
+        "The result is right, but some warps multiply much less than the others: all together " +
+            std::to_string(counts.total().mma) + " mma instructions, and " + std::to_string(static_cast<std::uint64_t>(most)) +
+            " if each warp had as many as the busiest one.\nWhich warps have no slice, no rows and no columns of their own?");
+#endif
     if (!c.drawn) coach.require_tensor_core<__half, float>(c, gemm);
   }
 
