@@ -1,5 +1,7 @@
 #include "common/interpreter/report/reporter.h"
 
+#include <cctype>
+
 #include "common/interpreter/schedule/block.h"
 
 namespace interpreter {
@@ -136,8 +138,14 @@ void Reporter::fail(Diagnosis d) {
 }
 
 void Reporter::report(Diagnosis d) {
-  // What else goes wrong after a read of uninitialised bytes may come from them; but a race there may be what they come from.
-  const bool may_explain = d.check == Check::kRacecheck && suspects() && d.variable == suspected_.front().diagnosis.variable;
+  // What else goes wrong after a read of uninitialised bytes may come from them; but a race there may be what they come from, or
+  // one on another part of the same kind: stage 1 in place of stage 0.
+  const auto kind = [](std::string variable) {
+    std::erase_if(variable, [](unsigned char c) { return std::isdigit(c); });
+    return variable;
+  };
+  const bool may_explain =
+      d.check == Check::kRacecheck && suspects() && kind(d.variable) == kind(suspected_.front().diagnosis.variable);
   work_.launch->fail(suspects() && !may_explain ? suspected_.front().diagnosis : std::move(d));
 }
 
