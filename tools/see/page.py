@@ -37,9 +37,9 @@ def read(name):
 
 
 def placed(template, parts, data):
-    """The template with its PARTS, by their names, and DATA for its script."""
+    """The template with what all have in common, its PARTS, by their names, and DATA for its script."""
     text = read(template)
-    for name, value in {**parts, "DATA": json.dumps(data, separators=(",", ":")).replace("</", "<\\/")}.items():
+    for name, value in {"STYLE": read("style.css"), "SCRIPT": read("common.js"), **parts, "DATA": json.dumps(data, separators=(",", ":")).replace("</", "<\\/")}.items():
         text = text.replace(f"@{name}@", value)
     return text
 
@@ -47,7 +47,6 @@ def placed(template, parts, data):
 def filled(template, title, facts, costs, data, **more):
     """The page that a template of this folder makes. @param facts sentences on the launch, in its heading  @param more of its places"""
     parts = {
-        "STYLE": read("style.css"),
         "TITLE": html.escape(title),
         "FACTS": html.escape(" ".join(facts)),
         "GPU": html.escape(costs.gpu),

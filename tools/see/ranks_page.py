@@ -36,18 +36,22 @@ def owners(plan, operation):
     return sorted({piece % len(plan["ranks"]) for piece in range(begin, end + 1)})
 
 
+def of_chunk(plan, operation):
+    """In words; '' where there is one."""
+    return f" of chunk {operation['rows'][0] // plan['piece_rows'] // len(plan['ranks']) + 1}" if plan["chunks"] > 1 else ""
+
+
 def whose(plan, operation, rank):
     """In words, behind a product's name."""
     found, ranks = owners(plan, operation), len(plan["ranks"])
     rows = operation["rows"][1] - operation["rows"][0]
-    chunk = f" of chunk {operation['rows'][0] // plan['piece_rows'] // ranks + 1}" if plan["chunks"] > 1 else ""
     if found == [rank]:
         tokens = "its own tokens"
     elif len(found) == ranks:
         tokens = "all tokens"
     else:
         tokens = f"tokens of GPU{'s' if len(found) > 1 else ''} {', '.join(map(str, found)) if len(found) < 4 else f'{found[0]} to {found[-1]}'}"
-    return f"{tokens}{chunk}, {rows:,} row{'' if rows == 1 else 's'}"
+    return f"{tokens}{of_chunk(plan, operation)}, {rows:,} row{'' if rows == 1 else 's'}"
 
 
 def called(operation):
@@ -58,9 +62,7 @@ def called(operation):
 
 
 def what(plan, operation, rank):
-    work, chunk = operation["work"], ""
-    if plan["chunks"] > 1:
-        chunk = f" of chunk {operation['rows'][0] // plan['piece_rows'] // len(plan['ranks']) + 1}"
+    work, chunk = operation["work"], of_chunk(plan, operation)
     bytes_ = amount(operation["bytes"], "B")
     if work == "gather":
         return f"All-gather{chunk}: receives {bytes_}, the X of the others' tokens."
@@ -261,7 +263,6 @@ def page_of(said, shape, ranks):
         "plans": plans,
     }
     parts = {
-        "STYLE": page.read("style.css"),
         "TITLE": html.escape(title),
         "FACTS": html.escape(" ".join(facts(said, shape, ranks))),
         "PLANS": plans_table(said, measured),
