@@ -741,7 +741,7 @@ class Picture:
         """(event, (begin, end), how many it may be) of the access that a race's report names beside that of the thread which is stopped, None: it
         is not known. Of several copies of its line to its place, the first one that is not over at STOP, on the clock."""
         found = self.launch.diagnosis
-        named = re.search(r"(?: thread \((\d+),(\d+),(\d+)\)| issued) at ([^ :,;]+):(\d+)", found["what"])
+        named = re.search(r"(?: thread \((\d+),(\d+),(\d+)\)| issued) at (.+?):(\d+)", found["what"])
         if not found["what"].startswith("race on ") or not named:
             return None
         is_copy, line, file = named[1] is None, int(named[5]), named[4]
