@@ -3,7 +3,10 @@
 Usage: lessons_test.py [FIGURES_PROGRAM]   with it, also that the order of blocks drawn in lesson 05 is the code's
 """
 
+import collections
+import csv
 import json
+import math
 import pathlib
 import re
 import subprocess
@@ -223,6 +226,21 @@ class Lessons(unittest.TestCase):
         ):
             with self.subTest(text):
                 self.assertEqual(list(unbound(text)), found)
+
+    def test_what_fewer_instructions_bring(self):
+        gains = collections.defaultdict(list)
+        with open(ROOT / "docs/results/h200/instructions-f16.csv", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                shares = (float(row[f"cublas_{when}"]) / float(row[when]) for when in ("before", "after"))
+                tile = re.fullmatch(r"(\d+)x(\d+)x64 s(\d+) g8 cluster (\d)", row["tile"])
+                before, after = shares
+                gains[tuple(map(int, tile.groups()))].append(math.log(after / before))
+        rows = re.findall(r"^\| (\d+) × (\d+), (\d) \| (\d+) \| (\d+) \| (\S+) \|$", text_of(ROOT / "steps/20_fewer_requests/README.md"), re.M)
+        self.assertEqual(len(rows), len(gains))
+        for m, n, cluster, stages, clocks, gain in rows:
+            each = gains[int(m), int(n), int(stages), int(cluster)]
+            self.assertEqual(f"{math.exp(sum(each) / len(each)):.2f}", gain, (m, n))
+            self.assertEqual(int(m) * int(n) * 64 / 2048, int(clocks))  # of 64 of k; 2048 multiply-adds a clock
 
     def test_chapters_ask_and_answer(self):
         for chapter in CHAPTERS:

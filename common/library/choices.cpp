@@ -6,9 +6,9 @@
 // TEXT: of our ways only those that have it in their names.
 // FAMILY: eights (multiples of 8 from 64 to 8192), long (such with k from 1024 on, and so few tiles that SMs are idle, if each has
 // one), any (any sizes from 16 to 4096), straddling (squares whose rows are an odd multiple of 16 bytes), odd (three odd sizes,
-// m*n*k at least 1e9), squares (256, 512 ...), llama (weights of Llama 3 8B, nt), wide (a public library's table, nt). Of the last
-// two all; COUNT and SEED choose the numbers of rows. A field of a line is a way's time in us; it is empty where the way was not
-// timed, for the model expects more than kHopeless times the best one's time of it.
+// m*n*k at least 1e9), squares (256, 512 ...), llama (weights of Llama 3 8B, nt), wide (a public library's table, nt), hundreds
+// (both, with 64 to 1024 rows). Of the last three all; COUNT and SEED choose the numbers of rows. A field of a line is a way's time
+// in us; it is empty where the way was not timed, for the model expects more than kHopeless times the best one's time of it.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -55,14 +55,20 @@ class Draw {
 std::vector<Shape> shapes(const std::string& family, int count, unsigned seed) {
   Draw draw(seed);
   std::vector<Shape> all;
-  const auto rows_of = [&](const std::vector<std::pair<int, int>>& weights) {
+  const std::vector<std::pair<int, int>> llama{{6144, 4096}, {4096, 4096}, {28672, 4096}, {4096, 14336}},
+      wide{{2112, 7168}, {24576, 1536}, {32768, 512}, {7168, 16384}, {4096, 7168}, {7168, 2048}};
+  const auto rows_of = [&](std::initializer_list<std::vector<std::pair<int, int>>> families, std::int64_t least,
+                           std::int64_t most) {
     for (int i = 0; i < count; ++i) {
-      const std::int64_t m = draw.size(1, 8192, 1);
-      for (const auto& [n, k] : weights) all.push_back({m, n, k, "nt"});
+      const std::int64_t m = draw.size(least, most, 1);
+      for (const auto& weights : families)
+        for (const auto& [n, k] : weights) all.push_back({m, n, k, "nt"});
     }
+    return all;
   };
-  if (family == "llama") return rows_of({{6144, 4096}, {4096, 4096}, {28672, 4096}, {4096, 14336}}), all;
-  if (family == "wide") return rows_of({{2112, 7168}, {24576, 1536}, {32768, 512}, {7168, 16384}, {4096, 7168}, {7168, 2048}}), all;
+  if (family == "llama") return rows_of({llama}, 1, 8192);
+  if (family == "wide") return rows_of({wide}, 1, 8192);
+  if (family == "hundreds") return rows_of({llama, wide}, 64, 1024);
   for (int i = 0; i < count; ++i) {
     if (family == "eights") {
       const std::int64_t m = draw.size(64, 8192, 8), n = draw.size(64, 8192, 8), k = draw.size(64, 8192, 8);
@@ -87,7 +93,8 @@ std::vector<Shape> shapes(const std::string& family, int count, unsigned seed) {
       const std::int64_t m = draw.size(16, 4096, 1), n = draw.size(16, 4096, 1), k = draw.size(16, 4096, 1);
       all.push_back({m, n, k, draw.layout()});
     } else {
-      std::fprintf(stderr, "choices: family %s: eights, long, any, straddling, odd, squares, llama or wide\n", family.c_str());
+      std::fprintf(stderr, "choices: family %s: eights, long, any, straddling, odd, squares, llama, wide or hundreds\n",
+                   family.c_str());
       std::exit(2);
     }
   }

@@ -36,11 +36,6 @@ using harness::DType, harness::GpuLimits;
 
 namespace {
 
-template <class T>
-harness::AnyMatrix untyped(const Matrix<T>& m) {
-  return {const_cast<std::remove_const_t<T>*>(m.data), m.rows, m.cols, m.row_stride, m.col_stride};
-}
-
 template <class... Of>
 Call call(const Of&... of) {
   return call_of(arguments(of...));
@@ -190,7 +185,7 @@ TEST_CASE("one call: each kernel of the library is right") {
     if (std::find(able.begin(), able.end(), &kernel) == able.end()) continue;
     const auto A = placed<__half>('n', 150, 136, 1), B = placed<__half>('t', 136, 270, 2);
     const auto check = [&](const auto& C) {
-      kernel.run(untyped(A.view), untyped(B.view), untyped(C.view), 0.25f);
+      kernel.run(harness::untyped(A.view), harness::untyped(B.view), harness::untyped(C.view), 0.25f);
       CHECK(is_right(A, B, C, 0.25f));
     };
     if (kernel.variant.out == DType::kF32)
@@ -248,13 +243,13 @@ TEST_CASE("operands laid out anew: each element in its place, zeros behind a row
   using T = __half;
   const auto check = [](const std::vector<const Placed<T>*>& matrices) {
     std::size_t bytes = 0;
-    for (const auto* each : matrices) bytes += bytes_in_lines(untyped(each->view), DType::kF16);
+    for (const auto* each : matrices) bytes += bytes_in_lines(harness::untyped(each->view), DType::kF16);
     device::Buffer<T> memory(std::vector<T>(bytes / sizeof(T), T(55.0f)));
     std::vector<T> right(memory.size(), T(55.0f));
     std::vector<Copy> copies;
     std::size_t at = 0;
     for (const auto* each : matrices) {
-      const harness::AnyMatrix from = untyped(each->view), to = in_lines(from, DType::kF16, memory.data() + at);
+      const harness::AnyMatrix from = harness::untyped(each->view), to = in_lines(from, DType::kF16, memory.data() + at);
       copies.push_back({from, to});
       const bool turned = lies_by_columns(from);
       const std::int64_t pitch = turned ? to.col_stride : to.row_stride, rows = turned ? to.cols : to.rows;

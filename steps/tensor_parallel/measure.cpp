@@ -13,6 +13,7 @@
 #include "common/harness/measure/backend.h"
 #include "common/harness/measure/baselines.h"
 #include "common/harness/measure/ceilings.h"
+#include "common/harness/program/tile.h"
 #include "common/harness/results/results_json.h"
 #include "common/harness/results/statistics.h"
 #include "common/library/course_gemm.h"
@@ -164,10 +165,7 @@ class Rank {
     };
     const Product<T> ours = one_call<T>(),
                      theirs = [&cublas, type](Matrix<const T> A, Matrix<const T> B, Matrix<T> C, float, cudaStream_t stream) {
-                       const auto untyped = [](const auto& m) {
-                         return harness::AnyMatrix{const_cast<T*>(m.data), m.rows, m.cols, m.row_stride, m.col_stride};
-                       };
-                       const harness::Operands operands{untyped(A), untyped(B), untyped(C)};
+                       const harness::Operands operands{harness::untyped(A), harness::untyped(B), harness::untyped(C)};
                        const device::StreamScope on(stream);
                        for (const auto& algorithm : cublas.gemm_ex(operands, type, type)) algorithm(operands);
                      };

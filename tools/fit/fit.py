@@ -23,7 +23,7 @@ BUILD = ROOT / "build/interpreter"
 # They are facts of the hardware, or of kernels without wgmma, to which these files say little.
 FACTS = ("kSharedBytesPerClock", "kL2BytesPerClock", "kHeadroom", "kFmaSharedBytes", "kPrologueAndEpilogue", "kL2Latency", "kLateSeconds", "kRowOfZeros", "kCachedSharply", "kOverlap")
 # To show the model on what it has not seen.
-HELD_OUT = ("eights-7", "eights-12", "eights-13", "eights-14", "long-32", "llama-2", "llama-3", "wide-2", "any-1", "straddling-2", "straddling-3")
+HELD_OUT = ("hundreds-43", "wide-22")
 CONSTANTS = re.compile(r"^constexpr double ((?:k\w+ = [^;,]+(?:,\s*)?)+);", re.M)
 
 

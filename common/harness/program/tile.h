@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <type_traits>
 
 #include "common/gemm/gemm.h"
 #include "common/harness/program/step.h"
@@ -13,6 +14,12 @@ namespace harness {
 template <class T>
 gemm::Matrix<T> typed(const AnyMatrix& m) {
   return {static_cast<T*>(m.data), m.rows, m.cols, m.row_stride, m.col_stride};
+}
+
+/// The matrix without its type, as launchers in a list take it.
+template <class T>
+AnyMatrix untyped(const gemm::Matrix<T>& m) {
+  return {const_cast<std::remove_const_t<T>*>(m.data), m.rows, m.cols, m.row_stride, m.col_stride};
 }
 
 /// Its kName. Tiles that are not named are called by their numbers: s3 has three stages, g8 groups of eight.
@@ -33,6 +40,9 @@ std::string tile_name() {
     if constexpr (requires { Tile::kCluster; }) {
       if (Tile::kCluster > Tile::kSharingA * Tile::kSharingB) text += " split " + std::to_string(Tile::kSplitK);
       text += " cluster " + std::to_string(Tile::kCluster);
+      // Of tiles that blocks share, the larger one goes without saying.
+      if (Tile::kSharingA > 1 && Tile::kBlockM <= Tile::kBlockN) text += " sharing A";
+      if (Tile::kSharingB > 1 && Tile::kBlockM > Tile::kBlockN) text += " sharing B";
     } else if constexpr (requires { Tile::kSplitK; }) {
       text += " split " + std::to_string(Tile::kSplitK);
     }

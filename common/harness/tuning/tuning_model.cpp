@@ -33,14 +33,17 @@ constexpr double kWgmmaPrologueAndEpilogue = 4800, kWgmmaWait = 490, kWgmmaShare
 // Of kernels that copy by boxes, in clocks, as all that follows up to kFmaSharedBytes. Searched with tools/fit: the choice is to be
 // good at random shapes, models' weights and squares on an H200, and at squares on an H100; library_test.cpp says how good it is at
 // those, and at shapes that the search had not seen. What an SM does for a step along k, of 64 or
-// more: products, and a wait for each; of one warpgroup alone, products take longer and the wait is shorter. Blocks that share a
-// tile in pairs wait longer, those of a cluster that splits k less.
-constexpr double kOneWarpgroup = 1.15, kWait = 132, kOneWait = 61, kPairWait = 140, kSplitWait = 90;
+// more: products, and a wait for each; of one warpgroup alone, products take longer and the wait is shorter; in those of a cluster
+// that splits k, too.
+constexpr double kOneWarpgroup = 1.15, kWait = 132, kOneWait = 61, kSplitWait = 90;
+// The same of step 20, whose products follow each other with fewer instructions between them: of blocks alone, in pairs, in more.
+constexpr double kColumnsWait = 78, kColumnsPairWait = 67, kColumnsClusterWait = 53;
 // Shared memory as the warpgroups read it, in bytes: of blocks that stay, and of others.
 constexpr double kStayingShared = 88, kSplitShared = 55;
 // What the SM asks the L2 cache for, each row of 128 bytes by its requests: of one warpgroup, of several, and of blocks that do not
 // stay.
-constexpr double kOneRequest = 0.7, kRequest = 1.6, kSplitRequest = 1.39, kAsking = 195;
+constexpr double kOneRequest = 0.7, kRequest = 1.6, kSplitRequest = 1.39, kAsking = 195, kColumnsRequest = 0.94,
+                 kColumnsAsking = 150;
 // Rows that begin with a line take a little less than their one request.
 constexpr double kWholeLine = 0.86;
 // What all SMs together ask it for at the same time, requests for each clock; an operand's tile that several of them ask for counts
@@ -53,13 +56,13 @@ constexpr double kTrip = 530, kTripToDram = 1040, kDramBytes = 2250, kCached = 0
 constexpr double kRowOfZeros = 11;
 // A launch; the exchange between blocks that share a tile. What a tile's end takes: of two warpgroups that take turns, of
 // warpgroups that have 64 columns of all rows, and of others. So many bytes of C go out of an SM.
-constexpr double kLaunch = 1400, kSharedLaunch = 155, kTurnsEnd = 1400, kColumnsEnd = 1900, kTileEnd = 2760, kStoredBytes = 12.7;
+constexpr double kLaunch = 1400, kSharedLaunch = 110, kTurnsEnd = 1400, kColumnsEnd = 2470, kTileEnd = 2760, kStoredBytes = 12.7;
 // The next launch begins early on SMs that are idle. Where more than half of them are not, its beginning is seen.
-constexpr double kSeenBeginning = 1170, kSeenSharedBeginning = 645;
+constexpr double kSeenBeginning = 1170, kSeenSharedBeginning = 280;
 // Where blocks of a cluster split k: a launch; each block of it, for they begin one after the other; each round, and its exchange
 // of sums; and bytes of C.
 // Where blocks that share a tile also split k: the exchange of sums, and that of each block of the cluster; and bytes of sums.
-constexpr double kSumsExchange = 1500, kOfCluster = 165, kExchangedBytes = 63;
+constexpr double kSumsExchange = 2600, kOfCluster = 72, kExchangedBytes = 63;
 constexpr double kSplitLaunch = 460, kLaunchOfBlock = 15, kRound = 200, kExchange = 506, kAnotherRound = 140,
                  kSplitStoredBytes = 6.3;
 constexpr int kPanelColumns = 64;
@@ -118,8 +121,7 @@ Slice slice(std::int64_t extent, int block, int sharing, int apart, bool along_k
   // Tiles next to each other begin where the matrix's lines do, or elsewhere.
   if (!along_k && block % kPanelColumns != 0) requests = std::max(requests, requests_for_rows(0, block * std::int64_t{2}));
   const double rows = panels * inside / sharing;
-  return {rows, rows * (requests > 1 ? requests : kWholeLine), real(tiles),
-          along_k ? real(std::min<std::int64_t>(block, tiles * whole - extent)) : 0};
+  return {rows, rows * (requests > 1 ? requests : kWholeLine), real(tiles), along_k ? real((block - extent % block) % block) : 0};
 }
 
 // How a problem is cut, and how the GPU computes it.
@@ -159,15 +161,16 @@ struct WithBoxes {
       const double begin_elsewhere = b.rows * requests_for_rows(0, t.narrow_n * std::int64_t{2});
       b.requests += plan.narrow * std::max(0.0, begin_elsewhere - b.requests);
     }
-    columns_each = !t.stays || (t.warp_m == t.block_m && t.block_m != kPanelColumns);
-    take_turns = t.stays && t.block_m == kPanelColumns && t.threads == 3 * kWarpgroup;
+    take_turns = t.stays && t.block_m == kPanelColumns && t.warp_n == t.block_n && t.threads == 3 * kWarpgroup;
+    columns_each = !t.stays || (t.warp_m == t.block_m && (t.block_m != kPanelColumns || t.warp_n < t.block_n));
     single = plan.cut.tiles <= plan.slots;
     steps = real(std::max<std::int64_t>(1, plan.steps));
     stored = t.block_m * plan.columns * real(bytes(spec.out)) / (t.stays ? t.splits : 1);
+    asking = !t.stays ? 0 : columns_each ? kColumnsAsking : kAsking;
     of_sm = step_of_sm();
     const double all_bytes = matrix_bytes(spec);
     missed = gpu.l2_bytes > 0 ? 1 / (1 + std::pow(kCached * real(gpu.l2_bytes) / all_bytes, kCachedSharply)) : 0;
-    trip = (kTrip + missed * kTripToDram) / std::max(1, t.stages - 1) + (t.stays ? kAsking : 0);
+    trip = (kTrip + missed * kTripToDram) / std::max(1, t.stages - 1) + asking;
     from_dram = all_bytes * missed / kDramBytes / (std::max(1.0, real(plan.cut.tiles) / real(plan.slots)) * steps);
   }
 
@@ -179,19 +182,26 @@ struct WithBoxes {
     const bool one = columns_each ? t.block_n == kPanelColumns : t.block_m == kPanelColumns;  // a warpgroup for a tile
     const double products = 2.0 * t.block_m * plan.columns * t.block_k / (gpu.flops(t.unit) / gpu.multiprocessors / gpu.clock_hz) /
                             kHeadroom * (one && (!take_turns || single) ? kOneWarpgroup : 1);
-    const double wait = !t.stays ? kSplitWait : (one ? kOneWait : kWait) + (plan.cluster == kPair ? kPairWait : 0);
+    const double wait = !t.stays                ? kSplitWait
+                        : !columns_each         ? (one ? kOneWait : kWait)
+                        : plan.cluster == 1     ? kColumnsWait
+                        : plan.cluster == kPair ? kColumnsPairWait
+                                                : kColumnsClusterWait;
     const double panels = columns_each ? t.block_n / kPanelColumns : t.block_m / kPanelColumns;
     const double read = panels * (kPanelColumns + (columns_each ? t.block_m : plan.columns)) * t.block_k * element;
     const double asked = (a.requests + b.requests) * deep;
     // Rows of zeros: 15's boxes have as many rows as A has, where these are fewer than the tile's.
     const bool fitted = !t.stays && spec.m <= t.block_m;
-    const double zeros =
-        (t.stays ? (a.tiles <= 2 && single ? a.zeros / t.sharing_a : 0) : std::max(fitted ? 0 : a.zeros, b.zeros)) * deep;
+    const double zeros = (!t.stays ? std::max(fitted ? 0 : a.zeros, b.zeros)
+                          : single ? std::max(a.zeros / t.sharing_a, b.zeros / t.sharing_b)
+                                   : 0) *
+                         deep;
     return norm({products + wait, read / (t.stays ? kStayingShared : kSplitShared), zeros * kRowOfZeros,
-                 asked * (!t.stays ? kSplitRequest
-                          : one    ? kOneRequest
-                                   : kRequest) +
-                     (t.stays ? kAsking : 0)});
+                 asked * (!t.stays       ? kSplitRequest
+                          : columns_each ? kColumnsRequest
+                          : one          ? kOneRequest
+                                         : kRequest) +
+                     asking});
   }
 
   // A step of so many clusters at the same time, of which an SM has several blocks; and what it waits for: a trip for each ring of
@@ -231,11 +241,11 @@ struct WithBoxes {
   const GpuLimits& gpu;
   const Plan& plan;
   Slice a, b;
-  bool columns_each, take_turns;  // warpgroups: each with some columns of all rows; each with a tile of its own
-  bool single;                    // no SM has a second tile
-  double steps, stored;           // of a block: along k; bytes of C
-  double of_sm, trip, from_dram;  // of a step
-  double missed;                  // how much of the operands is in DRAM alone
+  bool columns_each, take_turns;          // warpgroups: each with some columns of all rows; each with a tile of its own
+  bool single;                            // no SM has a second tile
+  double steps, stored;                   // of a block: along k; bytes of C
+  double asking, of_sm, trip, from_dram;  // of a step
+  double missed;                          // how much of the operands is in DRAM alone
 };
 
 std::string kilobytes(std::size_t bytes) { return digits(static_cast<double>(bytes) / 1024) + " KiB"; }
