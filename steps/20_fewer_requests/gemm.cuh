@@ -345,8 +345,8 @@ void gemm(Matrix<const In> A, Matrix<const In> B, Matrix<Out> C, Epilogue epilog
 
 using Inputs = gemm::TypeList<__half, __nv_bfloat16>;
 using Tiles = gemm::TypeList<Tile<176, 192, 4, 8, 2>>;
-using MoreTiles = gemm::TypeList<Tile<192, 128, 5, 8, 2>, Tile<224, 128, 4, 8, 2>, Tile<80, 128, 8, 8, 2>, Tile<144, 128, 6, 8, 1>,
-                                 Tile<8, 256, 6, 8, 1>, Tile<120, 64, 9, 8, 4>, Tile<64, 64, 12, 8, 4, 1, true>,
-                                 Tile<160, 64, 7, 8, 2, 2>, Tile<96, 64, 10, 8, 3, 3>, Tile<128, 64, 8, 8, 8, 2>>;
+using MoreTiles = gemm::TypeList<Tile<144, 192, 4, 8, 2>, Tile<160, 192, 4, 8, 2>, Tile<128, 192, 4, 8, 2>, Tile<192, 128, 4, 8, 2>,
+                                 Tile<208, 128, 4, 8, 2>, Tile<224, 128, 4, 8, 2>, Tile<112, 128, 6, 8, 2>, Tile<80, 128, 4, 8, 2>,
+                                 Tile<128, 64, 4, 8, 2>, Tile<128, 64, 4, 8, 4>, Tile<128, 64, 8, 8, 8, 2>>;
 
 }  // namespace step_20_fewer_requests

@@ -52,7 +52,7 @@ constexpr double kRequestsPerClock = 30, kAskedAgain = 0.45, kAskedAgainOfDram =
 // A trip to the L2 cache; and more of it to DRAM. So many bytes come from DRAM. Operands are there, and not in the cache, where all
 // three matrices take more than that part of it: it has two parts, and both hold what all SMs read.
 constexpr double kTrip = 530, kTripToDram = 1040, kDramBytes = 2250, kCached = 0.58, kCachedSharply = 6;
-// A row of a box that lies beyond the matrix is written as zeros. It takes time where most blocks have such rows.
+// A row of a box that lies beyond the matrix is written as zeros. It takes time of a block, and where each SM has one, of all.
 constexpr double kRowOfZeros = 11;
 // A launch; the exchange between blocks that share a tile. What a tile's end takes: of two warpgroups that take turns, of
 // warpgroups that have 64 columns of all rows, and of others. So many bytes of C go out of an SM.
