@@ -33,9 +33,10 @@ std::string shape(const Case& c, harness::DType in) {
   std::string text = std::to_string(c.m) + " x " + std::to_string(c.n) + " x " + std::to_string(c.k) + " (m, n, k) in " +
                      std::string(name(in)) + ", " + c.layout;
   const std::string padding = std::to_string(c.padding);
-  if (c.padding_b >= 0 || c.padding_c >= 0)
-    text += ", rows of the three " + padding + ", " + (c.padding_b < 0 ? padding : std::to_string(c.padding_b)) + " and " +
-            (c.padding_c < 0 ? padding : std::to_string(c.padding_c)) + " elements longer than what they hold";
+  const std::int64_t of_b = c.padding_b < 0 ? c.padding : c.padding_b, of_c = c.padding_c < 0 ? c.padding : c.padding_c;
+  if (of_b != c.padding || of_c != c.padding)
+    text += ", rows of the three " + padding + ", " + std::to_string(of_b) + " and " + std::to_string(of_c) +
+            " elements longer than what they hold";
   else if (c.padding)
     text += ", rows " + padding + " elements longer than what they hold";
   if (c.c_offset) text += ", C begins " + std::to_string(c.c_offset) + " elements behind an aligned address";
@@ -136,8 +137,8 @@ UnderWay most_since() {
 Teamwork teamwork_since() {
   return seen([] {
     interpreter::Teamwork& all = interpreter::teamwork();
-    const Teamwork now{all.block_meetings, all.cluster_meetings, all.named,
-                       all.named_of_all,   all.loaded_by_block,  all.shared_bytes_of_warp};
+    const Teamwork now{all.block_meetings, all.cluster_meetings, all.named,           all.named_of_all,
+                       all.named_of_roles, all.stored_again,     all.loaded_by_block, all.shared_bytes_of_warp};
     all.forget();
     return now;
   });
@@ -370,6 +371,8 @@ const Counts& Counts::of_teamwork([[maybe_unused]] std::uint64_t Teamwork::*numb
       {&Teamwork::cluster_meetings, "meetings of a block with its cluster"},
       {&Teamwork::named, "named barriers, each time that one is complete"},
       {&Teamwork::named_of_all, "named barriers at which a whole block waits"},
+      {&Teamwork::named_of_roles, "named barriers at which warps that copy meet warps that multiply"},
+      {&Teamwork::stored_again, "stores of the copy engine from the place of the one before"},
       {&Teamwork::loaded_by_block, "bytes that the busiest block loads from global memory"},
       {&Teamwork::shared_bytes_of_warp, "bytes that the busiest warp loads from shared memory"}};
   const double value = static_cast<double>(teamwork_.*number);

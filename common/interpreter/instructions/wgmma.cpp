@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "common/interpreter/checks/async_proxy.h"
+#include "common/interpreter/count/roles.h"
 #include "common/interpreter/count/under_way.h"
 #include "common/interpreter/instructions/bulk_copies.h"
 #include "common/interpreter/instructions/family.h"
@@ -287,6 +288,7 @@ void Warpgroups::issue(const std::array<Call*, 32>& lanes) {
     block_.add_event({EventKind::kWgmma, static_cast<std::uint16_t>(call.fiber->warp), 0xffffffffu, call.pc,
                       2ull * kM * call.n * (kK * 2 / bytes_of(call.form.a)), multiplication.a.descriptor.address,
                       multiplication.b.descriptor.address, call.n, layouts(call.operands)});
+  if (block_.work().options().count) block_.family<Roles>().multiplies(call.fiber->warp);
   if (warp.under_way.empty()) ++each_under_way().lonely_products;
   warp.under_way.push_back(std::move(multiplication));
   note_reads(by.fiber);
