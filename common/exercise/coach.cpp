@@ -371,7 +371,7 @@ const Counts& Counts::of_teamwork([[maybe_unused]] std::uint64_t Teamwork::*numb
       {&Teamwork::cluster_meetings, "meetings of a block with its cluster"},
       {&Teamwork::named, "named barriers, each time that one is complete"},
       {&Teamwork::named_of_all, "named barriers at which a whole block waits"},
-      {&Teamwork::named_of_roles, "named barriers at which warps that copy meet warps that multiply"},
+      {&Teamwork::named_of_roles, "named barriers at which a warp that copies meets those that use what comes"},
       {&Teamwork::stored_again, "stores of the copy engine from the place of the one before"},
       {&Teamwork::loaded_by_block, "bytes that the busiest block loads from global memory"},
       {&Teamwork::shared_bytes_of_warp, "bytes that the busiest warp loads from shared memory"}};

@@ -193,7 +193,7 @@ struct Teamwork {
   std::uint64_t cluster_meetings = 0;      ///< of a block with its cluster, once for each block; barriers() has both
   std::uint64_t named = 0;                 ///< named barriers that were complete, but for those above
   std::uint64_t named_of_all = 0;          ///< of `named`, at which all threads of the block waited
-  std::uint64_t named_of_roles = 0;        ///< of `named`, where warps that load by the copy engine met others that use wgmma
+  std::uint64_t named_of_roles = 0;        ///< of `named`, where warps that load by the copy engine met those that use what comes
   std::uint64_t stored_again = 0;          ///< stores by the copy engine from where the block's store before came from
   std::uint64_t loaded_by_block = 0;       ///< bytes that the busiest block loads from global memory
   std::uint64_t shared_bytes_of_warp = 0;  ///< the same of the busiest warp from shared memory

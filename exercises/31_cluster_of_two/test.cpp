@@ -53,6 +53,9 @@ void check(Coach& coach) {
     multiply(coach, c);
   }
 
+  Case much{.m = draw.between(17, 32), .n = 4, .k = 4 * draw.between(100, 250), .drawn = draw.seed()};
+  multiply(coach, much);
+
   // Whole tiles, and some that end in the second half of one.
   for (const Case& c :
        {Case{64, 32, 128}, Case{32 - draw.between(1, 15), 64 - 4 * draw.between(1, 3), 16 * draw.between(2, 5) - 4}}) {
@@ -77,6 +80,10 @@ void check(Coach& coach) {
             &Teamwork::block_meetings, clusters * 2 * 4,
             "A block waits for all of its threads at the beginning, before the barriers are used, and maybe at the end. In the "
             "loop nobody does.")
+        .at_most(&Teamwork::named_of_all, clusters * 2 * 4 - static_cast<double>(counts.teamwork().block_meetings),
+                 "A named barrier of all threads is a barrier of the block, too. In the loop nobody waits for all.")
+        .at_most(&Teamwork::named_of_roles, clusters * 2 * 2,
+                 "In the loop who copies and who multiplies meet at full and empty alone, whatever the name of another barrier is.")
         .at_most(&Teamwork::shared_bytes_of_warp, of_warp * kUneven,
                  "Four warps multiply, each a fourth of the block's tile. Which warp reads most of what is multiplied?");
   }
