@@ -8,9 +8,14 @@ void gemm(Matrix<const float> A, Matrix<const float> B, Matrix<float> C);
 
 void check(Coach& coach) {
   coach.lesson("steps/02_tiled/README.md, \"Walk\"");
-  for (const Case& c : {Case{32, 32, 32}, Case{32, 32, 96}, Case{64, 32, 64}, Case{33, 31, 32}, Case{32, 32, 33}, Case{37, 70, 45},
-                        Case{1, 40, 70}, Case{40, 1, 7}, Case{1, 1, 1}})
+  for (Case c : {Case{32, 32, 32}, Case{32, 32, 96}, Case{64, 32, 64}, Case{33, 31, 32}, Case{32, 32, 33}, Case{37, 70, 45},
+                 Case{1, 40, 70}, Case{40, 1, 7}, Case{1, 1, 1}}) {
+    c.hint =
+        "sA[i][j] is element (m_0 + i, k_0 + j) of A, sB[i][j] is element (k_0 + i, n_0 + j) of B, and each is 0 where its own "
+        "matrix\n"
+        "has no such element.";
     coach.multiply<float, float>(c, gemm);
+  }
   coach.multiply<float, float>({.m = 35, .n = 65, .k = 50, .padding = 3}, gemm);
 
   for (const Case& c : coach.drawn({})) coach.multiply<float, float>(c, gemm);

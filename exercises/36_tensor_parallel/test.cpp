@@ -388,6 +388,29 @@ void compare(const Posed& p, const std::vector<float>& got) {
   }
 }
 
+// The product by itself: what is wrong there is no fault of a plan.
+void check_multiply(const Coach& coach, float slope) {
+  constexpr std::int64_t kM = 5, kN = 9, kK = 7;
+  const Posed p = {.block = {}, .salt = coach.draw().between(1, 999), .tokens = {}};
+  coach.run("multiply() of 5 x 9 x 7 (m, n, k) by itself, slope " + std::string(slope == 1 ? "1" : "0.5"), [&] {
+    const device::Buffer<float> A(p.values(0, {0, kM}, {0, kK}), "A"), B(p.values(1, {0, kK}, {0, kN}), "B"), C(kM * kN, "C");
+    const std::vector<float> got = asked([&] {
+      exercise::multiply({A.data(), kM, kK, kK, 1}, {B.data(), kK, kN, kN, 1}, {C.data(), kM, kN, kN, 1}, slope);
+      device::synchronize();
+      return C.download();
+    });
+    for (std::int64_t i = 0; i < kM * kN; ++i) {
+      int sum = 0;
+      for (std::int64_t k = 0; k < kK; ++k) sum += p.element(0, i / kN, k) * p.element(1, k, i % kN);
+      const float expected = static_cast<float>(sum) * (sum < 0 ? slope : 1);
+      if (got.at(at(i)) != expected)
+        throw NotYet{"multiply() is wrong, before any plan is run: element (" + number(i / kN) + ", " + number(i % kN) + ") is " +
+                     std::to_string(got.at(at(i))) + ", expected " + std::to_string(expected) +
+                     ".\nThe file has it ready, and nothing of it is to be changed."};
+    }
+  });
+}
+
 void check_block(const Coach& coach, Posed p) {
   p.tokens = shares(coach, p, p.block.tokens, 1, "tokens");
   p.columns = shares(coach, p, p.block.hidden, kUnit, "hidden columns");
@@ -403,6 +426,7 @@ void check_block(const Coach& coach, Posed p) {
 
 void check(Coach& coach) {
   coach.lesson("steps/tensor_parallel/README.md, \"Walk\"");
+  for (const float slope : {kSlope, 1.0f}) check_multiply(coach, slope);
   // What divides; what does not; fewer tokens than ranks; fewer units than ranks; next to nothing.
   for (const auto& [tokens, model, hidden] :
        {std::array<std::int64_t, 3>{12, 8, 96}, {13, 7, 85}, {3, 5, 40}, {9, 4, 5}, {1, 1, 1}})
