@@ -37,6 +37,9 @@ void check(Coach& coach) {
             "The elements of a column of sA or sB are 32 words apart: they lie in one bank. Along what does a warp write and read?")
         .at_most(shared_stores(rounds * 2 * 32), 2,  // zeros first, and then what exists
                  "A thread stores one element of each tile. What is stored again?")
+        .at_most(&Teamwork::loaded_by_warp, 2 * rounds / blocks * 2 * 32 * 4,
+                 "All 32 warps of a block copy, one element of each tile for a thread. Which warp copies what others should, while "
+                 "these wait?")
         .at_most(barriers(2 * rounds + 2 * blocks), 1,
                  "Two barriers for each pair of tiles are enough. What do the others wait for?")
         .at_most(shared_loads(rounds * 32 * 32 * 2), is_whole ? 1 : 2,

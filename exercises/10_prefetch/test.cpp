@@ -57,6 +57,9 @@ void check(Coach& coach) {
             blocks * 8 * 8,  // the first tiles: 8 warps, 4 rows of each matrix
             "Whoever stores what was just loaded waits for it. Only the first tiles go to shared memory like that: the next ones\n"
             "are loaded into rA and rB before the products of these, and stored behind them.")
+        .at_most_late_loads(0,
+                            "The next tiles are asked for before the products of these, or soon in them: what is multiplied before "
+                            "hides nothing.")
         .at_most(barriers(2 * rounds + 2 * blocks), 1,
                  "Two barriers for each pair of tiles are enough. What do the others wait for?");
   }

@@ -18,10 +18,11 @@ struct Teamwork {
   std::atomic<std::uint64_t> named_of_roles;
   std::atomic<std::uint64_t> stored_again;          ///< stores by the copy engine from where the block's store before came from
   std::atomic<std::uint64_t> loaded_by_block;       ///< bytes that the lanes of the busiest block loaded from global memory
-  std::atomic<std::uint64_t> shared_bytes_of_warp;  ///< the same of the busiest warp from shared memory
+  std::atomic<std::uint64_t> loaded_by_warp;        ///< the same of the busiest warp
+  std::atomic<std::uint64_t> shared_bytes_of_warp;  ///< bytes that the lanes of the busiest warp loaded from shared memory
   void forget() {
     block_meetings = cluster_meetings = named = named_of_all = named_of_roles = stored_again = 0;
-    loaded_by_block = shared_bytes_of_warp = 0;
+    loaded_by_block = loaded_by_warp = shared_bytes_of_warp = 0;
   }
 };
 Teamwork& teamwork();

@@ -755,21 +755,23 @@ TEST_CASE("mma that adds nothing, or a number") {
 }
 
 // Whoever reads shared memory between has something to do while his load is under way.
-__global__ void store_what_was_loaded(const float* in, float* out, bool reads_between) {
+__global__ void store_what_was_loaded(const float* in, float* out, bool reads, bool loads_behind) {
   __shared__ float s[2][64];
   s[0][threadIdx.x] = static_cast<float>(threadIdx.x);
   for (int i = 0; i < 5; ++i) {
-    const float x = in[threadIdx.x];
-    if (reads_between) out[64 * blockIdx.x + threadIdx.x] = s[0][threadIdx.x];
+    float x = loads_behind ? 0 : in[threadIdx.x];
+    if (reads) out[64 * blockIdx.x + threadIdx.x] = s[0][threadIdx.x];
+    if (loads_behind) x = in[threadIdx.x];
     s[1][threadIdx.x] = x;
   }
 }
 TEST_CASE("stores of what a warp has just loaded") {
   Buffer<float> in(std::vector<float>(64, 1), "in"), out(3 * 64, "out");
-  for (const bool reads_between : {false, true}) {
+  for (const auto& [reads, loads_behind] : {std::pair{false, false}, {true, false}, {true, true}}) {
     interpreter::each_under_way().forget();
-    launch(store_what_was_loaded, 3, 64, 0, in.data(), out.data(), reads_between);
-    CHECK(interpreter::each_under_way().straight_stores == (reads_between ? 0 : 3 * 2 * 5));
+    launch(store_what_was_loaded, 3, 64, 0, in.data(), out.data(), reads, loads_behind);
+    CHECK(interpreter::each_under_way().straight_stores == (reads && !loads_behind ? 0 : 3 * 2 * 5));
+    CHECK(interpreter::each_under_way().late_loads == (loads_behind ? 3 * 2 * 5 : 0));
   }
 }
 
@@ -809,6 +811,7 @@ TEST_CASE("where threads wait, and who does most") {
     CHECK(all.named == 3 * blocks);
     CHECK(all.named_of_all == blocks);
     CHECK(all.loaded_by_block == (counts ? 2 * 96 * 4 : 0));
+    CHECK(all.loaded_by_warp == (counts ? 2 * 32 * 4 : 0));
     CHECK(all.shared_bytes_of_warp == (counts ? 9 * 32 * 4 : 0));
   }
 }
