@@ -52,6 +52,11 @@ void check(Coach& coach) {
       c.padding_b = stride ? i : 0, c.b_offset = stride ? 0 : i % 8;
       drawn.push_back(c);
     }
+  for (const int64_t chunks : {int64_t{1}, int64_t{3}, coach.draw().between(1, 16)}) {  // B begins at a chunk, and at nothing wider
+    Case c = {5, 8 * coach.draw().between(1, 12), 8 * coach.draw().between(1, 6)};
+    c.padding_b = 0, c.b_offset = 8 * chunks, c.drawn = coach.draw().seed();
+    drawn.push_back(c);
+  }
   for (int64_t i = 1; i < 8; ++i) {  // a single row of B
     Case c = {5, 8 * coach.draw().between(1, 12), 1};
     c.padding = 7, c.padding_b = i % 2 ? i : 0, c.b_offset = i % 2 ? 0 : i;

@@ -38,7 +38,7 @@ void require_places(const Coach& coach, int width) {
                                ? "two rows are 128 bytes, and have the same places; rows 8 and 9 those of rows 0 and 1 again"
                                : "four rows are 128 bytes, and have the same places; row 8 has those of row 0 again";
   for (int row = 0; row < kRows; ++row)
-    for (int byte = row % 7 * 2 % 16; byte < width; byte += 16) {
+    for (int byte = row * 5 % 16; byte < width; byte += 16) {
       const int expected = row * width + (byte / 16 ^ row * width / 128 % chunks) * 16 + byte % 16;
       const int got = Asked(place_of)(row, byte, width);
       coach.require(got == expected,

@@ -112,7 +112,9 @@ void check(Coach& coach) {
                         " wanted.\nA block stays: it computes one tile of C after the other, " +
                         std::to_string(static_cast<int>(of_c) / blocks) + " here.");
     counts.at_least(wgmma(4 * panels), 1, "The products come from wgmma: four slices of each tile along k.")
-        .at_most(wgmma(4 * panels), 1, "Each slice is multiplied once.")
+        .at_most(wgmma(4 * panels), 1,
+                 "Each slice is multiplied once, of the tiles that C has: " + std::to_string(static_cast<int>(of_c)) +
+                     " here. Does a block multiply one more?")
         .at_least(boxes(2 * panels), 1, "Tiles come by the copy engine.")
         .at_most(boxes(2 * panels), 1, "Each panel is copied once for each tile of C.")
         .at_most(asked(panels), 0, "No thread loads elements of A or B: the engine brings them.")

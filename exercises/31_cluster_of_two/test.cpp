@@ -19,6 +19,9 @@ std::string meant(const std::string& report) {
     return "Each block waits at its own `empty` before each slice, whoever asks for B's box: a box of A comes to that stage, and "
            "what "
            "comes is\nsaid to its `full`.";
+  if (says("race on sB") && says("written by the bulk copy issued") && says("then written by the cp.async.bulk"))
+    return "Two copies to one place. Do both blocks ask for the same box of B, which comes to both? Or is a stage filled again "
+           "before all\nwarps of both blocks have read it, with all of their lanes, and arrived at `empty`?";
   if (says("race on sB") || says("race on sA"))
     return "A box of B comes to both blocks, whoever asks for it. So before anything is copied to a stage, all warps of both "
            "blocks "

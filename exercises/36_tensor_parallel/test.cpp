@@ -122,9 +122,11 @@ void check_shards(const Coach& coach, const Posed& p) {
     const Range& mine = p.columns[at(rank)];
     coach.require(same(s.w1_rows, model) && same(s.w1_cols, mine),
                   p.of_rank(rank) + " has rows " + text(s.w1_rows) + " and columns " + text(s.w1_cols) + " of W1, expected rows " +
-                      text(model) + " and columns " + text(mine) + " (" + p.what() +
-                      ").\nleaky_relu() of a part of a sum is no part of anything: W1 is cut so that a rank has whole sums of the "
-                      "hidden layer.");
+                      text(model) + " and columns " + text(mine) + " (" + p.what() + ").\n" +
+                      (same(s.w1_rows, model)
+                           ? "These are whole sums of the hidden layer, and not the ones that share() gives this rank."
+                           : "leaky_relu() of a part of a sum is no part of anything: W1 is cut so that a rank has whole sums of "
+                             "the hidden layer."));
     coach.require(same(s.w2_rows, mine) && same(s.w2_cols, model),
                   p.of_rank(rank) + " has rows " + text(s.w2_rows) + " and columns " + text(s.w2_cols) + " of W2, expected rows " +
                       text(mine) + " and columns " + text(model) + " (" + p.what() +
