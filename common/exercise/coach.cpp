@@ -33,9 +33,10 @@ std::string shape(const Case& c, harness::DType in) {
   std::string text = std::to_string(c.m) + " x " + std::to_string(c.n) + " x " + std::to_string(c.k) + " (m, n, k) in " +
                      std::string(name(in)) + ", " + c.layout;
   const std::string padding = std::to_string(c.padding);
-  if (c.padding_b >= 0 || c.padding_c >= 0)
-    text += ", rows of the three " + padding + ", " + (c.padding_b < 0 ? padding : std::to_string(c.padding_b)) + " and " +
-            (c.padding_c < 0 ? padding : std::to_string(c.padding_c)) + " elements longer than what they hold";
+  const std::int64_t of_b = c.padding_b < 0 ? c.padding : c.padding_b, of_c = c.padding_c < 0 ? c.padding : c.padding_c;
+  if (of_b != c.padding || of_c != c.padding)
+    text += ", rows of the three " + padding + ", " + std::to_string(of_b) + " and " + std::to_string(of_c) +
+            " elements longer than what they hold";
   else if (c.padding)
     text += ", rows " + padding + " elements longer than what they hold";
   if (c.c_offset) text += ", C begins " + std::to_string(c.c_offset) + " elements behind an aligned address";
@@ -125,8 +126,8 @@ UnderWay most_since() {
   return seen([] {
     interpreter::MostUnderWay& most = interpreter::most_under_way();
     interpreter::EachUnderWay& each = interpreter::each_under_way();
-    const UnderWay now{most.copies,        most.ahead,           most.groups,         most.registers,      most.mbarriers,
-                       each.fewest_copies, each.lonely_products, each.bytes_at_loads, each.straight_stores};
+    const UnderWay now{most.copies,          most.ahead,          most.groups,          most.mbarriers,  each.fewest_copies,
+                       each.lonely_products, each.bytes_at_loads, each.straight_stores, each.late_loads, each.fewest_registers};
     most.forget(), each.forget();
     return now;
   });
@@ -136,8 +137,8 @@ UnderWay most_since() {
 Teamwork teamwork_since() {
   return seen([] {
     interpreter::Teamwork& all = interpreter::teamwork();
-    const Teamwork now{all.block_meetings, all.cluster_meetings, all.named,
-                       all.named_of_all,   all.loaded_by_block,  all.shared_bytes_of_warp};
+    const Teamwork now{all.block_meetings, all.cluster_meetings, all.named,          all.named_of_all,        all.named_of_roles,
+                       all.stored_again,   all.loaded_by_block,  all.loaded_by_warp, all.shared_bytes_of_warp};
     all.forget();
     return now;
   });
@@ -160,11 +161,11 @@ Counts in_all_orders(const Subject& subject, [[maybe_unused]] bool drawn,
     try {
       auto launches = once();
       const UnderWay now = most_since();
-      for (auto what : {&UnderWay::copies, &UnderWay::ahead, &UnderWay::groups, &UnderWay::registers, &UnderWay::mbarriers})
+      for (auto what : {&UnderWay::copies, &UnderWay::ahead, &UnderWay::groups, &UnderWay::mbarriers})
         most.*what = std::max(most.*what, now.*what);
       if (first) continue;
-      for (auto what :
-           {&UnderWay::fewest_copies, &UnderWay::lonely_products, &UnderWay::bytes_at_loads, &UnderWay::straight_stores})
+      for (auto what : {&UnderWay::fewest_copies, &UnderWay::lonely_products, &UnderWay::bytes_at_loads, &UnderWay::straight_stores,
+                        &UnderWay::late_loads, &UnderWay::fewest_registers})
         most.*what = now.*what;
       if (!drawn) add_to_profile(subject, launches);
       first.emplace(what, std::move(launches));
@@ -370,7 +371,10 @@ const Counts& Counts::of_teamwork([[maybe_unused]] std::uint64_t Teamwork::*numb
       {&Teamwork::cluster_meetings, "meetings of a block with its cluster"},
       {&Teamwork::named, "named barriers, each time that one is complete"},
       {&Teamwork::named_of_all, "named barriers at which a whole block waits"},
+      {&Teamwork::named_of_roles, "named barriers at which a warp that copies meets those that use what comes"},
+      {&Teamwork::stored_again, "stores of the copy engine from the place of the one before"},
       {&Teamwork::loaded_by_block, "bytes that the busiest block loads from global memory"},
+      {&Teamwork::loaded_by_warp, "bytes that the busiest warp loads from global memory"},
       {&Teamwork::shared_bytes_of_warp, "bytes that the busiest warp loads from shared memory"}};
   const double value = static_cast<double>(teamwork_.*number);
   if (from_above ? value <= bound * (1 + 1e-9) : value >= bound * (1 - 1e-9)) return *this;
@@ -461,11 +465,24 @@ const Counts& Counts::at_least_copies_ahead([[maybe_unused]] std::uint64_t count
 
 const Counts& Counts::at_least_registers([[maybe_unused]] std::uint64_t count, [[maybe_unused]] std::string_view why) const {
 #ifdef COURSE_ON_INTERPRETER
-  if (under_way_.registers < count)
+  if (under_way_.fewest_registers < count)
     throw NotYet{"The result is right, the way to it is not yet: " +
-                 (under_way_.registers ? "setmaxnreg gives a thread " + std::to_string(under_way_.registers) + " registers at most"
-                                       : std::string("no thread gets registers by setmaxnreg")) +
+                 (under_way_.fewest_registers
+                      ? "setmaxnreg gives a thread that multiplies " + std::to_string(under_way_.fewest_registers) + " registers"
+                      : std::string("a thread multiplies that gets no registers by setmaxnreg")) +
                  ", where " + std::to_string(count) + " are wanted.\n" + std::string(why) + "\n\nProblem: " + what_ + "."};
+#endif
+  return *this;
+}
+
+const Counts& Counts::at_most_late_loads([[maybe_unused]] double of, [[maybe_unused]] std::string_view why) const {
+#ifdef COURSE_ON_INTERPRETER
+  if (static_cast<double>(under_way_.late_loads) > of)
+    throw not_yet(std::to_string(under_way_.late_loads) +
+                      " loads of a warp from global memory come when more than half of a tile has been read from shared memory, "
+                      "where " +
+                      number(of) + " may",
+                  why);
 #endif
   return *this;
 }
@@ -729,7 +746,8 @@ void Coach::multiply_far_rows([[maybe_unused]] const Problem& p, [[maybe_unused]
     throw NotYet{failure.text + text};
   } catch (const std::exception& error) {
     const std::string report = error.what();
-    const bool strayed = report.find("out of bounds") != std::string::npos;
+    const bool strayed =
+        report.find("out of bounds") != std::string::npos || report.find("uninitialised bytes") != std::string::npos;
     throw NotYet{report +
                  (strayed ? "\nAn offset that is kept in an int leads anywhere: what the report names is only what lies nearest "
                             "there. Offsets are as\n"

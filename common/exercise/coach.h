@@ -176,7 +176,6 @@ struct UnderWay {
   std::uint64_t copies = 0;     ///< loads by the copy engine, of one block
   std::uint64_t ahead = 0;      ///< cp.async of a thread that it has not waited for, when older ones of it were waited for
   std::uint64_t groups = 0;     ///< of a warp's wgmma
-  std::uint64_t registers = 0;  ///< that a thread has got by setmaxnreg
   std::uint64_t mbarriers = 0;  ///< that a block has initialised
   /// @name Of each time, in the first order of threads; see interpreter::EachUnderWay
   /// @{
@@ -184,6 +183,8 @@ struct UnderWay {
   std::uint64_t lonely_products = 0;
   std::uint64_t bytes_at_loads = 0;
   std::uint64_t straight_stores = 0;
+  std::uint64_t late_loads = 0;
+  std::uint64_t fewest_registers = ~std::uint64_t{0};
   /// @}
 };
 
@@ -192,9 +193,12 @@ struct Teamwork {
   std::uint64_t block_meetings = 0;        ///< of all threads of a block: __syncthreads(), and named barrier 0 where all wait
   std::uint64_t cluster_meetings = 0;      ///< of a block with its cluster, once for each block; barriers() has both
   std::uint64_t named = 0;                 ///< named barriers that were complete, but for those above
-  std::uint64_t named_of_all = 0;          ///< of these, at which all threads of the block waited
+  std::uint64_t named_of_all = 0;          ///< of `named`, at which all threads of the block waited
+  std::uint64_t named_of_roles = 0;        ///< of `named`, where warps that load by the copy engine met those that use what comes
+  std::uint64_t stored_again = 0;          ///< stores by the copy engine from where the block's store before came from
   std::uint64_t loaded_by_block = 0;       ///< bytes that the busiest block loads from global memory
-  std::uint64_t shared_bytes_of_warp = 0;  ///< the same of the busiest warp from shared memory
+  std::uint64_t loaded_by_warp = 0;        ///< the same of the busiest warp
+  std::uint64_t shared_bytes_of_warp = 0;  ///< bytes that the busiest warp loads from shared memory
 };
 
 /// What a call of the learner's function did. Empty on a GPU, where nothing is counted and every bound holds.
@@ -257,9 +261,12 @@ class Counts {
   /// @throws NotYet if warps store to shared memory more often when they have loaded from global memory, and not from shared memory
   /// since: they wait for what they have loaded
   const Counts& at_most_straight_stores(double of, std::string_view why) const;
+  /// @throws NotYet if more often warps load from global memory when more than half of what they read from shared memory, between
+  /// two stores there, has been read
+  const Counts& at_most_late_loads(double of, std::string_view why) const;
   /// @throws NotYet if a block has initialised more mbarriers
   const Counts& at_most_mbarriers(std::uint64_t count, std::string_view why) const;
-  /// @throws NotYet if no thread has got so many registers by setmaxnreg
+  /// @throws NotYet if a thread starts a wgmma that has not got so many registers by setmaxnreg
   const Counts& at_least_registers(std::uint64_t count, std::string_view why) const;
   interpreter::Counters total() const;  ///< of all launches
 

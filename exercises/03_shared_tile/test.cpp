@@ -8,9 +8,14 @@ void gemm(Matrix<const float> A, Matrix<const float> B, Matrix<float> C);
 
 void check(Coach& coach) {
   coach.lesson("steps/02_tiled/README.md, \"Walk\"");
-  for (const Case& c : {Case{32, 32, 32}, Case{32, 32, 96}, Case{64, 32, 64}, Case{33, 31, 32}, Case{32, 32, 33}, Case{37, 70, 45},
-                        Case{1, 40, 70}, Case{40, 1, 7}, Case{1, 1, 1}})
+  for (Case c : {Case{32, 32, 32}, Case{32, 32, 96}, Case{64, 32, 64}, Case{33, 31, 32}, Case{32, 32, 33}, Case{37, 70, 45},
+                 Case{1, 40, 70}, Case{40, 1, 7}, Case{1, 1, 1}}) {
+    c.hint =
+        "sA[i][j] is element (m_0 + i, k_0 + j) of A, sB[i][j] is element (k_0 + i, n_0 + j) of B, and each is 0 where its own "
+        "matrix\n"
+        "has no such element.";
     coach.multiply<float, float>(c, gemm);
+  }
   coach.multiply<float, float>({.m = 35, .n = 65, .k = 50, .padding = 3}, gemm);
 
   for (const Case& c : coach.drawn({})) coach.multiply<float, float>(c, gemm);
@@ -32,6 +37,9 @@ void check(Coach& coach) {
             "The elements of a column of sA or sB are 32 words apart: they lie in one bank. Along what does a warp write and read?")
         .at_most(shared_stores(rounds * 2 * 32), 2,  // zeros first, and then what exists
                  "A thread stores one element of each tile. What is stored again?")
+        .at_most(&Teamwork::loaded_by_warp, 2 * rounds / blocks * 2 * 32 * 4,
+                 "All 32 warps of a block copy, one element of each tile for a thread. Which warp copies what others should, while "
+                 "these wait?")
         .at_most(barriers(2 * rounds + 2 * blocks), 1,
                  "Two barriers for each pair of tiles are enough. What do the others wait for?")
         .at_most(shared_loads(rounds * 32 * 32 * 2), is_whole ? 1 : 2,

@@ -6,9 +6,13 @@ void gemm(Matrix<const float> A, Matrix<const float> B, Matrix<float> C);
 
 void check(Coach& coach) {
   coach.lesson("steps/02_tiled/README.md, \"What changed\"");
-  for (const Case& c :
-       {Case{64, 64, 16}, Case{64, 64, 48}, Case{65, 63, 17}, Case{50, 70, 33}, Case{1, 67, 40}, Case{67, 1, 5}, Case{1, 1, 1}})
+  for (Case c :
+       {Case{64, 64, 16}, Case{64, 64, 48}, Case{65, 63, 17}, Case{50, 70, 33}, Case{1, 67, 40}, Case{67, 1, 5}, Case{1, 1, 1}}) {
+    c.hint =
+        "rC[i][j] is the sum for one row and one column, and stored there. A row of A and a column of B with the same k belong to "
+        "it:\nwhich elements of sA and sB are these, and are they those of the i and the j with which rC is stored?";
     coach.multiply<float, float>(c, gemm);
+  }
   coach.multiply<float, float>({.m = 67, .n = 65, .k = 18, .padding = 3}, gemm);
 
   for (const Case& c : coach.drawn({})) coach.multiply<float, float>(c, gemm);

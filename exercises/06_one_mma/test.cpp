@@ -45,6 +45,15 @@ void check(Coach& coach) {
                  "Each element of C is stored once: neighbours one after the other, so each sector twice.");
     coach.require_tensor_core<__half, float>(c, gemm);
   }
+  // Zeros are multiplied as all other numbers are.
+  for (const bool of_a : {true, false}) {
+    const auto holes = [](int64_t r, int64_t c) { return r / 16 % 2 == c / 16 % 2 ? 0 : r % 7 - c % 5; };
+    Case c = {.m = 32, .n = 32, .k = 64};
+    (of_a ? c.a : c.b) = holes, c.what = std::string("half of the pieces of ") + (of_a ? "A" : "B") + " are zeros";
+    coach.multiply<__half, float>(c, gemm).at_least(
+        mma(pieces(c)), 1,
+        are_pieces(c) + "Each has its mma.sync, whatever is in it: a warp that looks for zeros first does more.");
+  }
   // What is left of k, and of m and n, comes from the tensor core as well.
   coach.require_tensor_core<__half, float>(Case{37, 19, 23}, gemm);
 

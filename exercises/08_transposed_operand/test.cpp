@@ -47,8 +47,6 @@ void check(Coach& coach) {
         .at_most(shared_loads(rounds * warps * slices * 3), 1,
                  "For a slice of 16 along k a warp needs one fragment of A and two squares of B. One instruction loads each, "
                  "transposed or not.")
-        .at_most(wavefronts_of_ideal(), is_whole ? 1 : 2, kRows)
-        .at_most(wavefronts_of_ldmatrix(), 1, kRows)
         .at_most(shared_stores(rounds * 24), 1,
                  "A tile can be copied as it lies, 16 bytes at a time: 96 x 8 chunks are 24 stores of a warp, and none with "
                  "cp.async. Who\n"
@@ -56,9 +54,20 @@ void check(Coach& coach) {
         .at_most(global_loads(rounds * 24), 2,
                  "A tile can be loaded as it lies, 16 bytes at a time: 96 x 8 chunks are 24 loads of a warp. Who loads single "
                  "elements,\nto transpose A?")
+        .at_most(wavefronts_of_ideal(), is_whole ? 1 : 2, kRows)
+        .at_most(wavefronts_of_ldmatrix(), 1, kRows)
         .at_most(barriers(2 * rounds + 2 * blocks), 1,
                  "Two barriers for each pair of tiles are enough. What do the others wait for?");
     coach.require_tensor_core<__half, float>(c, gemm);
+  }
+  // Zeros are multiplied as all other numbers are.
+  for (const bool of_a : {true, false}) {
+    const auto holes = [](int64_t r, int64_t c) { return r / 16 % 2 == c / 16 % 2 ? 0 : r % 7 - c % 5; };
+    Case c = {.m = 64, .n = 32, .k = 64, .layout = "tt"};
+    (of_a ? c.a : c.b) = holes, c.what = std::string("half of the pieces of ") + (of_a ? "A" : "B") + " are zeros";
+    coach.multiply<__half, float>(c, gemm).at_least(
+        mma(pieces(c)), 1,
+        are_pieces(c) + "Each has its mma.sync, whatever is in it: a warp that looks for zeros first does more.");
   }
   coach.require_tensor_core<__half, float>(Case{37, 41, 61, "tt", 11}, gemm);
 

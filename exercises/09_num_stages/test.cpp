@@ -33,10 +33,10 @@ Figure bytes_copied(double of) {
           [of](const interpreter::Counters&) { return of; }};
 }
 
-// Of `tiles` along k, how many are to be on their way while one is multiplied, at most `ahead`: the mean.
+// Of `tiles` along k, how many are to be on their way while one is multiplied: `ahead`, as long as so many are behind it; the mean.
 double mean_ahead(int ahead, std::int64_t tiles) {
   double sum = 0;
-  for (std::int64_t tile = 0; tile < tiles; ++tile) sum += static_cast<double>(std::min<std::int64_t>(ahead, tiles - 1 - tile));
+  for (std::int64_t tile = 0; tile + ahead < tiles; ++tile) sum += ahead;
   return sum / static_cast<double>(tiles);
 }
 
@@ -92,8 +92,9 @@ void check(Coach& coach) {
     if (c.m % 16 || c.n % 16) continue;  // a thread whose element does not exist need not copy
     counts.at_least_bytes_at_loads(
         mean_ahead(num_stages - 1, static_cast<std::int64_t>(rounds / blocks)) * kTileBytes, kTileBytes,
-        "While a tile is multiplied, the next kAhead = kNumStages - 1 tiles are on their way, as far as there are so many, and "
-        "that at\n"
+        "While a tile is multiplied, the next kAhead = kNumStages - 1 tiles are on their way, as long as there are so many behind "
+        "it, "
+        "and that at\n"
         "each tile: the next copy starts before the products, and no wait but the one for this tile stands in the loop.");
   }
 

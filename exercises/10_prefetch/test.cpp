@@ -26,9 +26,14 @@ void check(Coach& coach) {
       "zero.");
   ask(96, "These are three tiles: the sum is 32 · (1 + 2 + 3) = 192. Which tile was multiplied in which round?");
   // k is a multiple of 32; m and n are any.
-  for (const Case& c :
-       {Case{64, 32, 32}, Case{32, 96, 64}, Case{33, 31, 96}, Case{37, 70, 64}, Case{1, 40, 160}, Case{40, 1, 32}, Case{1, 1, 128}})
+  for (Case c : {Case{64, 32, 32}, Case{32, 96, 64}, Case{33, 31, 96}, Case{37, 70, 64}, Case{1, 40, 160}, Case{40, 1, 32},
+                 Case{1, 1, 128}}) {
+    c.hint =
+        "The next tile of A is kTile columns to the right, that of B kTile rows below. All of k exists; the rows of A end with "
+        "A.rows,\n"
+        "and the columns of B with B.cols.";
     coach.multiply<float, float>(c, gemm);
+  }
   coach.multiply<float, float>({.m = 35, .n = 45, .k = 96, .padding = 3}, gemm);
 
   for (const Case& c : coach.drawn({.k = 32})) coach.multiply<float, float>(c, gemm);
@@ -52,6 +57,9 @@ void check(Coach& coach) {
             blocks * 8 * 8,  // the first tiles: 8 warps, 4 rows of each matrix
             "Whoever stores what was just loaded waits for it. Only the first tiles go to shared memory like that: the next ones\n"
             "are loaded into rA and rB before the products of these, and stored behind them.")
+        .at_most_late_loads(0,
+                            "The next tiles are asked for before the products of these, or soon in them: what is multiplied before "
+                            "hides nothing.")
         .at_most(barriers(2 * rounds + 2 * blocks), 1,
                  "Two barriers for each pair of tiles are enough. What do the others wait for?");
   }

@@ -15,7 +15,7 @@ void check(Coach& coach) {
 
   const auto zero = [](std::int64_t, std::int64_t) { return 0; };
   multiply({.m = 32,
-            .n = 32,
+            .n = 64,
             .k = 32,
             .a = zero,
             .what = "A is all zeros, so C is LeakyReLU(bias)",

@@ -11,10 +11,28 @@ void values(Matrix<const __half> P, Matrix<const __half> V, Matrix<__half> O);
 
 namespace {
 
+// What a report of the interpreter cannot know of this exercise.
+std::string meant(const std::string& report) {
+  const auto says = [&](const char* words) { return report.find(words) != std::string::npos; };
+  if (says("race on S") || says("race on O"))
+    return "Two blocks store the same element. Where does a head's part begin: do the heads of S lie one below the other, those of "
+           "O\n"
+           "side by side?";
+  const std::string beyond = "A view goes beyond the matrix. ";
+  if (!says("out of bounds")) return "";
+  if (says("variable K"))
+    return beyond + "K transposed has rows and columns exchanged, and both strides too. Is it as long as the head's keys?";
+  if (says("variable S") || says("variable P"))
+    return beyond + "S and P have the heads one below the other, each with a row for each *query*: as many as Q and O have.";
+  if (says("variable Q") || says("variable V") || says("variable O"))
+    return beyond + "In Q, K, V and O the heads lie side by side: head h begins h * 128 columns to the right, in row 0.";
+  return "";
+}
+
 // Scores of so many heads, queries and keys.
 Heads scores_of(std::int64_t count, std::int64_t queries, std::int64_t keys, std::int64_t padding, std::string hint) {
   Heads h;
-  h.each = {.m = queries, .n = keys, .k = 128, .layout = "nt", .padding = padding, .hint = std::move(hint)};
+  h.each = {.m = queries, .n = keys, .k = 128, .layout = "nt", .padding = padding, .hint = std::move(hint), .meant = meant};
   h.count = count;
   h.c_beside = false;
   h.factor = 0.08838834764831845;  // 1 / sqrt(128)
@@ -32,7 +50,8 @@ Heads values_of(std::int64_t count, std::int64_t queries, std::int64_t keys, std
       .padding = padding,
       .hint =
           "Head h is columns 128 h to 128 h + 127 of V and of O. Rows are O.row_stride apart in O, and V.row_stride in V.\nP has "
-          "the heads one below the other, each with as many rows as O."};
+          "the heads one below the other, each with as many rows as O.",
+      .meant = meant};
   h.count = count;
   h.a_beside = false;
   h.names = "PVO";
@@ -47,12 +66,10 @@ Heads with_strides(Heads h, std::int64_t of_a, std::int64_t of_b, std::int64_t o
 
 void check_scores(Coach& coach) {
   coach.lesson("steps/07_fused_leaky_relu/README.md, and common/gemm/matrix.h");
-  coach.multiply_heads<__half, __half>(
-      scores_of(
-          1, 64, 64, 0,
-          "There is one head only. Is the sum divided by the square root of 128, about 11.3, in float, before it is rounded to "
-          "f16?"),
-      scores);
+  coach.multiply_heads<__half, __half>(scores_of(1, 64, 64, 0,
+                                                 "There is one head only. Is the sum divided by the square root of 128, which is "
+                                                 "11.3137085, once, in float, and before it is\nrounded to f16?"),
+                                       scores);
   // The sums are 128 * 32 * 32, more than f16 can hold.
   Heads large = scores_of(1, 16, 16, 0, "f16 ends at 65504. Is the sum divided before it is rounded to f16?");
   large.each.a = large.each.b = [](std::int64_t, std::int64_t) { return 32; };

@@ -85,6 +85,7 @@ void check(Coach& coach) {
   for (const auto& [rows, cols] : {std::pair{1, 4}, std::pair{5, 64}, std::pair{23, 68}, std::pair{100, 12}, std::pair{41, 200}})
     sums(coach, rows, cols, 4);
   Draw& draw = coach.draw();
+  sums(coach, draw.between(500, 1500), 4, 0, true);
   for (int i = 0; i < 2; ++i) sums(coach, draw.between(1, 150), 4 * draw.between(1, 40), 4 * draw.between(0, 3), true);
 
   struct Shape {
@@ -110,6 +111,8 @@ void check(Coach& coach) {
         .at_most(
             &Teamwork::named_of_all, static_cast<double>(blocks) - static_cast<double>(counts.teamwork().block_meetings),
             "A named barrier of all threads is a barrier for all threads, too. After the first one, full and empty are enough.")
+        .at_most(&Teamwork::named_of_roles, 0,
+                 "Who copies and those who use what comes meet at full and empty alone, whatever the name of another barrier is.")
         .at_least_copies_under_way(
             3,  // in one of the orders, the thread that copies comes first
             "The ring has 3 stages, so 3 tiles may be on their way before anybody has read one. What does the "

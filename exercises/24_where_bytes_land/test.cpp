@@ -19,6 +19,17 @@ std::string pair(const char* name, std::int64_t row, std::int64_t col) {
   return std::string(name) + "[" + std::to_string(row) + ", " + std::to_string(col) + "]";
 }
 
+// What a report of the interpreter cannot know of this exercise.
+std::string meant(const std::string& report) {
+  const auto says = [&](const char* words) { return report.find(words) != std::string::npos; };
+  if (says("misaligned") && says("sPanel"))
+    return "place_of() counts bytes. An element has 2 of them: column col begins at byte 2 * col.";
+  if (says("out of bounds") && says("sPanel"))
+    return "A panel has 64 rows of `width` bytes. Is place_of() asked for a row of the panel, and for a byte of that row?";
+  if (says("out of bounds")) return "T has a row for each column of A: element (row, col) of A is element (col, row) of T.";
+  return "";
+}
+
 // Every piece of 16 bytes, and a byte within some.
 void require_places(const Coach& coach, int width) {
   const int chunks = width / 16;
@@ -27,7 +38,7 @@ void require_places(const Coach& coach, int width) {
                                ? "two rows are 128 bytes, and have the same places; rows 8 and 9 those of rows 0 and 1 again"
                                : "four rows are 128 bytes, and have the same places; row 8 has those of row 0 again";
   for (int row = 0; row < kRows; ++row)
-    for (int byte = row % 7 * 2 % 16; byte < width; byte += 16) {
+    for (int byte = row * 5 % 16; byte < width; byte += 16) {
       const int expected = row * width + (byte / 16 ^ row * width / 128 % chunks) * 16 + byte % 16;
       const int got = Asked(place_of)(row, byte, width);
       coach.require(got == expected,
@@ -52,20 +63,26 @@ Counts transposed(const Coach& coach, std::int64_t rows, std::int64_t cols, int 
       for (std::int64_t c = 0; c < cols; ++c) values[static_cast<std::size_t>(r * stride + c)] = element(r, c);
     const device::Buffer<std::uint16_t> a(values, "A");
     const device::Buffer<std::uint16_t> t(std::vector<std::uint16_t>(static_cast<std::size_t>(rows * cols), 0xffff), "T");
-    const std::vector<std::uint16_t> got = asked([&] {
-      transpose({a.data(), rows, cols, stride, 1}, {t.data(), cols, rows, rows, 1}, width);
-      device::synchronize();
-      return t.download();
+    const std::vector<std::uint16_t> got = explained(meant, [&] {
+      return asked([&] {
+        transpose({a.data(), rows, cols, stride, 1}, {t.data(), cols, rows, rows, 1}, width);
+        device::synchronize();
+        return t.download();
+      });
     });
     for (std::int64_t c = 0; c < cols; ++c)
       for (std::int64_t r = 0; r < rows; ++r) {
         const std::uint16_t x = got.at(static_cast<std::size_t>(c * rows + r));
         if (x == element(r, c)) continue;
         const std::int64_t of_row = x / kMost, of_col = x % kMost;
+        const std::string is = "The result is wrong: " + pair("T", c, r) + " is " +
+                               (of_row < rows && of_col < cols ? pair("A", of_row, of_col) : "no element of A") + ", expected " +
+                               pair("A", r, c) + ".\n";
+        if (of_row == c && of_col == r)
+          throw NotYet{is + "T is the transpose: element (row, col) of A becomes element (col, row) of T."};
         throw NotYet{
-            "The result is wrong: " + pair("T", c, r) + " is " +
-            (of_row < rows && of_col < cols ? pair("A", of_row, of_col) : "no element of A") + ", expected " + pair("A", r, c) +
-            ".\nThe engine writes where the bits of the address in shared memory say: a panel that begins at a multiple of 1024 "
+            is +
+            "The engine writes where the bits of the address in shared memory say: a panel that begins at a multiple of 1024 "
             "bytes, and\na map with the swizzle that place_of() knows. Is it read there?"};
       }
   });

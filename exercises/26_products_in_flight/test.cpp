@@ -41,6 +41,9 @@ void check(Coach& coach) {
   Case random{draw.between(1, 100), draw.between(1, 100), draw.between(200, 500)};
   random.padding = draw.padding(random.k, 8), random.padding_b = draw.padding(random.n, 8), random.drawn = draw.seed();
   multiply(coach, random);
+  Case much{8, 8, 8 * draw.between(120, 250)};
+  much.drawn = draw.seed();
+  multiply(coach, much);
 
   Case drawn{128, 64, 64 * draw.between(3, 6)};  // in all orders, for how much is under way depends on them
   drawn.what = "drawn at random: --seed " + std::to_string(draw.seed()) + " draws it again";
@@ -55,6 +58,8 @@ void check(Coach& coach) {
         .at_most(shared_loads(panels), 0, "No thread reads the panels: wgmma does, out of shared memory.")
         .at_most(barriers(static_cast<double>(c.m / 64 * c.n / 64)), 1,
                  "After the barriers have been made, full and empty are enough: no __syncthreads() in the loop.")
+        .at_most(&Teamwork::named_of_roles, 0,
+                 "Who copies and those who use what comes meet at full and empty alone, whatever the name of another barrier is.")
         .at_least_groups_under_way(
             2,
             "When a tile's products have been started, those of the tile before need not be over. What does the wait "

@@ -48,6 +48,9 @@ void check(Coach& coach) {
   Case random{draw.between(1, 200), draw.between(1, 100), draw.between(200, 500)};
   random.padding = draw.padding(random.k, 8), random.padding_b = draw.padding(random.n, 8), random.drawn = draw.seed();
   multiply(coach, random);
+  Case much{8, 8, 8 * draw.between(120, 250)};
+  much.drawn = draw.seed();
+  multiply(coach, much);
 
   Case drawn{128, 64, 64 * draw.between(3, 5)};  // in all orders, for how much is under way depends on them
   drawn.what = "drawn at random: --seed " + std::to_string(draw.seed()) + " draws it again";
@@ -62,6 +65,8 @@ void check(Coach& coach) {
         .at_most(shared_loads(steps), 0, "No thread reads the panels: wgmma does, out of shared memory.")
         .at_most(barriers(static_cast<double>(c.m / 128 * c.n / 64)), 1,
                  "Warps with different roles meet at full and empty alone. __syncthreads() would have them wait for each other.")
+        .at_most(&Teamwork::named_of_roles, 0,
+                 "Warps with different roles meet at full and empty alone, whatever the name of another barrier is.")
         .at_least_registers(
             232,
             "A block has what its launch took: 384 threads with 168 registers are 64,512. The warpgroup that copies keeps 40 or "

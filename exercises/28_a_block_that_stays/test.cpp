@@ -94,6 +94,11 @@ void check(Coach& coach) {
   Case random{draw.between(65, 200), draw.between(65, 200), draw.between(1, 300)};
   random.padding = draw.padding(random.k, 8), random.padding_b = draw.padding(random.n, 8), random.drawn = draw.seed();
   multiply(coach, random, static_cast<int>(draw.between(1, 3)));
+  Case much{8, 8, 8 * draw.between(120, 250)}, many{64 * draw.between(12, 20), 8, 8};  // steps; tiles of C
+  for (Case* each : {&much, &many}) {
+    each->drawn = draw.seed();
+    multiply(coach, *each, 1);
+  }
 
   Case drawn{64 * draw.between(2, 3), 128, 128};  // in all orders, for how much is under way depends on them
   drawn.what = "drawn at random: --seed " + std::to_string(draw.seed()) + " draws it again";
@@ -107,7 +112,9 @@ void check(Coach& coach) {
                         " wanted.\nA block stays: it computes one tile of C after the other, " +
                         std::to_string(static_cast<int>(of_c) / blocks) + " here.");
     counts.at_least(wgmma(4 * panels), 1, "The products come from wgmma: four slices of each tile along k.")
-        .at_most(wgmma(4 * panels), 1, "Each slice is multiplied once.")
+        .at_most(wgmma(4 * panels), 1,
+                 "Each slice is multiplied once, of the tiles that C has: " + std::to_string(static_cast<int>(of_c)) +
+                     " here. Does a block multiply one more?")
         .at_least(boxes(2 * panels), 1, "Tiles come by the copy engine.")
         .at_most(boxes(2 * panels), 1, "Each panel is copied once for each tile of C.")
         .at_most(asked(panels), 0, "No thread loads elements of A or B: the engine brings them.")
@@ -115,6 +122,8 @@ void check(Coach& coach) {
         .at_most(stores_asked(4.0 * static_cast<double>(c.m * c.n)), 1,
                  "Each tile of C is stored once, when all of its steps are over.")
         .at_most(barriers(blocks), 1, "full and empty are enough, from one tile of C to the next, too: no __syncthreads() there.")
+        .at_most(&Teamwork::named_of_roles, 0,
+                 "Who copies and those who use what comes meet at full and empty alone, whatever the name of another barrier is.")
         .at_least_copies_under_way(
             5,  // of 6: in one of the orders, the thread that copies comes first
             "The ring has 3 stages, and the next tile of C wants them too: its first copies begin while this one is "

@@ -25,8 +25,16 @@ constexpr const char* kBarriers =
 // What a report of the interpreter cannot know of this exercise.
 std::string meant(const std::string& report) {
   const auto says = [&](const char* words) { return report.find(words) != std::string::npos; };
-  if (says("race on C") || says("thread ends while its"))
+  if (says("race on C"))
+    return "One thread asks for each store, by one instruction. Is a panel asked for by several threads, or twice?";
+  if (says("thread ends while its"))
     return "One thread asks for each store. Its groups are its own: it commits them, and waits for them before it ends.";
+  if (says("what cp.async.bulk.tensor reads was written"))
+    return "A place is written again when the engine has read it. Only the thread that asked for the store can wait for that, for "
+           "groups\n"
+           "are each thread's own. With two places, how many of its groups may then still be under way? And a barrier tells the "
+           "others.";
+  if (says("then read by the cp.async.bulk")) return "The panel is stored when all threads have written their parts of it.";
   return "";
 }
 
@@ -81,7 +89,14 @@ void check(Coach& coach) {
                                            " bytes of shared memory. Two places for panels, " + std::to_string(2 * place) +
                                            " bytes,\nare enough: when the engine has read one, it is used again.");
 #endif
+    counts.at_most(&Teamwork::stored_again, 0,
+                   "Two places take turns: a panel is stored from another place than the one before, which the engine may still "
+                   "read.");
   }
+
+  Case wide = product(draw.between(1, 4), draw.between(300, 800));
+  wide.drawn = draw.seed();
+  multiply(wide);
 
   // The engine's part is the same in all answers that pass, and the interpreter knows no time: no bar for it.
 }

@@ -83,6 +83,7 @@ void check(Coach& coach) {
   for (const auto& [steps, cols] : {std::pair{1, 8}, std::pair{2, 8}, std::pair{3, 8}, std::pair{4, 16}, std::pair{7, 8}})
     recur(coach, {.steps = steps, .cols = cols});
   Draw& draw = coach.draw();
+  recur(coach, {.steps = draw.between(11, 16), .cols = 8, .salt = draw.between(1, 999), .drawn = draw.seed()});
   recur(coach, {.steps = draw.between(5, 10),
                 .cols = 8 * draw.between(1, 2),
                 .padding = draw.between(1, 9),

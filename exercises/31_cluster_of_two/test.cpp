@@ -19,6 +19,9 @@ std::string meant(const std::string& report) {
     return "Each block waits at its own `empty` before each slice, whoever asks for B's box: a box of A comes to that stage, and "
            "what "
            "comes is\nsaid to its `full`.";
+  if (says("race on sB") && says("written by the bulk copy issued") && says("then written by the cp.async.bulk"))
+    return "Two copies to one place. Do both blocks ask for the same box of B, which comes to both? Or is a stage filled again "
+           "before all\nwarps of both blocks have read it, with all of their lanes, and arrived at `empty`?";
   if (says("race on sB") || says("race on sA"))
     return "A box of B comes to both blocks, whoever asks for it. So before anything is copied to a stage, all warps of both "
            "blocks "
@@ -53,6 +56,9 @@ void check(Coach& coach) {
     multiply(coach, c);
   }
 
+  Case much{.m = draw.between(17, 32), .n = 4, .k = 4 * draw.between(100, 250), .drawn = draw.seed()};
+  multiply(coach, much);
+
   // Whole tiles, and some that end in the second half of one.
   for (const Case& c :
        {Case{64, 32, 128}, Case{32 - draw.between(1, 15), 64 - 4 * draw.between(1, 3), 16 * draw.between(2, 5) - 4}}) {
@@ -77,6 +83,10 @@ void check(Coach& coach) {
             &Teamwork::block_meetings, clusters * 2 * 4,
             "A block waits for all of its threads at the beginning, before the barriers are used, and maybe at the end. In the "
             "loop nobody does.")
+        .at_most(&Teamwork::named_of_all, clusters * 2 * 4 - static_cast<double>(counts.teamwork().block_meetings),
+                 "A named barrier of all threads is a barrier of the block, too. In the loop nobody waits for all.")
+        .at_most(&Teamwork::named_of_roles, clusters * 2 * 2,
+                 "In the loop who copies and who multiplies meet at full and empty alone, whatever the name of another barrier is.")
         .at_most(&Teamwork::shared_bytes_of_warp, of_warp * kUneven,
                  "Four warps multiply, each a fourth of the block's tile. Which warp reads most of what is multiplied?");
   }

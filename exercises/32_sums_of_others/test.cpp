@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <vector>
 
@@ -15,6 +16,13 @@ namespace {
 // Positive multiples of 1/64 that nobody can guess: in whatever order they are added, the sum is the same.
 float element(std::int64_t salt, std::int64_t row, std::int64_t col) {
   return static_cast<float>((row * 2341 + col * 6407 + row * col % 13 * 17 + salt * 131) % 1921 + 1) / 64;
+}
+
+// All digits: numbers that differ look different.
+std::string digits(float x) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.9g", static_cast<double>(x));
+  return text;
 }
 
 struct Problem {
@@ -34,6 +42,19 @@ std::string meant(const std::string& report) {
   return "A phase of `all_sent` is over when as many bytes have come as were expected, whoever has sent them: three blocks send "
          "128 "
          "sums of\n4 bytes each, each block to a place of its own. Rank 0 reads none of them before it has waited for that phase.";
+}
+
+// Whether `got` is the element divided by another sum than the column's: without the rows of one block, or of these alone.
+std::string divided_by(float got, const Problem& p, float total, std::int64_t row, std::int64_t col) {
+  for (std::int64_t rank = 0; rank < 4; ++rank) {
+    float part = 0;
+    for (std::int64_t r = p.rows * rank / 4; r < p.rows * (rank + 1) / 4; ++r) part += element(p.salt, r, col);
+    if (part == 0 || part == total) continue;
+    const std::string whose = " rows of the block of rank " + std::to_string(rank);
+    if (got == element(p.salt, row, col) / (total - part)) return ". Yours was divided by the sum without the" + whose;
+    if (got == element(p.salt, row, col) / part) return ". Yours was divided by the sum of the" + whose + " alone";
+  }
+  return "";
 }
 
 // What the call did; and, on the interpreter, how many blocks have stored elements of C.
@@ -88,10 +109,10 @@ Outcome normalise(const Coach& coach, const Problem& p) {
         const float expected = element(p.salt, row, col) / totals[static_cast<std::size_t>(col)];
         if (got.at(i) != expected)
           throw NotYet{"The result is wrong: element (" + std::to_string(row) + ", " + std::to_string(col) + ") is " +
-                       std::to_string(got.at(i)) + ", expected " + std::to_string(expected) + ": A's, " +
-                       std::to_string(element(p.salt, row, col)) + ", divided by the sum of its column, " +
-                       std::to_string(totals[static_cast<std::size_t>(col)]) +
-                       ".\nIs each block's sum in a place of its own, and added once?"};
+                       digits(got.at(i)) + ", expected " + digits(expected) + ": A's, " + digits(element(p.salt, row, col)) +
+                       ", divided by the sum of its column, " + digits(totals[static_cast<std::size_t>(col)]) +
+                       divided_by(got.at(i), p, totals[static_cast<std::size_t>(col)], row, col) +
+                       ".\nIs each block's sum in a place of its own, and added once, that of rank 0 too?"};
       }
     }
   });
@@ -105,6 +126,8 @@ void check(Coach& coach) {
   for (const auto& [rows, cols] : {std::pair{4, 128}, std::pair{8, 128}, std::pair{30, 300}, std::pair{1, 1}, std::pair{3, 129}})
     normalise(coach, {.rows = rows, .cols = cols});
   Draw& draw = coach.draw();
+  normalise(coach,
+            {.rows = draw.between(500, 1500), .cols = draw.between(1, 6), .salt = draw.between(1, 999), .drawn = draw.seed()});
   normalise(coach, {.rows = draw.length(60),
                     .cols = draw.length(300),
                     .padding = draw.between(1, 9),
@@ -128,8 +151,8 @@ void check(Coach& coach) {
 #ifdef COURSE_ON_INTERPRETER
     coach.require(static_cast<double>(outcome.storing) >= blocks,
                   "Each block of a cluster has a fourth of the rows, and stores them. Of " + std::to_string(p.rows) + " x " +
-                      std::to_string(p.cols) + " only " + std::to_string(outcome.storing) + " blocks store\nanything, where " +
-                      std::to_string(static_cast<int>(blocks)) + " should.");
+                      std::to_string(p.cols) + " elements not all " + std::to_string(static_cast<int>(blocks)) +
+                      " blocks\nstore some: " + std::to_string(outcome.storing) + (outcome.storing == 1 ? " does." : " do."));
     coach.require(static_cast<double>(outcome.most_stored) <= static_cast<double>(p.rows * p.cols) / blocks,
                   "Each block of a cluster has a fourth of the rows, and stores them. Of " + std::to_string(p.rows) + " x " +
                       std::to_string(p.cols) + " one block stores " + std::to_string(outcome.most_stored) +

@@ -84,7 +84,10 @@ Counts iterate(const Coach& coach, const Problem& p) {
       const float expected = i < n ? x[i] : y[i - n];
       if (got.at(i) != expected)
         throw NotYet{"The result is wrong: " + std::string(i < n ? "a" : "b") + "[" + std::to_string(i % n) + "] is " +
-                     std::to_string(got.at(i)) + ", expected " + std::to_string(expected) + "."};
+                     std::to_string(got.at(i)) + ", expected " + std::to_string(expected) +
+                     ".\nA thread has the first weights in registers: is each multiplied by the x of its own row, and are there so "
+                     "many rows? The "
+                     "result of\nthe first step is in b, of the second in a, and so on."};
     }
   });
 }
@@ -122,6 +125,7 @@ void check(Coach& coach) {
     iterate(coach, {.n = n, .steps = steps});
   iterate(coach, {.n = 70, .steps = 3, .padding = 2, .again = true});
   Draw& draw = coach.draw();
+  iterate(coach, {.n = draw.between(300, 500), .steps = 2, .salt = draw.between(1, 999), .drawn = draw.seed()});
   iterate(coach, {.n = draw.length(150),
                   .steps = static_cast<int>(draw.between(2, 5)),
                   .padding = draw.between(0, 9),

@@ -66,7 +66,9 @@ Counts row_sums(const Coach& coach, std::int64_t rows, std::int64_t cols, std::i
     for (std::size_t i = 0; i < expected.size(); ++i)
       if (got.at(i) != expected[i])
         throw NotYet{"The result is wrong: sums[" + std::to_string(i) + "] is " + std::to_string(got[i]) + ", expected " +
-                     std::to_string(expected[i]) + "."};
+                     std::to_string(expected[i]) +
+                     ".\nIs each chunk of 128 elements added once, by the threads that have its elements, the last and shorter one "
+                     "too?"};
   });
 }
 
@@ -83,8 +85,10 @@ Counts reverse_segments(const Coach& coach, std::int64_t count, std::uint64_t dr
     });
     for (std::size_t i = 0; i < values.size(); ++i)
       if (const float expected = values[i / 256 * 256 + 255 - i % 256]; got.at(i) != expected)
-        throw NotYet{"The result is wrong: to[" + std::to_string(i) + "] is " + std::to_string(got[i]) + ", expected " +
-                     std::to_string(expected) + "."};
+        throw NotYet{
+            "The result is wrong: to[" + std::to_string(i) + "] is " + std::to_string(got[i]) + ", expected " +
+            std::to_string(expected) +
+            ".\nElement i of a segment is element 255 - i of what it was: each block stores what the other one has copied."};
   });
 }
 
@@ -97,6 +101,7 @@ void check(Coach& coach) {
   for (const auto& [rows, cols] : {std::pair{1, 256}, std::pair{2, 384}, std::pair{3, 1000}, std::pair{2, 4}})
     row_sums(coach, rows, cols);
   row_sums(coach, draw.between(1, 3), 4 * draw.between(150, 300), 4 * draw.between(1, 3), draw.seed());
+  row_sums(coach, 1, 4 * draw.between(1000, 2000), 0, draw.seed());
   for (const auto& [rows, cols] :
        {std::pair<std::int64_t, std::int64_t>{4, 1024}, std::pair{draw.between(2, 6), 128 * draw.between(3, 9)}}) {
     const double chunks = static_cast<double>(rows * cols) / 128;
@@ -108,14 +113,23 @@ void check(Coach& coach) {
         .at_most(global_loads(1), 0, "The copy engine loads. Threads read what is in shared memory.")
         .at_most(barriers(static_cast<double>(rows)), 1, kMeets)
         .at_most(&Teamwork::named_of_all, static_cast<double>(rows), kMeets)
+        .at_most(&Teamwork::named_of_roles, static_cast<double>(rows), kMeets)
         .at_least_copies_under_way(2, kAhead);
   }
 
   coach.lesson("steps/11_warp_specialized/README.md, and 09_tma for full and empty");
-  for (const Case& c : {Case{64, 32, 16}, Case{64, 32, 64}, Case{33, 32, 64}, Case{1, 4, 84}})
+  const char* const hint =
+      "Does each warp with rows in C multiply all slices of k, each once, and after it has waited for the slice? The warps "
+      "without\n"
+      "rows leave the multiplication out, and nothing else.";
+  for (Case c : {Case{64, 32, 16}, Case{64, 32, 64}, Case{33, 32, 64}, Case{1, 4, 84}}) {
+    c.hint = hint;
     coach.multiply<float, float>(c, gemm);
+  }
+  Case much{.m = draw.between(17, 64), .n = 4, .k = 4 * draw.between(100, 250), .hint = hint, .drawn = draw.seed()};
+  coach.multiply<float, float>(much, gemm);
   for (int i = 0; i < 3; ++i) {
-    Case c{.m = draw.length(100), .n = draw.length(40), .k = draw.length(100), .drawn = draw.seed()};
+    Case c{.m = draw.length(100), .n = draw.length(40), .k = draw.length(100), .hint = hint, .drawn = draw.seed()};
     c.padding = draw.padding(c.k, 4), c.padding_b = draw.padding(c.n, 4), c.padding_c = draw.padding(c.n);
     coach.multiply<float, float>(c, gemm);
   }
@@ -130,6 +144,7 @@ void check(Coach& coach) {
         .at_most(global_loads(1), 0, "The copy engine loads. Threads read what is in shared memory.")
         .at_most(barriers(blocks), 1, kMeets)
         .at_most(&Teamwork::named_of_all, blocks, kMeets)
+        .at_most(&Teamwork::named_of_roles, blocks, kMeets)
         .at_least_copies_under_way(3, kAhead);  // of 4, two boxes each
   }
 

@@ -122,9 +122,11 @@ void check_shards(const Coach& coach, const Posed& p) {
     const Range& mine = p.columns[at(rank)];
     coach.require(same(s.w1_rows, model) && same(s.w1_cols, mine),
                   p.of_rank(rank) + " has rows " + text(s.w1_rows) + " and columns " + text(s.w1_cols) + " of W1, expected rows " +
-                      text(model) + " and columns " + text(mine) + " (" + p.what() +
-                      ").\nleaky_relu() of a part of a sum is no part of anything: W1 is cut so that a rank has whole sums of the "
-                      "hidden layer.");
+                      text(model) + " and columns " + text(mine) + " (" + p.what() + ").\n" +
+                      (same(s.w1_rows, model)
+                           ? "These are whole sums of the hidden layer, and not the ones that share() gives this rank."
+                           : "leaky_relu() of a part of a sum is no part of anything: W1 is cut so that a rank has whole sums of "
+                             "the hidden layer."));
     coach.require(same(s.w2_rows, mine) && same(s.w2_cols, model),
                   p.of_rank(rank) + " has rows " + text(s.w2_rows) + " and columns " + text(s.w2_cols) + " of W2, expected rows " +
                       text(mine) + " and columns " + text(model) + " (" + p.what() +
@@ -388,6 +390,29 @@ void compare(const Posed& p, const std::vector<float>& got) {
   }
 }
 
+// The product by itself: what is wrong there is no fault of a plan.
+void check_multiply(const Coach& coach, float slope) {
+  constexpr std::int64_t kM = 5, kN = 9, kK = 7;
+  const Posed p = {.block = {}, .salt = coach.draw().between(1, 999), .tokens = {}};
+  coach.run("multiply() of 5 x 9 x 7 (m, n, k) by itself, slope " + std::string(slope == 1 ? "1" : "0.5"), [&] {
+    const device::Buffer<float> A(p.values(0, {0, kM}, {0, kK}), "A"), B(p.values(1, {0, kK}, {0, kN}), "B"), C(kM * kN, "C");
+    const std::vector<float> got = asked([&] {
+      exercise::multiply({A.data(), kM, kK, kK, 1}, {B.data(), kK, kN, kN, 1}, {C.data(), kM, kN, kN, 1}, slope);
+      device::synchronize();
+      return C.download();
+    });
+    for (std::int64_t i = 0; i < kM * kN; ++i) {
+      int sum = 0;
+      for (std::int64_t k = 0; k < kK; ++k) sum += p.element(0, i / kN, k) * p.element(1, k, i % kN);
+      const float expected = static_cast<float>(sum) * (sum < 0 ? slope : 1);
+      if (got.at(at(i)) != expected)
+        throw NotYet{"multiply() is wrong, before any plan is run: element (" + number(i / kN) + ", " + number(i % kN) + ") is " +
+                     std::to_string(got.at(at(i))) + ", expected " + std::to_string(expected) +
+                     ".\nThe file has it ready, and nothing of it is to be changed."};
+    }
+  });
+}
+
 void check_block(const Coach& coach, Posed p) {
   p.tokens = shares(coach, p, p.block.tokens, 1, "tokens");
   p.columns = shares(coach, p, p.block.hidden, kUnit, "hidden columns");
@@ -403,6 +428,7 @@ void check_block(const Coach& coach, Posed p) {
 
 void check(Coach& coach) {
   coach.lesson("steps/tensor_parallel/README.md, \"Walk\"");
+  for (const float slope : {kSlope, 1.0f}) check_multiply(coach, slope);
   // What divides; what does not; fewer tokens than ranks; fewer units than ranks; next to nothing.
   for (const auto& [tokens, model, hidden] :
        {std::array<std::int64_t, 3>{12, 8, 96}, {13, 7, 85}, {3, 5, 40}, {9, 4, 5}, {1, 1, 1}})

@@ -2,10 +2,12 @@
 /// What the warps of a block do while their copies are under way, in the order of each warp's program.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
+#include "common/interpreter/count/teamwork.h"
 #include "common/interpreter/count/under_way.h"
 #include "common/interpreter/instructions/family.h"
 
@@ -30,19 +32,29 @@ class Overlap final : public Family {
   /// An access, at its place in what the warp did.
   void note(unsigned warp, const Request& request) {
     Warp& w = warps_[warp];
-    if (request.shared && !writes(request.op))
-      w.sum += w.bytes, w.has_loaded = false;
-    else if (request.op == Op::kLoad)
-      w.has_loaded = true;
-    else if (w.has_loaded && request.shared && is_store(request.op))
-      each_under_way().straight_stores.fetch_add(1, std::memory_order_relaxed);
+    if (request.shared && !writes(request.op)) {
+      w.sum += w.bytes, w.has_loaded = false, ++w.reads;
+    } else if (request.op == Op::kLoad) {
+      if (w.reads && w.loads.size() < kMostLoads) w.loads.push_back(w.reads);
+      w.has_loaded = true, w.loaded += std::uint64_t{request.count} * request.size;
+      raise_to(teamwork().loaded_by_warp, w.loaded);
+    } else if (request.shared && is_store(request.op)) {
+      if (w.has_loaded) each_under_way().straight_stores.fetch_add(1, std::memory_order_relaxed);
+      const auto late = std::count_if(w.loads.begin(), w.loads.end(), [&](std::uint64_t before) { return 2 * before > w.reads; });
+      if (late) each_under_way().late_loads.fetch_add(static_cast<std::uint64_t>(late), std::memory_order_relaxed);
+      w.loads.clear(), w.reads = 0;
+    }
   }
 
  private:
+  static constexpr std::size_t kMostLoads = 1024;  // of a round: who never writes to shared memory again has no next one
   struct Warp {
-    std::uint64_t bytes = 0;  // that cp.async are to bring
-    std::uint64_t sum = 0;    // of them at each load from shared memory, since one ended
-    bool has_loaded = false;  // from global memory, and not from shared memory since
+    std::uint64_t bytes = 0;           // that cp.async are to bring
+    std::uint64_t sum = 0;             // of them at each load from shared memory, since one ended
+    std::uint64_t loaded = 0;          // bytes, from global memory
+    bool has_loaded = false;           // from global memory, and not from shared memory since
+    std::uint64_t reads = 0;           // of shared memory, since it has last written there
+    std::vector<std::uint64_t> loads;  // from global memory since then, behind some: the reads before each
   };
   std::vector<Warp> warps_;
 };

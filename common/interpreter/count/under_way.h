@@ -13,9 +13,8 @@ struct MostUnderWay {
   std::atomic<std::uint64_t> copies;     ///< loads by the copy engine to one block's shared memory, issued and not yet landed
   std::atomic<std::uint64_t> ahead;      ///< cp.async of a thread that it has not waited for, when older ones of it were waited for
   std::atomic<std::uint64_t> groups;     ///< groups of a warp's wgmma, committed and not yet waited for
-  std::atomic<std::uint64_t> registers;  ///< that a thread has got by setmaxnreg.inc
   std::atomic<std::uint64_t> mbarriers;  ///< that a block has initialised
-  void forget() { copies = ahead = groups = registers = mbarriers = 0; }
+  void forget() { copies = ahead = groups = mbarriers = 0; }
 };
 MostUnderWay& most_under_way();  ///< of all launches
 
@@ -31,7 +30,15 @@ struct EachUnderWay {
   std::atomic<std::uint64_t> bytes_at_loads;
   /// Stores of a warp to shared memory that come behind its loads from global memory, with no load from shared memory between.
   std::atomic<std::uint64_t> straight_stores;
-  void forget() { fewest_copies = kNever, lonely_products = bytes_at_loads = straight_stores = 0; }
+  /// That setmaxnreg.inc has given to a thread which starts a wgmma, 0 if it has given none; the fewest.
+  std::atomic<std::uint64_t> fewest_registers = kNever;
+  /// Loads of a warp from global memory with less than half of its loads from shared memory behind them: of those between a store
+  /// to shared memory and the next one.
+  std::atomic<std::uint64_t> late_loads;
+  void forget() {
+    fewest_copies = fewest_registers = kNever;
+    lonely_products = bytes_at_loads = straight_stores = late_loads = 0;
+  }
 };
 EachUnderWay& each_under_way();  ///< of all launches
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "common/interpreter/count/roles.h"
 #include "common/interpreter/instructions/mbarrier_family.h"
 #include "common/interpreter/language/memory.h"
 #include "common/interpreter/schedule/entered.h"
@@ -208,6 +209,8 @@ void BulkCopies::count(const AsyncProxy::Instruction& by, const Box& box, bool w
   }
   cost.sectors *= destinations, cost.lines *= destinations, cost.bytes *= destinations;
   block_.counters.count_bulk(by.pc, cost, write);
+  Roles& roles = block_.family<Roles>();
+  write ? roles.store(box.shared, box.extent()) : roles.copies(by.fiber.warp);
   if (!write && box.runs.empty()) block_.counters.count_bulk_zeros(by.pc);
   trace(box, write);
 }

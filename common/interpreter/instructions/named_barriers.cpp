@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/interpreter/count/roles.h"
 #include "common/interpreter/count/teamwork.h"
 #include "common/interpreter/instructions/family.h"
 #include "common/interpreter/schedule/entered.h"
@@ -88,10 +89,10 @@ void NamedBarriers::arrive(Fiber& fiber, unsigned number, unsigned threads, bool
          "all that take part give the same number of threads");
   if (barrier.is_new()) barrier.expected = threads, barrier.pc = pc;
   barrier.waits += waits;
+  barrier.warps |= 1u << fiber.warp;
   const bool racecheck = block_.work().options().racecheck;
   if (racecheck) {
     if (waits) require_not_in_last(fiber, number, pc);
-    barrier.warps |= 1u << fiber.warp;
     barrier.somebody_passes |= !waits;
     barrier.arrivals.push_back({block_.clock.id(fiber.linear), block_.clock.time(), pc});
   }
@@ -156,7 +157,7 @@ void NamedBarriers::count(const Barrier& barrier) {
   if (of_all && is_first)
     ++teamwork().block_meetings, block_.counters.count_barrier(barrier.pc);
   else
-    ++teamwork().named, teamwork().named_of_all += of_all;
+    ++teamwork().named, teamwork().named_of_all += of_all, block_.family<Roles>().meet(barrier.warps);
 }
 
 // Warps of which only a part has come wait for the next phase.

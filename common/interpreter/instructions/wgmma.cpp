@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "common/interpreter/checks/async_proxy.h"
+#include "common/interpreter/count/roles.h"
 #include "common/interpreter/count/under_way.h"
 #include "common/interpreter/instructions/bulk_copies.h"
 #include "common/interpreter/instructions/family.h"
@@ -243,6 +244,8 @@ static std::uint64_t layouts(const WgmmaOperands& operands) {
   return flags | kField(operands.descriptor_a) << 4 | kField(operands.descriptor_b) << 34;
 }
 
+unsigned registers_got(Block& block, unsigned warp);  // RegisterPool's
+
 void Warpgroups::issue(const std::array<Call*, 32>& lanes) {
   require_alike(lanes);
   const Call& call = *lanes[0];
@@ -287,6 +290,8 @@ void Warpgroups::issue(const std::array<Call*, 32>& lanes) {
     block_.add_event({EventKind::kWgmma, static_cast<std::uint16_t>(call.fiber->warp), 0xffffffffu, call.pc,
                       2ull * kM * call.n * (kK * 2 / bytes_of(call.form.a)), multiplication.a.descriptor.address,
                       multiplication.b.descriptor.address, call.n, layouts(call.operands)});
+  if (block_.work().options().count) block_.family<Roles>().multiplies(call.fiber->warp);
+  lower_to(each_under_way().fewest_registers, registers_got(block_, call.fiber->warp));
   if (warp.under_way.empty()) ++each_under_way().lonely_products;
   warp.under_way.push_back(std::move(multiplication));
   note_reads(by.fiber);
@@ -456,6 +461,7 @@ class RegisterPool final : public Family {
     const unsigned warps = (threads + 31) / 32;
     const unsigned at_launch = std::min(256u, kRegisters / (warps * 32)) / 8 * 8;
     held_.assign(warps, at_launch);
+    got_.assign(warps, 0);
     asked_.assign(warps, {});
     free_ = 0;
     waiting_.clear();
@@ -505,7 +511,7 @@ class RegisterPool final : public Family {
                            user_location(pc));
     if (!more) {
       free_ += held - registers;
-      held = registers;
+      held = registers, got_[fiber.warp] = std::min(got_[fiber.warp], registers);
       block_.activity.note_change();
       for (std::size_t i = 0; i < waiting_.size();) {
         const auto [waiter, wanted] = waiting_[i];
@@ -522,6 +528,7 @@ class RegisterPool final : public Family {
     waiting_.emplace_back(&fiber, registers);
     block_.wait_in_family(fiber, name, pc);
   }
+  unsigned got(unsigned warp) const { return got_[warp]; }  // by setmaxnreg.inc, for each thread of the warp
 
  private:
   static constexpr unsigned kRegisters = 65536;  // of an SM
@@ -532,7 +539,7 @@ class RegisterPool final : public Family {
     const unsigned more = registers - held_[warp];
     if (more > free_) return false;
     free_ -= more, held_[warp] = registers;
-    raise_to(most_under_way().registers, registers);
+    got_[warp] = registers;
     return true;
   }
 
@@ -542,10 +549,13 @@ class RegisterPool final : public Family {
     Pc pc = 0;  // of the last time
   };
   std::vector<unsigned> held_;  // by warp, for each of its threads
+  std::vector<unsigned> got_;   // the same, since it has asked for more; 0: it never has
   std::vector<Asked> asked_;    // by warp
   unsigned free_ = 0;           // given back, for the threads of one warp
   std::vector<std::pair<Fiber*, unsigned>> waiting_;
 };
+
+unsigned registers_got(Block& block, unsigned warp) { return block.family<RegisterPool>().got(warp); }
 
 // The lanes meet; the last one that comes does it for the warp. What one lane has waited for, all of the warp know from here on.
 template <void (*kDo)(const std::array<Call*, 32>&)>

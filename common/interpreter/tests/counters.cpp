@@ -755,21 +755,23 @@ TEST_CASE("mma that adds nothing, or a number") {
 }
 
 // Whoever reads shared memory between has something to do while his load is under way.
-__global__ void store_what_was_loaded(const float* in, float* out, bool reads_between) {
+__global__ void store_what_was_loaded(const float* in, float* out, bool reads, bool loads_behind) {
   __shared__ float s[2][64];
   s[0][threadIdx.x] = static_cast<float>(threadIdx.x);
   for (int i = 0; i < 5; ++i) {
-    const float x = in[threadIdx.x];
-    if (reads_between) out[64 * blockIdx.x + threadIdx.x] = s[0][threadIdx.x];
+    float x = loads_behind ? 0 : in[threadIdx.x];
+    if (reads) out[64 * blockIdx.x + threadIdx.x] = s[0][threadIdx.x];
+    if (loads_behind) x = in[threadIdx.x];
     s[1][threadIdx.x] = x;
   }
 }
 TEST_CASE("stores of what a warp has just loaded") {
   Buffer<float> in(std::vector<float>(64, 1), "in"), out(3 * 64, "out");
-  for (const bool reads_between : {false, true}) {
+  for (const auto& [reads, loads_behind] : {std::pair{false, false}, {true, false}, {true, true}}) {
     interpreter::each_under_way().forget();
-    launch(store_what_was_loaded, 3, 64, 0, in.data(), out.data(), reads_between);
-    CHECK(interpreter::each_under_way().straight_stores == (reads_between ? 0 : 3 * 2 * 5));
+    launch(store_what_was_loaded, 3, 64, 0, in.data(), out.data(), reads, loads_behind);
+    CHECK(interpreter::each_under_way().straight_stores == (reads && !loads_behind ? 0 : 3 * 2 * 5));
+    CHECK(interpreter::each_under_way().late_loads == (loads_behind ? 3 * 2 * 5 : 0));
   }
 }
 
@@ -809,6 +811,7 @@ TEST_CASE("where threads wait, and who does most") {
     CHECK(all.named == 3 * blocks);
     CHECK(all.named_of_all == blocks);
     CHECK(all.loaded_by_block == (counts ? 2 * 96 * 4 : 0));
+    CHECK(all.loaded_by_warp == (counts ? 2 * 32 * 4 : 0));
     CHECK(all.shared_bytes_of_warp == (counts ? 9 * 32 * 4 : 0));
   }
 }
@@ -937,8 +940,8 @@ __global__ void hopper(const __grid_constant__ device::TensorMap map, unsigned c
   device::wgmma_commit_group();
   device::wgmma_wait_group<0>();
   if (threadIdx.x == 0) {
-    device::cp_async_bulk_tensor_2d_store(&map, 96, 0, boxes);  // COUNT box store
-    device::cp_async_bulk_store(out, boxes, 1008);              // COUNT range store
+    device::cp_async_bulk_tensor_2d_store(&map, 96, 0, boxes);           // COUNT box store
+    device::cp_async_bulk_store(out, boxes + (x < 0 ? 0 : 8192), 1008);  // COUNT range store
     device::cp_async_bulk_commit_group();
     device::cp_async_bulk_wait_group<0>();
   }
@@ -954,7 +957,9 @@ TEST_CASE("bulk copies and wgmma") {
                                                     .box_rows = 64,
                                                     .box_columns = 64,
                                                     .swizzle = device::Swizzle::k128});
+  interpreter::teamwork().forget();
   const KernelProfile profile = profile_of([&] { launch(hopper, 1, 128, 2 * 8192, map, out.data(), -32); });
+  CHECK(interpreter::teamwork().stored_again == 1);
   // 64 rows of 128 bytes: 4 sectors each, or 5 where they begin in the middle of one. What is outside is loaded, but not stored.
   CHECK(text(at_line(profile, "box outside").bulk_read) == global(1, 256, 8192));
   CHECK(text(at_line(profile, "box inside").bulk_read) == global(1, 320, 8192));
@@ -970,7 +975,9 @@ TEST_CASE("bulk copies and wgmma") {
   CHECK(table.find("bulk write                1          128 sectors     128.00 sectors/request") != std::string::npos);
   CHECK(table.find("wgmma                    12           96 wavefronts    1.00 of ideal") != std::string::npos);
 
+  interpreter::teamwork().forget();
   const KernelProfile outside = profile_of([&] { launch(hopper, 1, 128, 2 * 8192, map, out.data(), 128); });
+  CHECK(interpreter::teamwork().stored_again == 0);
   CHECK(at_line(outside, "box outside").bulk_zeros == 1);
   CHECK(outside.total.bulk_zeros == 1);
   CHECK(to_text(outside).find("only zeros                1\n") != std::string::npos);

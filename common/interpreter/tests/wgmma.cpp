@@ -14,6 +14,7 @@
 #include "common/interpreter/tests/orders.h"
 #include "common/interpreter/tests/wgmma_layouts.h"
 #ifndef __CUDACC__
+#include "common/interpreter/count/teamwork.h"
 #include "common/interpreter/count/under_way.h"
 #include "common/interpreter/tests/labelled.h"
 #endif
@@ -290,6 +291,9 @@ namespace {
 enum Fault {
   kNone,
   kOneArrives,
+  kMultipliersMeet,
+  kRolesMeet,
+  kOneGetsNone,
   kOtherSwizzle,
   kFullNotWaitedFor,
   kEmptyTooEarly,
@@ -322,19 +326,20 @@ __launch_bounds__(384) __global__ void ring(const __grid_constant__ TensorMap ma
   const auto tile_b = [&](int stage) { return tile_a(stage) + kRows * kK; };
   if (warp >= 8) {
     device::setmaxnreg_dec<40>();
-    if (threadIdx.x != 256) return;
-    for (int slice = 0; slice < slices; ++slice) {
+    for (int slice = 0; threadIdx.x == 256 && slice < slices; ++slice) {
       const int stage = slice % kStages;
       device::mbarrier_wait_parity(&empty[stage], slice / kStages % 2 ^ 1);
       device::mbarrier_arrive_expect_tx(&full[stage], (kRows + kN) * kK * sizeof(__half));
       device::cp_async_bulk_tensor_2d(tile_a(stage), &map_a, slice * kK, 0, &full[stage]);  // <- copy
       device::cp_async_bulk_tensor_2d(tile_b(stage), &map_b, slice * kK, 0, &full[stage]);
     }
+    __syncwarp();
+    if (fault == kRolesMeet && warp == 8) device::barrier_arrive(3, 160);
     return;
   }
   if (fault == kTooManyRegisters)
     device::setmaxnreg_inc<240>();  // <- more
-  else
+  else if (fault != kOneGetsNone || warp < 4)
     device::setmaxnreg_inc<232>();
   float d[kN / 2];
   for (int slice = 0; slice < slices; ++slice) {
@@ -349,6 +354,8 @@ __launch_bounds__(384) __global__ void ring(const __grid_constant__ TensorMap ma
     device::wgmma_wait_group<0>();  // <- wait for products
     if (!too_early && arrives) device::mbarrier_arrive(&empty[stage]);
   }
+  if (fault == kMultipliersMeet) device::barrier_sync(3, 256);
+  if (fault == kRolesMeet && warp < 4) device::barrier_sync(3, 160);
   if (fault == kIncBelow) device::setmaxnreg_inc<128>();  // <- fewer
   for (unsigned i = 0; i < kN / 2; ++i) c[(warp * 16 + lane / 4 + i / 2 % 2 * 8) * kN + i / 4 * 8 + lane % 4 * 2 + i % 2] = d[i];
 }
@@ -409,7 +416,6 @@ TEST_CASE("a thread copies, two warpgroups multiply, in a ring") {
     CHECK(most.copies >= (slices > 1 ? 2 : 1));
     CHECK(most.copies <= static_cast<unsigned>(2 * std::min(slices, 2)));
     CHECK(most.groups == 1);
-    CHECK(most.registers == 232);
     CHECK(most.mbarriers == 4);
     // The same in every order: a stage's boxes begin when those of the other one may be under way. Each slice is waited for.
     interpreter::EachUnderWay& each = interpreter::each_under_way();
@@ -418,7 +424,19 @@ TEST_CASE("a thread copies, two warpgroups multiply, in a ring") {
       run_ring(problem, kNone);
       CHECK(each.fewest_copies == (slices > 2 ? 3 : interpreter::EachUnderWay::kNever));
       CHECK(each.lonely_products == static_cast<unsigned>(8 * slices));
+      CHECK(each.fewest_registers == 232);
+      each.forget();
+      CHECK(run_ring(problem, kOneGetsNone) == expected);
+      CHECK(each.fewest_registers == 0);
     });
+    interpreter::Teamwork& team = interpreter::teamwork();
+    for (const Fault fault : {kMultipliersMeet, kRolesMeet})
+      in_all_orders([&] {
+        team.forget();
+        CHECK(run_ring(problem, fault) == expected);
+        CHECK(team.named == 1);
+        CHECK(team.named_of_roles == (fault == kRolesMeet ? 1 : 0));
+      });
 #endif
     // A wgmma is one operation of four warps: one of them may give the stage back for all.
     in_all_orders([&] { CHECK(run_ring(problem, kOneArrives) == expected); });
