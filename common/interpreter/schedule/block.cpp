@@ -223,7 +223,12 @@ bool Block::observe_unwritten(Fiber& fiber, std::uintptr_t address, unsigned siz
 void Block::check_what_was_left(Fiber& fiber) { indices.check(fiber, nullptr); }
 
 void Block::observe_range(Fiber& fiber, const void* p, std::size_t bytes, Op op, const void* return_address) {
-  if (stacks.contains(fiber.linear, p)) return;
+  if (stacks.contains(fiber.linear, p)) {
+    if (fiber.special && !worlds.in_other())
+      for (const auto& family : families_)
+        if (family) family->on_access(fiber, p, static_cast<unsigned>(bytes), return_address);
+    return;
+  }
   // In the widest pieces that fit everywhere, as nvcc's copies would be: of 12 bytes, three times 4, whatever the address.
   const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p);
   unsigned size = 16;
