@@ -8,9 +8,10 @@ import glob
 import os
 import re
 import shutil
+import signal
 
 RIGHT, FAULT, SOMETIMES, OWN, REFUSED, WAIVED, BROKEN = "verified", "fault", "fault in some runs", "own check fails", "refused", "ends by itself", "does not compile"
-CODES = {RIGHT: (0,), FAULT: (1,), SOMETIMES: (0, 1), OWN: (1, 3, 134), REFUSED: (2,), WAIVED: (2,), BROKEN: (1,)}
+CODES = {RIGHT: (0,), FAULT: (1,), SOMETIMES: (0, 1), OWN: (1, 3, -signal.SIGABRT), REFUSED: (2,), WAIVED: (2,), BROKEN: (1,)}
 
 
 @dataclasses.dataclass
