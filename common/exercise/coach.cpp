@@ -154,6 +154,7 @@ Counts in_all_orders(const Subject& subject, [[maybe_unused]] bool drawn,
   UnderWay most;
   most_since();
   teamwork_since();
+  interpreter::count_each_access = true;
   interpreter::options().workers = 1;  // blocks that run side by side come in any order: a verdict would change with it
   for (const OrderOfThreads& each : kOrders) {
     if (drawn && each.order != interpreter::Order::kRandom) continue;

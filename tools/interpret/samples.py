@@ -115,6 +115,7 @@ def run_strangers(name, folder, names):
     if any("{cutlass}" in option for program in repository.programs for option in program.options) and not fetch(CUTLASS, CUTLASS_COMMIT, cutlass):
         return 2
     copy = os.path.join(ROOT, "build/strangers/small", name)
+    folders = {"cutlass": cutlass, "stranger": copy, "stand_ins": os.path.join(ROOT, "tools/interpret/stand_ins")}
     try:
         repository.prepare(os.path.join(folder, name), copy)
     except (OSError, ValueError) as error:
@@ -124,7 +125,7 @@ def run_strangers(name, folder, names):
     for program in wanted:
         begin = time.monotonic()
         path, file = os.path.split(os.path.join(copy, program.file))
-        code, said = run(path, [], file, program.arguments, [option.replace("{cutlass}", cutlass) for option in program.options])
+        code, said = run(path, [], file, program.arguments, [option.format(**folders) for option in program.options])
         is_as_told = code in CODES[program.result] and (program.says in said or (code == 0 and program.result == SOMETIMES))
         failed += not is_as_told
         last = said.strip().split("\n")[-1][:100]

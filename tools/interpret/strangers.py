@@ -8,9 +8,10 @@ import glob
 import os
 import re
 import shutil
+import signal
 
 RIGHT, FAULT, SOMETIMES, OWN, REFUSED, WAIVED, BROKEN = "verified", "fault", "fault in some runs", "own check fails", "refused", "ends by itself", "does not compile"
-CODES = {RIGHT: (0,), FAULT: (1,), SOMETIMES: (0, 1), OWN: (1, 3, 134), REFUSED: (2,), WAIVED: (2,), BROKEN: (1,)}
+CODES = {RIGHT: (0,), FAULT: (1,), SOMETIMES: (0, 1), OWN: (1, 3, -signal.SIGABRT), REFUSED: (2,), WAIVED: (2,), BROKEN: (1,)}
 
 
 @dataclasses.dataclass
@@ -42,7 +43,7 @@ class Repository:
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(folder, copy, symlinks=True, ignore=shutil.ignore_patterns(".git"))
         for pattern, old, new in self.edits:
-            changed = [_edit(path, path, ((old, new),), self.behind) for path in glob.glob(os.path.join(copy, pattern))]
+            changed = [_edit(path, path, ((old, new),), self.behind) for path in glob.glob(os.path.join(copy, pattern), recursive=True)]
             if not any(changed):
                 raise ValueError(f"{pattern} has no {old}")
         for name, (source, edits) in self.more.items():
@@ -187,7 +188,7 @@ _SAMPLES = {
     "0_Introduction/matrixMul": ("-wA=64", "-hA=64", "-wB=64", "-hB=64"),
     "0_Introduction/simpleAWBarrier": (),
     "0_Introduction/simpleAssert": (),
-    "0_Introduction/simpleAttributes": (WAIVED, "Waiving execution", "no L2 cache that keeps what it is told to"),
+    "0_Introduction/simpleAttributes": (FAULT, "race on hit", "a plain look at a counter that others change by atomics"),
     "0_Introduction/simpleCooperativeGroups": (),
     "0_Introduction/simpleCubemapTexture": (REFUSED, "textures", "textures"),
     "0_Introduction/simpleHyperQ": (),
@@ -271,6 +272,67 @@ def _tiles(name, count):
     yield path, r"#define CPU_DEBUG 0", "#define CPU_DEBUG 1"
 
 
+# LeetCUDA's files of matrix multiplication. Those that have a main of their own, and how it ends; and the functions that they give to
+# PyTorch, which the main of a stand-in for its header calls.
+_LEET_MAINS = {
+    "hgemm/cutlass/hgemm_mma_stage_tn_cute": (FAULT, "race on dynamic shared memory", "its last step reads the next stage, and does not use it, while other warps store C there"),
+    "hgemm/mma/basic/hgemm_mma_stage": (),
+    "hgemm/mma/basic/hgemm_mma_stage_tn": (),
+    "hgemm/mma/swizzle/hgemm_mma_stage_swizzle": (),
+    "hgemm/mma/swizzle/hgemm_mma_stage_tn_swizzle": (),
+    "hgemm/mma/swizzle/hgemm_mma_stage_tn_swizzle_x2": (),
+    "hgemm/mma/swizzle/hgemm_mma_stage_tn_swizzle_x4": (),
+    "nvidia-nsight/elementwise": (),
+    "nvidia-nsight/relu": (),
+    "swizzle/hgemm_mma_swizzle": (),
+    "swizzle/mat_trans_swizzle": (),
+    "swizzle/mma_simple_swizzle": (),
+}
+_LEET_FUNCTIONS = {
+    "sgemm/sgemm": "naive_f32 sliced_k_f32 t_8x8_sliced_k_f32x4 t_8x8_sliced_k_f32x4_bcf t_8x8_sliced_k_f32x4_bcf_offset "
+    "t_8x8_sliced_k_f32x4_bcf_dbuf t_8x8_sliced_k_f32x4_bcf_dbuf_offset",
+    "sgemm/sgemm_async": "t_8x4_sliced_k16_f32x4_bcf_dbuf t_8x4_sliced_k16_f32x4_bcf_dbuf_async t_8x8_sliced_k16_f32x4_bcf_dbuf "
+    "t_8x8_sliced_k16_f32x4_bcf_dbuf_async t_8x16_sliced_k16_f32x4_bcf_dbuf t_8x16_sliced_k16_f32x4_bcf_dbuf_async",
+    "sgemm/sgemm_cublas": "cublas cublas_tf32",
+    "sgemm/sgemm_wmma_tf32_stage": "wmma_m16n16k8_mma4x2_warp2x4_stages wmma_m16n16k8_mma4x2_warp2x4_stages_dsmem",
+    "hgemm/cublas/hgemm_cublas": "cublas_tensor_op_nn cublas_tensor_op_tn",
+    "hgemm/naive/hgemm": "naive_f16 sliced_k_f16 t_8x8_sliced_k_f16x4 t_8x8_sliced_k_f16x4_pack t_8x8_sliced_k_f16x4_bcf "
+    "t_8x8_sliced_k_f16x4_pack_bcf t_8x8_sliced_k_f16x8_pack_bcf t_8x8_sliced_k_f16x8_pack_bcf_dbuf",
+    "hgemm/naive/hgemm_async": "t_8x8_sliced_k16_f16x8_pack_dbuf t_8x8_sliced_k16_f16x8_pack_dbuf_async t_8x8_sliced_k32_f16x8_pack_dbuf "
+    "t_8x8_sliced_k32_f16x8_pack_dbuf_async t_16x8_sliced_k32_f16x8_pack_dbuf t_16x8_sliced_k32_f16x8_pack_dbuf_async",
+    "hgemm/wmma/hgemm_wmma": "wmma_m16n16k16_naive wmma_m16n16k16_mma4x2 wmma_m16n16k16_mma4x2_warp2x4 "
+    "wmma_m16n16k16_mma4x2_warp2x4_dbuf_async wmma_m32n8k16_mma2x4_warp2x4_dbuf_async",
+    "hgemm/wmma/hgemm_wmma_stage": "wmma_m16n16k16_mma4x2_warp2x4_stages wmma_m16n16k16_mma4x2_warp2x4_stages_dsmem "
+    "wmma_m16n16k16_mma4x4_warp4x4_stages_dsmem wmma_m16n16k16_mma4x2_warp4x4_stages_dsmem",
+    "hgemm/mma/basic/hgemm_mma": "mma_m16n8k16_naive mma_m16n8k16_mma2x4_warp4x4",
+    "hgemm/mma/basic/hgemm_mma_stage": "mma_m16n8k16_mma2x4_warp4x4_stages mma_m16n8k16_mma2x4_warp4x4_stages_dsmem "
+    "mma_m16n8k16_mma2x4_warp4x4x2_stages_dsmem mma_m16n8k16_mma2x4_warp4x4x2_stages_dsmem_x4 mma_m16n8k16_mma2x4_warp4x4x2_stages_dsmem_rr",
+    "hgemm/mma/basic/hgemm_mma_stage_tn": "mma_m16n8k16_mma2x4_warp4x4_stages_dsmem_tn",
+    "hgemm/mma/swizzle/hgemm_mma_stage_swizzle": "mma_m16n8k16_mma2x4_warp4x4x2_stages_dsmem_swizzle",
+    "hgemm/mma/swizzle/hgemm_mma_stage_tn_swizzle": "mma_m16n8k16_mma2x4_warp4x4_stages_dsmem_tn_swizzle",
+    "hgemm/mma/swizzle/hgemm_mma_stage_tn_swizzle_x2": "mma_m16n8k16_mma2x4_warp4x4x2_stages_dsmem_tn_swizzle_x4",
+    "hgemm/mma/swizzle/hgemm_mma_stage_tn_swizzle_x4": "mma_m16n8k16_mma2x4_warp4x4x2_stages_dsmem_tn_swizzle_x4",
+}
+
+
+def _leet():
+    include = ("-I", "{stranger}/kernels/hgemm/utils", "-I", "{cutlass}/include", "-I", "{cutlass}/tools/util/include")
+    for name, how in _LEET_MAINS.items():
+        arguments = ("256", "256", "64", "0", "1") if name == "swizzle/hgemm_mma_swizzle" else ("64", "64") if name == "swizzle/mat_trans_swizzle" else ()
+        yield Program(name, f"kernels/{name}.cu", arguments, include, *how)
+    for name in _LEET_FUNCTIONS:
+        options = ("-I", "{stand_ins}", *(word for which in ("MMA", "CUBLAS") for word in ("-D", f"NO_{which}_HGEMM_BIN")))
+        how = {"says": "all right"}
+        if name == "hgemm/mma/swizzle/hgemm_mma_stage_tn_swizzle_x2":
+            how = {"result": OWN, "says": "see cudaFuncSetAttribute", "why": "lets another kernel have more shared memory than the one that it launches"}
+        yield Program(f"{name}_functions", f"kernels/{name}_functions.cu", (), options + include, **how)
+
+
+def _binding(name):
+    functions = [f"{name.split('/')[0]}_{each}" for each in _LEET_FUNCTIONS[name].split()]
+    return "\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n" + "".join(f'  m.def("{each}", &{each}, "");\n' for each in functions) + "}\n"
+
+
 STRANGERS = {
     "fast.cu": Repository(
         "https://github.com/pranjalssh/fast.cu",
@@ -327,6 +389,37 @@ STRANGERS = {
             ("sgemm.cu", r"#include <runner\.cuh>", '#include <runner.cuh>\n#include "src/runner.cu"'),
         ),
     ),
+    "sgemm-practice": Repository(
+        "https://github.com/wangzyon/NVIDIA_SGEMM_PRACTICE",
+        "d6068b13e9997ccff51c9d3cb773afd176fb7d8f",
+        [Program(f"kernel {k}", "sgemm.cu", (str(k),), ("-I", "src"), says="size: (512)") for k in range(8)],
+        (
+            ("sgemm.cu", r"size_len = 24", "size_len = 2"),
+            ("sgemm.cu", r"repeat_times = 10", "repeat_times = 0"),
+            ("sgemm.cu", r"#include <utils\.cuh>", '#include <utils.cuh>\n#include "src/utils.cu"'),
+        ),
+    ),
+    "leetcuda": Repository(
+        "https://github.com/xlite-dev/LeetCUDA",
+        "cb6a0497e829741fc5e3ad5e43a5beed0d85edcd",
+        list(_leet()),
+        (
+            ("kernels/hgemm/**/*.cu", r"test_num = 64", "test_num = 1"),
+            ("kernels/hgemm/**/*.cu", r"j < 5;", "j < 1;"),
+            ("kernels/hgemm/**/*.cu", r"outer_repeat = 10", "outer_repeat = 0"),  # times matrices that nobody has written
+            ("kernels/hgemm/**/*.cu", r'(printf\("Max Error = %f\\n", max_error\);)', r"\1 if (!(max_error < 0.5f)) return 3;"),
+            ("kernels/swizzle/*.cu", r"(cudaMalloc\(&(d_a|d_b|dev_A), (\w+)\);)", r"\1 cudaMemset(\2, 0, \3);"),
+            ("kernels/nvidia-nsight/*.cu", r"constexpr int ([SK]) = 4096", r"constexpr int \1 = 256"),
+            ("kernels/nvidia-nsight/*.cu", r"int R = 10;", "int R = 1;"),
+        ),
+        more={
+            f"kernels/{name}_functions.cu": (
+                f"kernels/{name}.cu",
+                ((r"// from sgemm_async.*" if name == "sgemm/sgemm" else r"\Z", _binding(name)),),
+            )
+            for name in _LEET_FUNCTIONS
+        },
+    ),
     "llm.c": Repository(
         "https://github.com/karpathy/llm.c",
         "f1e2ace651495b74ae22d45d1723443fd00ecd3a",
@@ -376,12 +469,12 @@ def table():
 
 
 def _runs(programs):
-    """Neighbours that differ in the number at their end alone, and end alike."""
+    """Neighbours that differ in the number at their end alone, by one, and end alike."""
     groups = []
     for program in programs:
-        stem = re.sub(r"\d+\Z", "", program.name)
+        stem, number = re.fullmatch(r"(.*?)(\d*)", program.name).groups()
         before = groups[-1][-1] if groups else None
-        if before and stem != program.name and stem == re.sub(r"\d+\Z", "", before.name) and (before.result, before.why) == (program.result, program.why):
+        if before and number and before.name == f"{stem}{int(number) - 1}" and (before.result, before.why) == (program.result, program.why):
             groups[-1].append(program)
         else:
             groups.append([program])

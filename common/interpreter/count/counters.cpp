@@ -273,6 +273,7 @@ EachUnderWay& each_under_way() {
   static EachUnderWay each;
   return each;
 }
+bool count_each_access = false;
 
 Teamwork& teamwork() {
   static Teamwork all;

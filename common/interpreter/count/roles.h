@@ -20,9 +20,7 @@ class Roles final : public Family {
   void multiplies(unsigned warp) { multiplying_ |= 1u << warp; }  ///< it has started a wgmma
   /// These warps meet.
   void meet(std::uint32_t warps) {
-    std::uint32_t using_it = multiplying_;
-    for (unsigned warp = 0; warp < block_.shared_bytes_of_warp.size(); ++warp)
-      using_it |= std::uint32_t{block_.shared_bytes_of_warp[warp] > 0} << warp;
+    const std::uint32_t using_it = multiplying_ | block_.overlap.reading();
     if ((warps & copying_ & ~using_it) && (warps & using_it)) ++teamwork().named_of_roles;
   }
   /// The copy engine stores what lies there in shared memory.

@@ -14,10 +14,11 @@ struct Teamwork {
   std::atomic<std::uint64_t> named;             ///< named barriers that were complete, once for each time, but for those above
   std::atomic<std::uint64_t> named_of_all;      ///< of `named`, at which all threads of the block waited: it met as a whole
   /// Of `named`, where a warp that loads by the copy engine, and does nothing else with what comes, met one that reads shared
-  /// memory or starts wgmma.
+  /// memory or starts wgmma. Who reads wants count_each_access.
   std::atomic<std::uint64_t> named_of_roles;
-  std::atomic<std::uint64_t> stored_again;          ///< stores by the copy engine from where the block's store before came from
-  std::atomic<std::uint64_t> loaded_by_block;       ///< bytes that the lanes of the busiest block loaded from global memory
+  std::atomic<std::uint64_t> stored_again;  ///< stores by the copy engine from where the block's store before came from
+  /// Bytes that the lanes of the busiest block loaded from global memory. This and the next two want count_each_access.
+  std::atomic<std::uint64_t> loaded_by_block;
   std::atomic<std::uint64_t> loaded_by_warp;        ///< the same of the busiest warp
   std::atomic<std::uint64_t> shared_bytes_of_warp;  ///< bytes that the lanes of the busiest warp loaded from shared memory
   void forget() {

@@ -42,6 +42,10 @@ struct EachUnderWay {
 };
 EachUnderWay& each_under_way();  ///< of all launches
 
+/// Whether the next launches look at each access for EachUnderWay::bytes_at_loads and straight_stores and for what Teamwork says of
+/// bytes. These stay 0 if not: it takes time, and only exercises ask.
+extern bool count_each_access;
+
 /// `most` becomes `now` if that is more.
 inline void raise_to(std::atomic<std::uint64_t>& most, std::uint64_t now) {
   std::uint64_t before = most;

@@ -63,6 +63,9 @@ int attribute(cudaDeviceAttr which) {
     case cudaDevAttrMaxThreadsPerMultiProcessor: return g.max_threads_per_sm;
     case cudaDevAttrMaxBlocksPerMultiprocessor: return g.max_blocks_per_sm;
     case cudaDevAttrL2CacheSize: return static_cast<int>(g.l2_bytes);
+    // Five eighths and 128 MB, as GPUs from compute capability 8.0 on have: the model does as if nobody had asked.
+    case cudaDevAttrMaxPersistingL2CacheSize: return static_cast<int>(g.l2_bytes / 8 * 5);
+    case cudaDevAttrMaxAccessPolicyWindowSize: return 128 << 20;
     case cudaDevAttrComputeCapabilityMajor: return g.compute_capability / 10;
     case cudaDevAttrComputeCapabilityMinor: return g.compute_capability % 10;
     case cudaDevAttrTextureAlignment: return 512;
@@ -103,6 +106,8 @@ cudaDeviceProp properties() {
   p.maxThreadsPerMultiProcessor = g.max_threads_per_sm;
   p.maxBlocksPerMultiProcessor = g.max_blocks_per_sm;
   p.l2CacheSize = static_cast<int>(g.l2_bytes);
+  p.persistingL2CacheMaxSize = attribute(cudaDevAttrMaxPersistingL2CacheSize);
+  p.accessPolicyMaxWindowSize = attribute(cudaDevAttrMaxAccessPolicyWindowSize);
   p.memoryBusWidth = attribute(cudaDevAttrGlobalMemoryBusWidth);
   p.asyncEngineCount = 2;
   p.canMapHostMemory = p.concurrentKernels = p.unifiedAddressing = p.streamPrioritiesSupported = 1;

@@ -57,10 +57,11 @@ template <class T, class From>
   else
     return static_cast<T>(from);
 }
-/// The value of an operand of the asm statement, as the register that its constraint names.
+/// The value of an operand of the asm statement, as the register that its constraint names. By value: in a template, g++ cannot
+/// bind &a[i] to a reference where a is __restrict__.
 template <class Register, class T>
-[[gnu::always_inline]] inline Register value(const T& operand) {
-  if constexpr (std::is_pointer_v<std::decay_t<T>>)
+[[gnu::always_inline]] inline Register value(T operand) {
+  if constexpr (std::is_pointer_v<T>)
     return static_cast<Register>(reinterpret_cast<std::uintptr_t>(static_cast<const volatile void*>(operand)));
   else
     return as<Register>(operand);

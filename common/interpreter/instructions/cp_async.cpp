@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "common/interpreter/checks/shadows.h"
-#include "common/interpreter/count/overlap.h"
 #include "common/interpreter/count/under_way.h"
 #include "common/interpreter/instructions/mbarrier_family.h"
 #include "common/interpreter/instructions/mbarriers.h"
@@ -144,7 +143,7 @@ void AsyncCopies::issue(Fiber& fiber, void* to, const void* from, int size, int 
 // The copies that the lanes of a warp issue with one instruction.
 void AsyncCopies::on_request(unsigned w, const Request& request) {
   const Options& options = block_.work().options();
-  block_.family<Overlap>().begin_copies(w, std::uint64_t{request.size} * request.count);
+  if (block_.overlap.counts()) block_.overlap.begin_copies(w, std::uint64_t{request.size} * request.count);
   std::uint64_t from[32], to[32];
   std::uint32_t readers = 0;
   unsigned reading = 0, bytes_read = 0, i = 0;
@@ -260,7 +259,7 @@ void AsyncCopies::end_copies(Fiber& fiber, const IsOver& is_over, const Stamp* l
 }
 
 void AsyncCopies::end(Fiber& fiber, const Copy& copy, const Stamp* landed) {
-  block_.family<Overlap>().end_copy(fiber.warp, copy.size);
+  if (block_.overlap.counts()) block_.overlap.end_copy(fiber.warp, copy.size);
   if (block_.work().options().racecheck) {
     if (copy.source_bytes) {
       GlobalShadow& global = global_shadow();

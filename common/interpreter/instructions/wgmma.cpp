@@ -422,8 +422,9 @@ void Warpgroups::on_access(Fiber& fiber, const void* p, unsigned size, const voi
         std::find_if(warp.under_way.rbegin(), warp.under_way.rend(), [&, of = &d](const auto& m) { return m.d == of; });
     const bool committed = last->group < warp.groups;
     block_.reporter.fail(Check::kRacecheck,
-                         "accumulator " + std::to_string((begin - first) / 4) + " of the wgmma at " + at(user_location(last->pc)) +
-                             " is touched while that is under way" + (committed ? "" : ": it is in no group yet"),
+                         "accumulator " + std::to_string((std::max(begin, first) - first) / 4) + " of the wgmma at " +
+                             at(user_location(last->pc)) + " is touched while that is under way" +
+                             (committed ? "" : ": it is in no group yet"),
                          committed ? "wgmma.wait_group before accumulators are read or written"
                                    : "wgmma.commit_group, then wgmma.wait_group, before accumulators are read or written",
                          &fiber, user_location(to_pc(return_address)));

@@ -4,8 +4,6 @@
 #include <cstdio>
 #include <thread>
 
-#include "common/interpreter/count/teamwork.h"
-#include "common/interpreter/count/under_way.h"
 #include "common/interpreter/launch/pooled_thread.h"
 #include "common/interpreter/launch/signals.h"
 #include "common/interpreter/schedule/block.h"
@@ -183,8 +181,7 @@ void Run::collect(Block& block) {
   for (const std::uint64_t of_warp : block.mma_of_warp)
     mma_of_block += of_warp, most_mma_of_warp = std::max(most_mma_of_warp, of_warp);
   most_mma_of_block = std::max(most_mma_of_block, mma_of_block);
-  for (const std::uint64_t of_warp : block.shared_bytes_of_warp) raise_to(teamwork().shared_bytes_of_warp, of_warp);
-  raise_to(teamwork().loaded_by_block, block.loaded_bytes);
+  block.overlap.end();
   if (!l2_) return;
   traces_[block.work().number] = block.l2_trace.take();
   const std::uint64_t wave = std::min(resident_limit_, state_.blocks - replayed_);

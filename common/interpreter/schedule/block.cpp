@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <exception>
 
-#include "common/interpreter/count/overlap.h"
-
 namespace interpreter {
 
 thread_local constinit Block* current_block = nullptr;
@@ -38,10 +36,9 @@ void Block::begin(LaunchState& launch, std::uint64_t index, Cluster& cluster, un
   events = cluster.events ? cluster.events.get() : launch.events.get();
   atomics.begin(threads);
   mma_of_warp.assign((threads + 31) / 32, 0);
-  shared_bytes_of_warp.assign((threads + 31) / 32, 0), loaded_bytes = 0;
+  overlap.begin(threads);
   for (const auto& family : families_)
     if (family) family->begin(threads);
-  family<Overlap>();
   l2_trace.begin(launch.options.l2_model ? launch.gpu.l1_per_sm - std::min(launch.gpu.l1_per_sm / 2, dynamic_bytes) : 0);
 }
 
@@ -226,7 +223,12 @@ bool Block::observe_unwritten(Fiber& fiber, std::uintptr_t address, unsigned siz
 void Block::check_what_was_left(Fiber& fiber) { indices.check(fiber, nullptr); }
 
 void Block::observe_range(Fiber& fiber, const void* p, std::size_t bytes, Op op, const void* return_address) {
-  if (stacks.contains(fiber.linear, p)) return;
+  if (stacks.contains(fiber.linear, p)) {
+    if (fiber.special && !worlds.in_other())
+      for (const auto& family : families_)
+        if (family) family->on_access(fiber, p, static_cast<unsigned>(bytes), return_address);
+    return;
+  }
   // In the widest pieces that fit everywhere, as nvcc's copies would be: of 12 bytes, three times 4, whatever the address.
   const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p);
   unsigned size = 16;
@@ -254,9 +256,8 @@ void Block::on_request(unsigned w, const Request& request) {
   const bool visits_others = request.shared && cluster().size() > 1 && visits.note(w, request);
   if (options.count && !visits_others) {
     counters.count(request, sectors, &sector_count);
-    family<Overlap>().note(w, request);
-    if (!is_store(request.op))
-      (request.shared ? shared_bytes_of_warp[w] : loaded_bytes) += std::uint64_t{request.count} * request.size;
+    if (overlap.counts()) [[unlikely]]
+      overlap.note(w, request);
   }
   if (options.on_store && !request.shared && writes(request.op))
     for (unsigned i = 0; i < request.count; ++i)

@@ -25,6 +25,7 @@
 #include "common/interpreter/checks/volatile_updates.h"
 #include "common/interpreter/count/counters.h"
 #include "common/interpreter/count/l2_trace.h"
+#include "common/interpreter/count/overlap.h"
 #include "common/interpreter/instructions/atomics.h"
 #include "common/interpreter/instructions/family.h"
 #include "common/interpreter/launch/launch_state.h"
@@ -157,12 +158,11 @@ class Block final : private RequestSink {
   /// @{
   Atomics atomics{*this};
   CounterTable counters;
-  std::vector<std::uint64_t> mma_of_warp;           ///< how many mma instructions each warp has executed
-  std::vector<std::uint64_t> shared_bytes_of_warp;  ///< what its lanes have loaded from shared memory
-  std::uint64_t loaded_bytes = 0;                   ///< of global memory, by all lanes
-  L2Trace l2_trace;                                 ///< if Options::l2_model
-                                                    /// @}
-  EventLog* events = nullptr;                       ///< what happens here, for pictures; null: nobody has asked
+  std::vector<std::uint64_t> mma_of_warp;  ///< how many mma instructions each warp has executed
+  Overlap overlap;                         ///< if count_each_access
+  L2Trace l2_trace;                        ///< if Options::l2_model
+                                           /// @}
+  EventLog* events = nullptr;              ///< what happens here, for pictures; null: nobody has asked
 
  private:
   void run_to_end(Yield yield, void* yield_context);

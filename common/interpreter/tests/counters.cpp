@@ -767,12 +767,14 @@ __global__ void store_what_was_loaded(const float* in, float* out, bool reads, b
 }
 TEST_CASE("stores of what a warp has just loaded") {
   Buffer<float> in(std::vector<float>(64, 1), "in"), out(3 * 64, "out");
+  interpreter::count_each_access = true;
   for (const auto& [reads, loads_behind] : {std::pair{false, false}, {true, false}, {true, true}}) {
     interpreter::each_under_way().forget();
     launch(store_what_was_loaded, 3, 64, 0, in.data(), out.data(), reads, loads_behind);
     CHECK(interpreter::each_under_way().straight_stores == (reads && !loads_behind ? 0 : 3 * 2 * 5));
     CHECK(interpreter::each_under_way().late_loads == (loads_behind ? 3 * 2 * 5 : 0));
   }
+  interpreter::count_each_access = false;
 }
 
 __global__ void wait_in_many_ways(const float* in, float* out) {
@@ -799,11 +801,11 @@ TEST_CASE("where threads wait, and who does most") {
   Buffer<float> in(std::vector<float>(192, 1.0f), "in"), out(4 * 96, "out");
   const interpreter::Teamwork& all = interpreter::teamwork();
   for (const bool counts : {true, false}) {
-    interpreter::options().count = counts;
+    interpreter::options().count = interpreter::count_each_access = counts;
     interpreter::teamwork().forget();
     const auto profile = profile_of(
         [&] { device::launch_clusters(wait_in_many_ways, 4, 96, dim3(2), 0, static_cast<const float*>(in.data()), out.data()); });
-    interpreter::options().count = true;
+    interpreter::options().count = true, interpreter::count_each_access = false;
     const unsigned blocks = counts ? 4 : 0;
     CHECK(all.block_meetings == 2 * blocks);
     CHECK(all.cluster_meetings == 2 * blocks);

@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstdint>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "common/device/ptx.cuh"
@@ -66,6 +67,7 @@ void test_ring() {
       Buffer<int> in(host, "in"), out(3 * 64, "out");
 #ifndef __CUDACC__
       interpreter::most_under_way().forget(), interpreter::each_under_way().forget();
+      interpreter::count_each_access = tiles != 3;  // nobody asks for one of them
 #endif
       launch(ring<kStages>, 3, 64, 0, in.data(), out.data(), tiles);
 #ifndef __CUDACC__  // a copy for each tile that the first wait leaves alone
@@ -73,7 +75,8 @@ void test_ring() {
       unsigned bytes =
           0;  // in the order of threads that a warp's program has, whichever runs: 3 blocks, 2 warps, 64 loads of a tile
       for (int i = 0; i < tiles; ++i) bytes += static_cast<unsigned>(3 * 2 * 64 * 32 * 4 * std::min(kStages - 1, tiles - 1 - i));
-      CHECK(interpreter::each_under_way().bytes_at_loads.load() == (interpreter::options().count ? bytes : 0));
+      const bool is_asked = std::exchange(interpreter::count_each_access, false);
+      CHECK(interpreter::each_under_way().bytes_at_loads.load() == (interpreter::options().count && is_asked ? bytes : 0));
 #endif
       CHECK(out.download() == std::vector<int>(3 * 64, sum_of_ring(host)));
     }

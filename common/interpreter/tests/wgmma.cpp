@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
@@ -109,6 +110,8 @@ enum Plant {
   kNoFence,
   kTouchedSinceFence,
   kReadsEarly,
+  kZeroesEarly,
+  kCopiesEarly,
   kNoCommit,
   kWaitsForAllButOne,
   kExitsUnderWay,
@@ -157,6 +160,8 @@ __global__ void two_groups(const __half* a, const __half* b, float* c, Plant pla
   device::wgmma_commit_group();
   const bool early = plant == kReadsEarly || plant == kWaitsForAllButOne;
   if (early) store(e, 1);
+  if (plant == kZeroesEarly) std::memset(e, 0, sizeof e);  // <- zero
+  if (plant == kCopiesEarly) std::memcpy(d, e, sizeof e);  // <- copy
   device::wgmma_wait_group<1>();
   store(d, 0);
   if (plant == kOverwritesMatrix) tile_a[threadIdx.x] = __half(0.0f);  // <- overwrite
@@ -220,6 +225,8 @@ TEST_CASE("what goes wrong around wgmma is reported") {
   if (kSeesAccumulators) {
     caught(kTouchedSinceFence, kRacecheck, "", "without a wgmma.fence", {"again"});
     caught(kReadsEarly, kRacecheck, "", "is touched while that is under way", {"store"});
+    caught(kZeroesEarly, kRacecheck, "", "accumulator 0 of the wgmma", {"zero"});
+    caught(kCopiesEarly, kRacecheck, "", "accumulator 0 of the wgmma", {"copy"});
     caught(kNoCommit, kRacecheck, "", "under way", {"store"});
     caught(kWaitsForAllButOne, kRacecheck, "", "under way", {"store"});
     return;

@@ -169,6 +169,16 @@ __global__ void memory(float4* vectors, unsigned* words, unsigned long long* pai
   EXPECT(p == t && q == static_cast<unsigned long long>(t) << 40);
 }
 
+template <int kRounds>
+__global__ void restricted(const float4* __restrict__ vectors) {
+  for (int i = 0; i < kRounds; ++i) {
+    const unsigned at = threadIdx.x / 2 + i;
+    float f;
+    asm volatile("ld.global.f32 %0, [%1];" : "=f"(f) : "l"(&vectors[at]));
+    EXPECT(f == 4.0f * at);
+  }
+}
+
 __global__ void warps() {
   const unsigned lane = threadIdx.x;
   unsigned r, inside;
@@ -389,6 +399,7 @@ int main() {
   integers<<<2, 64>>>(3);
   floats<<<1, 32>>>();
   memory<<<1, 32>>>(vectors, words, pairs);
+  restricted<2><<<1, 32>>>(vectors);
   warps<<<1, 32>>>();
   matrices<<<1, 32>>>(A, B, C, C16);
   ring<<<1, 64>>>(reinterpret_cast<const float*>(vectors), sums, 4);

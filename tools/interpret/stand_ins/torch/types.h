@@ -1,0 +1,5 @@
+/// @file
+/// See extension.h.
+#pragma once
+
+#include "extension.h"
