@@ -1131,6 +1131,16 @@ class Answers(Made):
             found = answers.problem_of(workshop, wrong)
             self.assertTrue(problem in found and bool(problem) == bool(found), found)
 
+    def test_a_compiler_cache_is_for_the_courses_own_answers(self):
+        with mock.patch.dict(os.environ, {"CCACHE_DIR": "/there"}), mock.patch.object(judging, "limited") as limited:
+            self.assertEqual((judging.environment().get("CCACHE_DISABLE"), judging.environment().get("CCACHE_DIR")), ("1", None))
+            own = judging.environment(is_own=True)
+            self.assertEqual((own.get("CCACHE_DISABLE"), own["CCACHE_DIR"]), (None, "/there"))
+            for is_own in (False, True):
+                judging.Workshop("interpreter", is_own=is_own).compile(["g++"], self.first.stub, os.path.join(self.root, "judge"))
+                self.assertEqual(limited.call_args.kwargs["is_own"], is_own)
+                self.assertEqual(limited.call_args.args[0][0] == "bwrap", judging.can_build_walls() and not is_own)
+
     def test_files(self):
         found = "\n".join(answers.problems_of_files(self.first))
         self.assertEqual(found, "01_first: it has 0 wrong answers, not 5.\n01_first: it has 0 right answers, not 2.")
