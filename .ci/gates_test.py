@@ -20,11 +20,12 @@ def tracked(*patterns):
     return [path for path in listed.stdout.split("\0") if path and os.path.exists(os.path.join(ROOT, path))]
 
 
-class Gates(unittest.TestCase):
+class Tree(unittest.TestCase):
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
-        self.tree, self.cache = os.path.join(scratch.name, "a tree"), os.path.join(scratch.name, "cache")
+        self.tree = os.path.join(scratch.name, "a tree")
+        self.environment = dict(os.environ, COURSE_CI_CACHE=os.path.join(scratch.name, "cache"))
         os.makedirs(os.path.join(self.tree, "common"))
         self.write("common/kernel.h", "1")
         self.write("README.md", "1")
@@ -35,12 +36,13 @@ class Gates(unittest.TestCase):
         with open(os.path.join(self.tree, path), "w", encoding="utf-8") as file:
             file.write(content)
 
-    def stage(self, result="true"):
+
+class Gates(Tree):
+    def stage(self, result="true", also=""):
         """'ran' or 'skipped'; RESULT is the stage's command. As .ci/run has it: what fails ends the run."""
         script = f"""set -euo pipefail; . '{HERE}/gates.sh'
-            if passed_before stage common ':(exclude,glob)**/*.md'; then echo skipped; else echo ran; {result}; has_passed stage; fi"""
-        environment = dict(os.environ, COURSE_CI_CACHE=self.cache)
-        ran = subprocess.run(["bash", "-c", script], cwd=self.tree, env=environment, capture_output=True, text=True)
+            if passed_before stage common ':(exclude,glob)**/*.md' {also}; then echo skipped; else echo ran; {result}; has_passed stage; fi"""
+        ran = subprocess.run(["bash", "-c", script], cwd=self.tree, env=self.environment, capture_output=True, text=True)
         self.assertEqual(ran.stderr, "")
         return ran.stdout.strip()
 
@@ -75,6 +77,68 @@ class Gates(unittest.TestCase):
         self.stage()
         self.write("common/kernel.h", "1")
         self.assertEqual(self.stage(), "skipped")
+
+
+    def test_what_is_built_is_compared_itself(self):
+        self.write(".gitignore", "build/")
+        os.makedirs(os.path.join(self.tree, "build"))
+        for content, result in (("1", "ran"), ("1", "skipped"), ("2", "ran"), ("1", "skipped")):
+            self.write("build/a program", content)
+            self.assertEqual(self.stage(also="'build/a program'"), result)
+
+
+class Tests(Tree):
+    """run_tests, with a stand-in for ctest that runs what it is not told to leave out."""
+
+    CTEST = """#!/usr/bin/env bash
+        while (($#)); do [[ $1 != -E ]] || without=$2; [[ $1 != -R ]] || wanted=$2; shift; done
+        code=0
+        for name in test_01_naive interpreter_bugs interpreter_fuzz_right tables; do
+          [[ $name =~ $wanted && ! $name =~ $without ]] || continue
+          program=build/x/bin/$name
+          if [[ -e $program ]] && ! bash "$program"; then code=8 result='***Failed  '; else result='   Passed  '; fi
+          echo " 1/3 Test  #1: $name ........$result  0.1 sec"
+        done
+        exit $code
+        """
+
+    def setUp(self):
+        super().setUp()
+        self.write(".gitignore", "build/")
+        for folder in ("tools", "build/x/bin", "common/interpreter/tests"):
+            os.makedirs(os.path.join(self.tree, folder))
+        self.write("tools/course", "#!/usr/bin/env bash\necho build/ctest")
+        self.write("build/ctest", self.CTEST)
+        os.chmod(os.path.join(self.tree, "tools/course"), 0o755)
+        os.chmod(os.path.join(self.tree, "build/ctest"), 0o755)
+        lines = ['add_test([=[tables]=] "python3" "tables.py")\n']
+        for name in ("test_01_naive", "interpreter_bugs", "interpreter_fuzz_right"):
+            lines.append(f'add_test([=[{name}]=] "{self.tree}/build/x/bin/{name}")\n')
+            self.write(f"build/x/bin/{name}", "true")
+        self.write("build/x/CTestTestfile.cmake", "".join(lines))
+
+    def ran(self, fails=False, wanted=""):
+        """The tests that run_tests runs, of those that WANTED names."""
+        script = f". '{HERE}/gates.sh'; set -euo pipefail; run_tests build/x {wanted}"
+        done = subprocess.run(["bash", "-c", script], cwd=self.tree, env=self.environment, capture_output=True, text=True)
+        self.assertEqual((done.returncode != 0, done.stderr), (fails, ""), done.stdout)
+        return re.findall(r"Test +#1: (\S+)", done.stdout)
+
+    def test_a_program_that_has_passed_is_not_run_again(self):
+        always = ["interpreter_fuzz_right", "tables"]
+        for _ in range(2):
+            self.assertEqual(self.ran(wanted="'^tables$'"), ["tables"])
+        self.assertEqual(self.ran(wanted="'^interpreter_bugs$'"), ["interpreter_bugs"])
+        self.assertEqual(self.ran(wanted="'^interpreter_bugs$'"), [])
+        self.assertEqual(self.ran(), ["test_01_naive", *always])
+        self.assertEqual(self.ran(), always)
+        self.write("build/x/bin/test_01_naive", "false")
+        self.assertEqual(self.ran(fails=True), ["test_01_naive", *always])
+        self.assertEqual(self.ran(fails=True), ["test_01_naive", *always])  # red stays red
+        self.write("common/interpreter/tests/bugs.cpp", "what it quotes")
+        self.assertEqual(self.ran(fails=True), ["test_01_naive", "interpreter_bugs", *always])
+        self.write("build/x/bin/test_01_naive", "true")
+        self.assertEqual(self.ran(), always)
 
 
 class Lists(unittest.TestCase):

@@ -16,6 +16,7 @@ Usage: edits_test.py BUILD_FOLDER COMPILER MAIN_OBJECT LIBRARY... [-- unittest's
 """
 
 import concurrent.futures
+import contextlib
 import json
 import os
 import pathlib
@@ -100,6 +101,17 @@ class Edit:
             text = text.replace(LAUNCHER, SOME_LAYOUTS.replace("LAUNCHES", launches) + LAUNCHER)
         return text
 
+    @contextlib.contextmanager
+    def folder(self):
+        """An empty one, the same each time: a compiler cache looks at its name."""
+        folder = BUILD / "edits" / self.step / self.path.stem
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder)
+
     def program(self, folder):
         """Compiles and links. Returns its path, or None, and what the compiler said."""
         copies = {f"steps/{self.step}/gemm.cuh", *self.hunks}
@@ -135,7 +147,8 @@ def compile_again(file, folder, output):
     command[command.index("-o") + 1] = str(output)
     if (folder / file).exists():
         command[command.index("-c") + 1] = str(folder / file)
-    return run([command[0], f"-I{folder}", *command[1:]], found[0]["directory"])
+    launcher = filter(None, [os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER")])
+    return run([*launcher, command[0], f"-I{folder}", *command[1:]], found[0]["directory"])
 
 
 def run(command, folder):
@@ -146,8 +159,7 @@ def problems(edit):
     """What is not as the patch says, a sentence each."""
     wrong = []
     try:
-        with tempfile.TemporaryDirectory() as name:
-            folder = pathlib.Path(name)
+        with edit.folder() as folder:
             program, said = edit.program(folder)
             if program is None:
                 return [f"{edit.path.name} does not compile:\n{said}"]

@@ -549,7 +549,7 @@ test_interpret() {
   : >"$scratch/my program.cu"
   course interpret --count --order reverse -I "$scratch" -DN=3 --as=a100 "$scratch/my program.cu" --count -x 'a b'
   check 'interpret' equal "$code" 0
-  check 'the library alone is built' called 'cmake --build --preset interpreter --target interpreter$'
+  check 'the library alone is built' called 'cmake --build --preset interpreter --target interpreter interpret_prelude$'
   check 'options of the command' called \
     "python3 .*$scratch/course/tools/interpret/interpret.py --build .*/build/interpreter --cache .*/build/interpret --count --order reverse -I $scratch -D N=3 --as a100 -- "
   check "the program's own arguments" called "-- $scratch/my program.cu --count -x a b\$"

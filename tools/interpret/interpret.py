@@ -78,12 +78,27 @@ def fingerprint(build):
         if os.path.isfile(path):
             status = os.stat(path)
             parts.append(f"{path} {status.st_size} {status.st_mtime_ns}")
+    for path, status in own_files():
+        parts.append(f"{path} {status.st_size} {status.st_mtime_ns}")
+    return "\n".join(parts)
+
+
+def own_files():
+    """(path, status) of the course's files that a program is made with."""
     for folder, _, names in sorted([*os.walk(os.path.join(ROOT, "common")), *os.walk(HERE)]):
         for name in sorted(names):
             if name.endswith((".h", ".cuh", ".py")) or "include" in folder:
-                status = os.stat(os.path.join(folder, name))
-                parts.append(f"{folder}/{name} {status.st_size} {status.st_mtime_ns}")
-    return "\n".join(parts)
+                path = os.path.join(folder, name)
+                yield path, os.stat(path)
+
+
+def preludes(build):
+    """What every program begins with: precompiled, unless a header has changed since, which g++ would not see."""
+    with contextlib.suppress(OSError):
+        made = os.stat(build["prelude"] + ".gch").st_mtime_ns
+        if all(status.st_mtime_ns <= made for path, status in own_files() if not path.endswith(".py")):
+            return [build["prelude"]]
+    return [os.path.join(ROOT, "common/interpreter/cuda_runtime", header) for header in ("members.h", "program.h")]
 
 
 def compile_command(build, options, source, result, view="program"):
@@ -98,8 +113,8 @@ def compile_command(build, options, source, result, view="program"):
     for folder in build["cuda"]:
         command += ["-isystem", folder]
     command += ["-fdiagnostics-color=never"]
-    for header in ("members.h", "program.h"):
-        command += ["-include", os.path.join(ROOT, "common/interpreter/cuda_runtime", header)]
+    for header in preludes(build):
+        command += ["-include", header]
     return command + ["-c", source, "-o", result]
 
 

@@ -206,6 +206,33 @@ int main(int argc, char** argv) {
 
 
 @unittest.skipUnless(BUILD, "needs COURSE_BUILD, a built interpreter")
+class Preludes(Folder):
+    def test_what_is_out_of_date_is_not_used(self):
+        """g++ itself does not look whether a header has changed since it was precompiled."""
+        prelude = os.path.join(self.folder, "prelude.h")
+        made = self.write("prelude.h.gch", "")
+        self.assertEqual(interpret.preludes({"prelude": prelude}), [prelude])
+        headers = os.path.join(interpret.ROOT, "common/interpreter/cuda_runtime")
+        as_they_are = [os.path.join(headers, "members.h"), os.path.join(headers, "program.h")]
+        os.utime(made, (0, 0))
+        self.assertEqual(interpret.preludes({"prelude": prelude}), as_they_are)
+        os.remove(made)
+        self.assertEqual(interpret.preludes({"prelude": prelude}), as_they_are)
+
+    @unittest.skipUnless(BUILD, "needs a build")
+    def test_the_build_has_one_that_fits(self):
+        """With other options than it was made with, g++ would read the headers, and nobody would notice."""
+        with open(os.path.join(BUILD, "interpret.json"), encoding="utf-8") as stream:
+            build = json.load(stream)
+        if "clang" in build["compiler"]:
+            self.skipTest("for g++ alone")
+        options = interpret.parse(["--build", BUILD, "--cache", self.folder, self.write("x.cu", "int main() {}\n")])
+        command = interpret.compile_command(build, options, options.file, os.path.join(self.folder, "x.o"))
+        self.assertEqual([command[i + 1] for i, word in enumerate(command) if word == "-include"], [build["prelude"]])
+        made = subprocess.run([*command, "-Winvalid-pch", "-H"], capture_output=True, text=True)
+        self.assertIn(f"! {build['prelude']}.gch", made.stderr)
+
+
 class Runs(Folder):
     def test_a_program_runs_with_its_arguments(self):
         result = self.interpret(KERNELS + MAIN, "a", "b c", typed="z", options=("--order", "reverse"))

@@ -65,15 +65,3 @@ def others(group):
     ranks = {shape: rank for rank, shape in enumerate(NAMED)}
     order = sorted(found, key=lambda shape: (ranks.get(shape, len(ranks)), math.prod(shape[:3]), shape))
     return {shape: found[shape] for shape in order if math.prod(shape[:3]) > 0}
-
-
-def suites(group):
-    """From what a suite is called to its results; without empty ones. 4096³ may be a square and a part of the sweep."""
-    of_squares = squares(group)
-    found = {
-        f"squares up to {SMALL}": [each for size, of_size in of_squares.items() if size <= SMALL for each in of_size],
-        f"squares above {SMALL}": [each for size, of_size in of_squares.items() if size > SMALL for each in of_size],
-        "m sweep": [each for of_rows in sweep(group).values() for each in of_rows],
-        "transformers": [each for each in group if key(each) in NAMED],
-    }
-    return {suite: of_suite for suite, of_suite in found.items() if of_suite}

@@ -11,7 +11,6 @@ KIND   ladder: all steps, from a GPU's file
        conditions: under which they were timed, and the GPU's ceilings, from a GPU's file
        counts: the counters of step=NAME, from an interpreter's file
        fragments: the counters of step=NAME's cp.async, ldmatrix and mma, from an interpreter's file
-       bytes: the three byte models of step=NAME, from any file
        epilogues: what each fused epilogue of step=NAME moves, and what a separate kernel would, from an interpreter's file
        fused: step=NAME against separate kernels and cublasLt's epilogues, in all shapes, from a GPU's file
        passes: what ncu saw step=NAME unfused, the separate kernel and step=NAME fused read and write, in all shapes of a GPU's
@@ -27,8 +26,6 @@ KIND   ladder: all steps, from a GPU's file
        tuning: the best tile of step=NAME for each shape, beside the step's first tile and the model's choice, from a GPU's file
        caches: where ncu saw the reads of step=NAME answered, from a GPU's file and ncu-caches/ beside it
        limits: how busy ncu saw the units of step=NAME, and what its warps waited for, from a GPU's file and ncu-limits/ beside it
-       bench: geometric means of the ratio to cublasGemmEx, for each step and peer over squares, m sweep and transformers,
-              from a GPU's file with many shapes
        shapes: TFLOP/s of transformers' multiplications, of cuBLAS and of steps=NAME,NAME... (also peers; without it, all)
        squares: the same of m = n = k
        tile_squares: of m = n = k, the ratio to cublasGemmEx of each tile of step=NAME, from a GPU's file
@@ -362,20 +359,6 @@ def fragments_table(context):
     return table(context.results, columns)
 
 
-@kind("bytes", backend=None)
-def bytes_table(context):
-    def row(label, each, model):
-        intensity, bound = each["intensity"].get(model), each["bound"].get(model)
-        return [label, size(each["bytes"][model]), rounded(intensity), tera(bound)]
-
-    # Only the tile decides how often an operand is read again.
-    first = context.results[0]
-    rows = [row("no reuse", first, "no_reuse")]
-    rows += [row(f"once per tile: {each['tile']}", each, "tile_reuse") for each in context.results]
-    rows.append(row("everything once", first, "compulsory"))
-    return ["model", "bytes", "FLOP/byte", "bound, TFLOP/s"], rows
-
-
 def fastest(group, step):
     """Its result with the shortest time; without times, the tile that stands for it."""
     of_step = [each for each in group if each["step"] == step]
@@ -657,27 +640,6 @@ def step_of(context, tiles):
     """The step that TILES are of, and what they compute besides, which cublasGemmEx does not."""
     fused = " or ".join(dict.fromkeys(filter(None, map(results.epilogue, tiles))))
     return context.step(tiles[0]["step"]) + (f", with {fused}" if fused else "")
-
-
-@kind("bench", is_of_one_step=False, across=(*SHAPE, "layout"))
-def bench_table(context):
-    found = shapes.suites(context.results)
-    if not found:
-        raise BadTable(f"{context.file} has neither squares nor a sweep of m nor a transformer's shapes")
-    layouts = {each["layout"] for each in context.results if shapes.is_square(each)}
-    if len(layouts) > 1:
-        raise BadTable(f"squares of several layouts: add layout=, one of {', '.join(sorted(layouts))}")
-    of_suites = {suite: first_tiles(group) for suite, group in found.items()}
-    numbers = {suite: len({shapes.key(each) for each in group}) for suite, group in found.items()}
-    rows = []
-    for step, tiles in ladder.by_step(context.results).items():
-        row = [step_of(context, tiles)]
-        for suite, steps in of_suites.items():
-            ratios = [ladder.of_baseline(each, "cublasGemmEx") for each in steps.get(step, {}).values()]
-            row.append(geometric_mean(ratios, numbers[suite], percent))
-        rows.append(row)
-    header = [f"{suite}: {number} shape{'s' * (number > 1)}" for suite, number in numbers.items()]
-    return ["% of cuBLAS, geometric mean", *header], rows
 
 
 @kind(

@@ -629,11 +629,6 @@ class Shapes(unittest.TestCase):
         self.assertEqual(list(shapes.others(swept + rest)), keys)
         self.assertEqual(list(shapes.squares(swept + rest)), [4096])
 
-    def test_suites(self):
-        group = [self.shape(size, size, size) for size in (1024, 1025)] + [self.shape(8, 4096, 4096)]
-        self.assertEqual(list(shapes.suites(group)), ["squares up to 1024", "squares above 1024", "transformers"])
-        self.assertEqual(shapes.suites([]), {})
-
 
 class Compare(InFolder):
     def compare(self, old, new, *arguments):
@@ -875,8 +870,6 @@ class Tables(InFolder):
                 "counts docs/results/interpreter.json step=01_naive",
                 "| coalesced | 1,048,576 | 2,621,440 | 2.50 | 4.00 | 32,768 | 0 | 84.1 MB | 1.53e-04 |",
             ),
-            ("bytes docs/results/gpu.json step=02_tiled", "| once per tile: 128x128x8, 8x8 per thread | 4.36 GB | 31.5 | 66.0 |"),
-            ("bytes docs/results/interpreter.json step=01_naive", "| everything once | 201 MB | 683 | 66.0 |"),
         )
         self.put("steps/02_tiled/README.md", "".join(f"<!-- table {kind} -->\n{tables.END}\n" for kind, _ in kinds))
         self.assertEqual(self.run_tables(False)[0], 0)
@@ -1124,33 +1117,13 @@ class Tables(InFolder):
             self.assertEqual(self.run_tables(True), (0, ""))
         return self.read("README.md") if code == 0 else output
 
-    def test_bench(self):
-        self.put_bench()
-        text = self.table_of("bench docs/results/gpu.json")
-        header = "| % of cuBLAS, geometric mean | squares up to 1024: 2 shapes | squares above 1024: 1 shape | m sweep: 4 shapes |"
-        self.assertIn(header + " transformers: 2 shapes |\n", text)
-        # 4096 is a square and of the sweep; attention has another layout; √(0.2 · 0.8) = 0.4.
-        self.assertIn("| [01 naive](steps/01_naive/README.md) | 10.0 | 10.0 | 10.0 | 10.0 |\n", text)
-        self.assertIn("| [02 tiled](steps/02_tiled/README.md) | 40.0 | 50.0 | 50.0 | 50.0 |\n", text)
-        self.assertIn("| [07 fused](steps/07_fused/README.md), with gelu | 90.0 | – | – | – |\n", text)
-        self.assertIn("| CUTLASS | 100 | 100 | 100 (1 of 4) | – |\n", text)
-        self.assertIn("| Triton | 80.0 | 80.0 | 80.0 (1 of 4) | 80.0 (1 of 2) |\n", text)
-        self.assertIn("8 shapes, f16, nn and nt, hot: [gpu.json]", text)
-
-    def test_bench_of_what_was_run_twice(self):
-        self.put_bench(lambda found: found.append(bench_result("02_tiled", 4096, 4096, 4096, 0.6)))
-        self.assertIn("| [02 tiled](steps/02_tiled/README.md) | 40.0 | 60.0 |", self.table_of("bench docs/results/gpu.json"))
-
-    def test_bench_of_nothing_that_it_is_about(self):
+    def test_shapes_of_nothing_that_they_are_about(self):
         self.put_bench(lambda found: found.__setitem__(slice(None), [bench_result("01_naive", 3, 2, 1, 0.5)]))
-        self.assertIn("neither squares nor", self.table_of("bench docs/results/gpu.json", 2))
         self.assertIn("found: none", self.table_of("shapes docs/results/gpu.json", 2))
         self.assertIn("found: none", self.table_of("peers docs/results/gpu.json", 2))
 
-    def test_bench_of_squares_in_two_layouts(self):
+    def test_squares_in_two_layouts(self):
         self.put_bench(lambda found: found.append(bench_result("02_tiled", 512, 512, 512, 0.6, layout="tn")))
-        self.assertIn("add layout=, one of nn, tn", self.table_of("bench docs/results/gpu.json", 2))
-        self.assertIn("| 40.0 | 50.0 | 50.0 | 50.0 |", self.table_of("bench docs/results/gpu.json layout=nn"))
         self.assertIn("found:", self.table_of("peers docs/results/gpu.json", 2))
 
     def test_shapes(self):
@@ -1282,7 +1255,7 @@ class Tables(InFolder):
             (f" {BEGIN}\n{tables.END}\n", "broken marker"),
             (marker.format("ladder"), "broken marker"),
             (marker.format("ladder docs/results/gpu.json step"), "broken marker"),
-            (marker.format("stairs docs/results/gpu.json"), "no such kind of table; there are: ladder, road, tiles, conditions, counts, fragments, bytes"),
+            (marker.format("stairs docs/results/gpu.json"), "no such kind of table; there are: ladder, road, tiles, conditions, counts, fragments, latency"),
             (marker.format("ladder docs/results/gpu.json colour=red"), "no such option as colour"),
             (marker.format("ladder docs/results/gpu.json step=02_tiled"), "leave out step="),
             (marker.format("tiles docs/results/gpu.json"), "add step=NAME"),

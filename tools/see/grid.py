@@ -15,7 +15,7 @@ import re
 from .cost import RESULTS
 from .replay import Replay
 
-FIRST_PERSISTENT, FEW_ROWS, SPLIT_K, MULTICAST, SWAP_AB, TWO_WIDTHS, FEWER_REQUESTS = 12, 15, 8, 16, 18, 19, 20
+FIRST_PERSISTENT, FEW_ROWS, SPLIT_K, MULTICAST, FEWER_REQUESTS = 12, 15, 8, 16, 20
 MOST_SPLIT, LEAD = 1024, 2  # of step 08: with more blocks it does not split k; tiles along k that the last share has more
 NAIVE = {"coalesced": (4, 128, 1), "swapped": (128, 4, 1)}  # tiles of step 01, whose names do not say it
 TILES_RUN = 3  # of a block that stays: the first, one as all others, the last; of two that take turns one more

@@ -71,10 +71,10 @@ class Built:
 class Workshop:
     """Judges files for exercises that it has prepared; from several threads, if wanted."""
 
-    def __init__(self, backend, seed=None, hidden=()):
+    def __init__(self, backend, seed=None, hidden=(), is_own=False):
         """SEED: of what tests draw at random, 1 to MOST_SEED; without one, each judgement has its own. HIDDEN: folders of which an
-        answer sees its own part alone."""
-        self.preset, self.seed, self.hidden = backend, seed, hidden
+        answer sees its own part alone. IS_OWN: answers are the course's own, so a compiler cache may know them."""
+        self.preset, self.seed, self.hidden, self.is_own = backend, seed, hidden, is_own
         self.folder = os.path.join(BUILD, backend)
         self.commands, self.others, self.lock = {}, {}, None
         self.alone = threading.Lock() if backend == "gpu" else contextlib.nullcontext()  # who measures has the GPU alone
@@ -161,7 +161,9 @@ class Workshop:
     def compile(self, command, file, program):
         """COMMAND, which makes PROGRAM of FILE, or something beside it."""
         scratch = os.path.dirname(program)
-        return limited(self.behind_wall(command, [os.path.dirname(file)], [scratch]), self.folder, COMPILER_SECONDS, remove=scratch)
+        if not self.is_own:
+            command = self.behind_wall(command, [os.path.dirname(file)], [scratch])
+        return limited(command, self.folder, COMPILER_SECONDS, remove=scratch, is_own=self.is_own)
 
     def behind_wall(self, command, shown, writable):
         return command if self.preset == "gpu" else behind_wall(command, shown, writable, self.hidden)
@@ -320,14 +322,14 @@ class Done:
     left: int = 0  # processes that it had started and that still ran when it had ended
 
 
-def limited(command, where, seconds, text="", remove=""):
+def limited(command, where, seconds, text="", remove="", is_own=False):
     """Runs COMMAND in WHERE, with the line TEXT on stdin, within SECONDS and BYTES. Nothing that it starts outlives this. If this
     command is killed meanwhile, so is that one, and the folder REMOVE goes."""
     limits = {"seconds": seconds, "bytes": BYTES, "file_bytes": FILE_BYTES, "processes": MOST_PROCESSES}
     task = json.dumps({**limits, "command": command, "folder": where, "parent": os.getpid(), "remove": remove})
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as said, pipe_with(text) as given:
         child = processes.start(
-            [PYTHON, "-I", "-S", SUPERVISE, task], stdin=given, stdout=output, stderr=said, is_alone=True, env=environment()
+            [PYTHON, "-I", "-S", SUPERVISE, task], stdin=given, stdout=output, stderr=said, is_alone=True, env=environment(is_own)
         )
         try:
             child.wait()
@@ -366,9 +368,12 @@ def pipe_with(line):
     return os.fdopen(reading)
 
 
-def environment():
+def environment(is_own=False):
+    fixed = {"LC_ALL": "C.UTF-8", "LANGUAGE": ""}
+    if is_own:
+        return {**processes.plain(), **fixed}
     kept = {name: value for name, value in processes.plain().items() if VARIABLES.fullmatch(name)}
-    return {**kept, "LC_ALL": "C.UTF-8", "LANGUAGE": "", "CCACHE_DISABLE": "1"}
+    return {**kept, **fixed, "CCACHE_DISABLE": "1"}
 
 
 # --- a wall, where there is bubblewrap ---

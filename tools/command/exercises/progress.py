@@ -173,25 +173,20 @@ def copy(exercise):
 
 def begin(exercise):
     """Makes the learner's file if there is none: at a command's beginning, for an editor that saves takes it away for a moment. What
-    somebody has edited in the course's own file moves there, and git puts that back."""
+    somebody has edited in the course's own file goes into it. That one stays as it is: to change a stub is work on the course, too."""
     came, stub = from_git(exercise), read(exercise.stub)
     was_edited, place = came is not None and stub != came, os.path.relpath(exercise.stub, ROOT)
     if not exercise.is_there() or (was_edited and read(exercise.file) == came):
         copy(exercise)
         with contextlib.suppress(Refused):  # then nobody knows later that the course's has changed
             change(exercise, stub=fingerprint_of(stub if came is None else came))
-    if not was_edited:
-        return
-    if read(exercise.file) != stub:
-        say(f"{place} was edited, and is not what is checked: that is {exercise.shown_file}. 'git checkout {place}' takes the edit back.")
-        return
-    say(f"what you have written in {place} is in {exercise.shown_file} now, where git leaves it alone: go on there.")
-    if processes.ask(["git", "-C", os.path.dirname(exercise.stub), "checkout", "HEAD", "--", "gemm.cuh"])[0]:
-        say(f"git could not put {place} back: 'git checkout HEAD -- {place}' does it, before you pull.")
+    if was_edited:
+        have = ", which has all that you wrote there" if read(exercise.file) == stub else ""
+        say(f"{place} was edited, and is not what is checked: that is {exercise.shown_file}{have}. 'git checkout {place}' takes the edit back.")
 
 
 def take_over():
-    """What a learner has done in exercises/, where it lay in earlier versions of the course or by mistake, moves to exercises/my/."""
+    """What a learner has done in exercises/, where it lay in earlier versions of the course or by mistake, is in exercises/my/ then."""
     old = os.path.join(EXERCISES, "progress.json")
     if os.path.isfile(old) and not os.path.exists(FILE):
         take_over_all(old)

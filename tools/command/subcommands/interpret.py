@@ -83,7 +83,7 @@ def run(given):
         say(f"{', '.join(given.ignored)}: nvcc's, ignored here. No program is written, and the language is C++20.")
     if misplaced := [word for word in rest if MISPLACED.fullmatch(word)]:
         say(f"{', '.join(misplaced)}: behind {file}, so the program gets it; nvcc's options stand in front.")
-    folder.prepare("interpreter", ["python3"], ["interpreter"])
+    folder.prepare("interpreter", ["python3"], ["interpreter", "interpret_prelude"])
     words = given.to_pass(options.COUNT, options.KEEP_GOING, options.ORDER, options.INCLUDE, options.DEFINE, options.AS, options.KEEP)
     if given.standard:
         words += ["--std", given.standard]

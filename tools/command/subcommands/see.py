@@ -202,7 +202,7 @@ class Program:
         return name_of_program(self.file)
 
     def run(self, events):
-        folder.prepare("interpreter", ["python3"], ["interpreter"])
+        folder.prepare("interpreter", ["python3"], ["interpreter", "interpret_prelude"])
         child = processes.start(program_of(self.words, self.file, self.arguments), env={**os.environ, "COURSE_EVENTS": events})
         code = processes.wait(child)
         end_if_over(code)

@@ -14,7 +14,7 @@ def run(given):
     exercises = list(dict.fromkeys(map(named, given.everything))) or list(all_exercises())
     backend = choose_backend(given.on or "interpreter")
     exercises = checking.able(exercises, backend, bool(given.everything))
-    workshop = Workshop(backend, given.seed or 1)
+    workshop = Workshop(backend, given.seed or 1, is_own=True)
     workshop.prepare(exercises)
 
     def told(name, is_fine):

@@ -353,12 +353,13 @@ class Running(InFolder):
         self.run_bench(["01_naive", "02_tiled", "peer_triton"], suites=tuple(bench.SUITES))
         self.assertEqual(len(self.merged()["results"]), 3 * 69)
         lesson = self.root / "README.md"
-        lesson.write_text("<!-- table bench out/bench-f16-hot.json -->\n<!-- end of table -->\n", encoding="utf-8")
+        lesson.write_text("<!-- table ratios out/bench-f16-hot.json -->\n<!-- end of table -->\n", encoding="utf-8")
         with contextlib.redirect_stdout(io.StringIO()):
             self.assertEqual(tables.run(str(self.root), False), 0)
         text = lesson.read_text(encoding="utf-8")
-        self.assertIn("squares above 1024: 24 shapes | m sweep: 31 shapes | transformers: 8 shapes", text)
-        self.assertRegex(text, r"Triton \| 50\.0 \| 50\.0 \| 50\.0 \| 50\.0 \|")
+        self.assertEqual(text.count("| peer_triton 64x64 "), 69)
+        self.assertIn("| peer_triton 64x64 4096x11008x4096 | 0.500 |\n", text)
+        self.assertIn("69 shapes", text)
 
     def test_fresh_forgets_parts_and_nothing_else(self):
         self.run_bench(["01_naive"])
