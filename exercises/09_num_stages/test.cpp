@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -86,7 +85,8 @@ void check(Coach& coach) {
               std::to_string(launch.static_shared_bytes + launch.dynamic_shared_bytes) +
               " bytes of shared memory.\nA stage has a tile of A and one of B, 2048 bytes. Which kernel is started?");
     counts.at_least_copies_ahead(
-        2 * static_cast<std::uint64_t>(std::min(num_stages - 2.0, rounds / blocks - 1)),
+        rounds / blocks - 1 < num_stages - 2 ? 0
+                                             : 2 * static_cast<std::uint64_t>(num_stages - 2),  // of tiles that have so many behind
         "A tile is two cp.async of a thread. When a wait is over, the next kNumStages - 2 tiles should still be under way: who has "
         "started them, before the loop\nor in it? Is each tile one group, and does nothing else wait?");
     if (c.m % 16 || c.n % 16) continue;  // a thread whose element does not exist need not copy
