@@ -370,8 +370,7 @@ TEST_CASE("the choice: what a GPU cannot run is none, and errors say what would"
     return found;
   };
 #ifdef COURSE_ON_INTERPRETER  // which has them all
-  CHECK(steps(task(4096, 4096, 4096), 90) ==
-        "06_autotune 14_dependent_launch 15_few_rows 18_swap_ab 19_two_widths 20_fewer_requests ");
+  CHECK(steps(task(4096, 4096, 4096), 90) == "06_autotune 14_dependent_launch 15_few_rows 19_two_widths 20_fewer_requests ");
   CHECK(steps(task(4096, 4096, 4096), 80) == "06_autotune ");
   CHECK(steps(task(4096, 4096, 4096), 100) == "06_autotune ");
   CHECK(steps(task(4096, 4096, 4096, DType::kF32), 75) == "02_tiled ");
@@ -504,22 +503,21 @@ TEST_CASE("the choice: which kernel the model picks") {
     DType type;
     const char* kernel;
   };
-  // On an H200, or an H100, each of f16 was the fastest of the library's, or within 4 % of it, when all were timed; but at 512 15
-  // takes 7 % less (docs/results/h200/choices/squares-1.csv).
+  // So that a change of the model shows what else it changes. How good the choices are, the tests below say.
   for (const Case& c : {Case{"h200", 8192, 8192, 8192, DType::kF16, "19_two_widths 128x256x64 s4 g8 cooperative narrow 224"},
                         {"h200", 4096, 4096, 4096, DType::kBF16, "19_two_widths 128x256x64 s4 g8 cooperative narrow 240"},
                         {"h200", 4104, 4104, 4104, DType::kF16, "20_fewer_requests 176x192x64 s4 g8 cluster 2"},
-                        {"h200", 1000, 1000, 1000, DType::kF16, "20_fewer_requests 160x64x64 s6 g8 cluster 4"},
-                        {"h200", 3072, 3072, 3072, DType::kF16, "19_two_widths 128x192x64 s4 g8 cooperative narrow 176"},
+                        {"h200", 1000, 1000, 1000, DType::kF16, "20_fewer_requests 144x64x64 s8 g8 cluster 4"},
+                        {"h200", 3072, 3072, 3072, DType::kF16, "20_fewer_requests 192x128x64 s5 g8 cluster 2"},
                         {"h200", 2048, 2048, 2048, DType::kF16, "14_dependent_launch 64x256x64 s4 g8 ping-pong"},
-                        {"h100", 5120, 5120, 5120, DType::kF16, "19_two_widths 128x256x64 s4 g8 cooperative narrow 224"},
-                        {"h200", 1536, 1536, 1536, DType::kF16, "18_swap_ab 144x128x64 s4 g8"},
-                        {"h200", 1408, 1408, 1408, DType::kF16, "14_dependent_launch 64x256x64 s4 g8 ping-pong"},
+                        {"h100", 5120, 5120, 5120, DType::kF16, "20_fewer_requests 224x128x64 s4 g8 cluster 2"},
+                        {"h200", 1536, 1536, 1536, DType::kF16, "20_fewer_requests 96x192x64 s6 g8 cluster 2"},
+                        {"h200", 1408, 1408, 1408, DType::kF16, "20_fewer_requests 128x128x64 s6 g8 cluster 1"},
                         {"h200", 1280, 1280, 1280, DType::kF16, "20_fewer_requests 224x64x64 s4 g8 cluster 4"},
                         {"h200", 1024, 1024, 1024, DType::kF16, "14_dependent_launch 64x128x64 s8 g8 ping-pong"},
-                        {"h200", 768, 768, 768, DType::kF16, "18_swap_ab 72x64x64 s8 g8"},
-                        {"h200", 640, 640, 640, DType::kF16, "14_dependent_launch 64x64x64 s8 g8 ping-pong"},
-                        {"h200", 512, 512, 512, DType::kF16, "14_dependent_launch 64x64x64 s8 g8 ping-pong"},
+                        {"h200", 768, 768, 768, DType::kF16, "20_fewer_requests 88x64x64 s10 g8 cluster 4"},
+                        {"h200", 640, 640, 640, DType::kF16, "20_fewer_requests 64x64x64 s12 g8 cluster 4 sharing A"},
+                        {"h200", 512, 512, 512, DType::kF16, "20_fewer_requests 64x64x64 s12 g8 cluster 4 sharing A"},
                         {"h200", 8, 4096, 4096, DType::kF16, "15_few_rows 8x64x128 s5 split 2"},
                         {"h200", 8, 11008, 4096, DType::kF16, "15_few_rows 8x64x128 s4 split 1"},
                         {"h200", 8, 1024, 4096, DType::kF16, "15_few_rows 16x64x128 s5 split 4"},
@@ -558,7 +556,7 @@ TEST_CASE("the choice: operands are laid out anew where the model expects to gai
   CHECK(chosen(4096, 4096, 4096, lines, lines) == "");
   CHECK(chosen(4095, 4095, 4095, lines, lines) == "");  // C's rows alone are odd
   CHECK(chosen(1000, 1000, 1000, rows(1000), rows(1000)) == "");
-  CHECK(chosen(8200, 8200, 8200, rows(8200), rows(8200)) == "");  // step 20 needs few requests
+  CHECK(chosen(4104, 4104, 4104, rows(4104), rows(4104)) == "");  // step 20 needs few requests
 }
 
 TEST_CASE("the choice: one launch more where operands are laid out anew, and none of their memory is kept") {
@@ -588,10 +586,10 @@ TEST_CASE("the choice: what the model picks beside what was measured") {
   for (const File& file : {File{"h100", {h100 + "tiles-f16", h100 + "two-widths-tiles-f16"}, 31, 1.055},
                            {"h100", {h100 + "tiles-large-f16", h100 + "two-widths-tiles-f16"}, 8, 1.025},
                            {"h100", {h100 + "tiles-nt-f16", h100 + "two-widths-tiles-nt-f16"}, 25, 1.15},
-                           {"h200", {h200 + "tiles-f16", h200 + "two-widths-tiles-f16"}, 31, 1.08},
+                           {"h200", {h200 + "tiles-f16", h200 + "two-widths-tiles-f16"}, 31, 1.085},
                            {"h200", {h200 + "tiles-large-f16", h200 + "two-widths-tiles-f16"}, 8, 1.02},
                            {"h200", {h200 + "straddling-f16"}, 3, 1.01},
-                           {"h200", {h200 + "tiles-small-f16"}, 7, 1.05},
+                           {"h200", {h200 + "tiles-small-f16"}, 7, 1.12},
                            {"h200", {h200 + "dependent-f16"}, 6, 1.13},
                            {"h200", {h200 + "rows-f16"}, 8, 1.02},
                            {"h200", {h200 + "few-rows-f16-cold"}, 5, 1.01},
@@ -664,15 +662,15 @@ TEST_CASE("the choice: at shapes that the model was fitted to, and at others") {
     std::snprintf(text, sizeof text, "%.*f", count, x);
     return std::string(text);
   };
-  for (const File& file : {File{"eights-51", 80, 0.055},
-                           {"hundreds-41", 40, 0.04},
+  for (const File& file : {File{"eights-51", 80, 0.045},
+                           {"hundreds-41", 40, 0.03},
                            {"llama-22", 28, 0.02},
                            {"wide-2", 12, 0.01},
-                           {"long-33", 40, 0.035},
+                           {"long-33", 40, 0.04},
                            {"straddling-4", 8, 0.005},
                            // No constant was fitted to these; tiles were chosen by them, too.
                            {"hundreds-43", 30, 0.015},
-                           {"wide-22", 18, 0.03}}) {
+                           {"wide-22", 18, 0.04}}) {
     INFO(std::string(file.name));
     std::ifstream stream("docs/results/h200/choices/" + std::string(file.name) + ".csv");
     const std::vector<std::string> names = fields(stream);

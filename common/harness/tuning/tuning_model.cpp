@@ -36,8 +36,9 @@ constexpr double kWgmmaPrologueAndEpilogue = 4800, kWgmmaWait = 490, kWgmmaShare
 // more: products, and a wait for each; of one warpgroup alone, products take longer and the wait is shorter; in those of a cluster
 // that splits k, too.
 constexpr double kOneWarpgroup = 1.15, kWait = 132, kOneWait = 61, kSplitWait = 90;
-// The same of step 20, whose products follow each other with fewer instructions between them: of blocks alone, in pairs, in more.
-constexpr double kColumnsWait = 78, kColumnsPairWait = 67, kColumnsClusterWait = 53;
+// The same of step 20, whose products follow each other with fewer instructions between them, but read more of shared memory; its
+// wait: of blocks alone, in pairs, in more.
+constexpr double kColumnsProducts = 1.05, kColumnsWait = 78, kColumnsPairWait = 67, kColumnsClusterWait = 53;
 // Shared memory as the warpgroups read it, in bytes: of blocks that stay, and of others.
 constexpr double kStayingShared = 88, kSplitShared = 55;
 // What the SM asks the L2 cache for, each row of 128 bytes by its requests: of one warpgroup, of several, and of blocks that do not
@@ -53,7 +54,7 @@ constexpr double kRequestsPerClock = 30, kAskedAgain = 0.45, kAskedAgainOfDram =
 // three matrices take more than that part of it: it has two parts, and both hold what all SMs read.
 constexpr double kTrip = 530, kTripToDram = 1040, kDramBytes = 2250, kCached = 0.58, kCachedSharply = 6;
 // A row of a box that lies beyond the matrix is written as zeros. It takes time of a block, and where each SM has one, of all.
-constexpr double kRowOfZeros = 11;
+constexpr double kRowOfZeros = 7;
 // A launch; the exchange between blocks that share a tile. What a tile's end takes: of two warpgroups that take turns, of
 // warpgroups that have 64 columns of all rows, and of others. So many bytes of C go out of an SM.
 constexpr double kLaunch = 1400, kSharedLaunch = 110, kTurnsEnd = 1400, kColumnsEnd = 2470, kTileEnd = 2760, kStoredBytes = 12.7;
@@ -181,7 +182,10 @@ struct WithBoxes {
     const double deep = t.block_k / 64.0, element = real(bytes(spec.in));
     const bool one = columns_each ? t.block_n == kPanelColumns : t.block_m == kPanelColumns;  // a warpgroup for a tile
     const double products = 2.0 * t.block_m * plan.columns * t.block_k / (gpu.flops(t.unit) / gpu.multiprocessors / gpu.clock_hz) /
-                            kHeadroom * (one && (!take_turns || single) ? kOneWarpgroup : 1);
+                            kHeadroom *
+                            (one && (!take_turns || single) ? kOneWarpgroup
+                             : columns_each && t.stays      ? kColumnsProducts
+                                                            : 1);
     const double wait = !t.stays                ? kSplitWait
                         : !columns_each         ? (one ? kOneWait : kWait)
                         : plan.cluster == 1     ? kColumnsWait
@@ -196,12 +200,12 @@ struct WithBoxes {
                           : single ? std::max(a.zeros / t.sharing_a, b.zeros / t.sharing_b)
                                    : 0) *
                          deep;
-    return norm({products + wait, read / (t.stays ? kStayingShared : kSplitShared), zeros * kRowOfZeros,
+    return norm({products + wait, read / (t.stays ? kStayingShared : kSplitShared),
                  asked * (!t.stays       ? kSplitRequest
                           : columns_each ? kColumnsRequest
                           : one          ? kOneRequest
                                          : kRequest) +
-                     asking});
+                     asking + zeros * kRowOfZeros});
   }
 
   // A step of so many clusters at the same time, of which an SM has several blocks; and what it waits for: a trip for each ring of
