@@ -30,6 +30,7 @@ using learnt::kPanel, learnt::kWarpgroup, learnt::kWgmmaK, learnt::RingPlace, le
 template <int block_m, int block_n, int num_stages, int group_m, int cluster, int split_k = 1, bool share_a = (block_m > block_n),
           Contiguous a = Contiguous::kK>
 struct Tile {
+  /// The tile for such an A: whole panels of A may leave room for fewer stages.
   template <Contiguous of_a>
   using Of = Tile<block_m, block_n, num_stages, group_m, cluster, split_k, share_a, of_a>;
   static constexpr int kBlockM = block_m, kBlockN = block_n, kBlockK = kPanel;  // the block's tile of C, and its steps along k
@@ -84,6 +85,7 @@ template <int kHeight, int kSlices>
 struct Slices {
   static constexpr int kEights = kHeight / 8 / kSlices, kMore = kHeight / 8 % kSlices;
   static constexpr int kFew = 8 * kEights, kMany = kMore > 0 ? kFew + 8 : kFew;
+  /// Of slice number `slice`.
   __device__ static int first_row(int slice) { return kFew * slice + 8 * (slice < kMore ? slice : kMore); }
 };
 
