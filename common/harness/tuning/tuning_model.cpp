@@ -41,8 +41,8 @@ constexpr double kOneWarpgroup = 1.15, kWait = 132, kOneWait = 61, kSplitWait = 
 constexpr double kColumnsProducts = 1.05, kColumnsWait = 78, kColumnsPairWait = 67, kColumnsClusterWait = 53;
 // Shared memory as the warpgroups read it, in bytes: of blocks that stay, and of others.
 constexpr double kStayingShared = 88, kSplitShared = 55;
-// What the SM asks the L2 cache for, each row of 128 bytes by its requests: of one warpgroup, of several, and of blocks that do not
-// stay.
+// What the SM asks the L2 cache for, each row of 128 bytes by its requests: of one warpgroup, of several, of blocks that do not
+// stay, and of step 20.
 constexpr double kOneRequest = 0.7, kRequest = 1.6, kSplitRequest = 1.39, kAsking = 195, kColumnsRequest = 0.94,
                  kColumnsAsking = 150;
 // Rows that begin with a line take a little less than their one request.
