@@ -566,6 +566,14 @@ std::string are_pieces(const Case& c) {
          " pieces of 16 x 8 x 16. ";
 }
 
+std::array<Case, 2> with_zeros(const Case& c) {
+  const auto holes = [](std::int64_t row, std::int64_t col) { return row / 16 % 2 == col / 16 % 2 ? 0 : row % 7 - col % 5; };
+  std::array<Case, 2> both{c, c};
+  both[0].a = holes, both[0].what = "half of the pieces of A are zeros";
+  both[1].b = holes, both[1].what = "half of the pieces of B are zeros";
+  return both;
+}
+
 double pieces(const Case& c) { return tiles(c, 16, 8, 16); }
 
 double tiles(const Case& c, std::int64_t m, std::int64_t n, std::int64_t k) {

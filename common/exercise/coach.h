@@ -5,6 +5,7 @@
 /// exercise::check(). The same check judges the learner's file, the solution, and all answers that are known to be wrong.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -287,6 +288,8 @@ class Counts {
 double pieces(const Case& c);
 /// "64 x 64 x 64 are 4 x 8 x 4 pieces of 16 x 8 x 16. "
 std::string are_pieces(const Case& c);
+/// The case with half of A's pieces full of zeros, and with half of B's: for who would leave them out.
+std::array<Case, 2> with_zeros(const Case& c);
 /// Tiles of m x n x k, those at the edges included.
 double tiles(const Case& c, std::int64_t m, std::int64_t n, std::int64_t k);
 /// Bytes of the sectors of A and B that blocks load, each of m x n elements of C, if each loads its rows of A and columns of B
