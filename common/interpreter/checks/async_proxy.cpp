@@ -6,8 +6,16 @@
 #include <string>
 #include <utility>
 
-#include "common/interpreter/instructions/mbarrier_family.h"
-#include "common/interpreter/schedule/block.h"
+#include "common/interpreter/checks/bounds.h"
+#include "common/interpreter/checks/dependence.h"
+#include "common/interpreter/checks/mbarrier_facts.h"
+#include "common/interpreter/checks/shadows.h"
+#include "common/interpreter/memory/global_memory.h"
+#include "common/interpreter/memory/shared_memory.h"
+#include "common/interpreter/report/reporter.h"
+#include "common/interpreter/running/block_context.h"
+#include "common/interpreter/schedule/cluster.h"
+#include "common/interpreter/schedule/scheduler.h"
 
 namespace interpreter {
 
@@ -34,7 +42,7 @@ void AsyncProxy::tell(const Instruction& by, Check check, const void* p, const s
 void AsyncProxy::fence(const Fiber& fiber, bool shared, bool global) {
   const std::uint32_t time = block_.clock.time();
   fences_[fiber.linear].push_back({time, block_.clock.release(fiber.linear), shared, global, shared});
-  if (global) block_.work().launch->fences_global_memory.store(true, std::memory_order_relaxed);
+  if (global) block_.work.launch->fences_global_memory.store(true, std::memory_order_relaxed);
 }
 
 void AsyncProxy::fence_mbarriers(const Fiber& fiber) {
@@ -42,18 +50,18 @@ void AsyncProxy::fence_mbarriers(const Fiber& fiber) {
 }
 
 bool AsyncProxy::fenced(unsigned reader, const Stamp& write, bool Fence::*memory) const {
-  const auto by = [&](const Block& block, unsigned thread) {
+  const auto by = [&](const BlockContext& block, unsigned thread) {
     const std::vector<Fence>& fences = block.async_proxy.fences_[thread];
     return std::any_of(fences.rbegin(), fences.rend(), [&](const Fence& fence) {
       return fence.*memory && covers(fence.covered, write) && block_.clock.knows(reader, {block.clock.id(thread), fence.time, 0});
     });
   };
-  const std::vector<Block*>& blocks = block_.cluster().blocks();
-  const auto by_writer = [&](const Block* block) {
+  const std::vector<BlockContext*>& blocks = block_.cluster().blocks();
+  const auto by_writer = [&](const BlockContext* block) {
     return block->clock.block() == block_of(write.thread) && by(*block, thread_of(write.thread));
   };
   if (std::any_of(blocks.begin(), blocks.end(), by_writer) || by(block_, reader)) return true;
-  for (const Block* const block : blocks)
+  for (const BlockContext* const block : blocks)
     for (unsigned thread = 0; thread < fences_.size(); ++thread)
       if (by(*block, thread)) return true;
   return false;
@@ -61,7 +69,7 @@ bool AsyncProxy::fenced(unsigned reader, const Stamp& write, bool Fence::*memory
 
 // Of a write by a block elsewhere, the fences are not looked up: it is enough that somebody passes some.
 bool AsyncProxy::fenced_globally(unsigned reader, const Stamp& write) const {
-  if (!block_.work().launch->fences_global_memory.load(std::memory_order_relaxed)) return false;
+  if (!block_.work.launch->fences_global_memory.load(std::memory_order_relaxed)) return false;
   return !block_.cluster().readers.holds(write.thread) || fenced(reader, write, &Fence::global);
 }
 
@@ -78,7 +86,7 @@ AsyncProxy::Unfenced AsyncProxy::find_unfenced(const Fiber& reader, std::uintptr
     if (write.thread == last.thread && write.time == last.time) continue;
     last = write;
     if (fenced(reader.linear, write, &Fence::shared)) continue;
-    if (fenced_mbarrier(reader.linear, write) && home_of(at).block_.family<Mbarriers>().was_initialised_by(write, at)) continue;
+    if (fenced_mbarrier(reader.linear, write) && home_of(at).block_.mbarriers().was_initialised_by(write, at)) continue;
     return {write, at};
   }
   return {};
@@ -131,7 +139,7 @@ void AsyncProxy::report(const Race& race, unsigned warp, const WarpAccess& acces
                    ? "nobody writes there from the copy's issue to the wait for it"
                    : "each thread that reads waits for the copy's phase of its mbarrier, or for somebody who has; and that phase "
                      "expects the bytes of all its copies";
-    expected += block_.family<Mbarriers>().last_wait_of(fiber);
+    expected += block_.mbarriers().last_wait_of(fiber);
   } else if (race.earlier_wrote) {
     what = "race on " + block_.reporter.describe(p) + ": the bulk store that " +
            (race.earlier.thread == block_.clock.id(fiber.linear) ? "this thread"
@@ -186,14 +194,14 @@ void AsyncProxy::report_issue(const Race& race, const Instruction& by, bool writ
     expected = "cp.async.bulk.wait_group, without .read, by the thread that issued the store before, between the two";
   else if (shared && writes && !race.earlier_wrote &&
            !home_of(race.address).block_.shared.part_of(race.address).all_initialised(race.address, 1))
-    expected = Mbarriers::kReadTooEarly;  // nothing was there to be read
+    expected = MbarrierFacts::kReadTooEarly;  // nothing was there to be read
   else if (shared && writes && !race.earlier_wrote)
     expected = std::string("readers arrive at an mbarrier, or a barrier, when ") +
                (of_wgmma ? "a wgmma.wait_group has waited for the product" : "they have read") +
                ", and the thread that issues the copy has waited there";
   else
     expected = "a barrier between the two";
-  if (shared && expected != Mbarriers::kReadTooEarly) expected += block_.family<Mbarriers>().last_wait_of(by.fiber);
+  if (shared && expected != MbarrierFacts::kReadTooEarly) expected += block_.mbarriers().last_wait_of(by.fiber);
   // Of two copies that are under way to one place, nobody would know which one has ended.
   if (race.copying && writes) fail(by, Check::kRacecheck, p, what, expected);
   tell(by, Check::kRacecheck, p, what, expected, earlier.pc);
@@ -227,7 +235,7 @@ void AsyncProxy::require_shared(const Instruction& by, std::uintptr_t address, u
     const std::size_t offset = address - shared.statics.begin;
     const unsigned variable = shared.variable_at(offset);
     const bool is_variable = variable && variable != SharedMemory::kGuard;
-    if (is_variable ? offset + bytes > shared.end_of(variable) : by.operand && block_.work().options().memcheck) refuse_end();
+    if (is_variable ? offset + bytes > shared.end_of(variable) : by.operand && block_.work.options().memcheck) refuse_end();
     // touch_static() takes a return address only to report where it was called.
     const void* const called_from = reinterpret_cast<const void*>(by.pc + image_bias);
     for (unsigned done = 0; done < bytes; done += 16)
@@ -249,7 +257,7 @@ std::uintptr_t AsyncProxy::counterpart(const Instruction& by, std::uintptr_t add
 }
 
 std::uint64_t AsyncProxy::begin_read(const Instruction& by, std::uintptr_t address, unsigned bytes) {
-  const Options& options = block_.work().options();
+  const Options& options = block_.work.options();
   const void* const p = reinterpret_cast<const void*>(address);
   if (std::exchange(last_read_, by.pc) != by.pc) background_reads_[by.pc] = by.name;
   if (options.racecheck) {
@@ -286,7 +294,7 @@ void AsyncProxy::report_overwritten(const Instruction& by, ShadowedRange& range,
 }
 
 void AsyncProxy::end_read(const Instruction& by, std::uintptr_t address, unsigned bytes, std::uint64_t version) {
-  if (!block_.work().options().racecheck) return;
+  if (!block_.work.options().racecheck) return;
   ShadowedRange& range = block_.shadows.of_shared(address);
   if (version_of(range, address, bytes) != version) report_overwritten(by, range, address, bytes);
   const WarpAccess access{.warp = by.fiber.warp, .pc = by.pc, .size = bytes, .write = false, .atomic = false, .shared = true};
@@ -294,7 +302,7 @@ void AsyncProxy::end_read(const Instruction& by, std::uintptr_t address, unsigne
 }
 
 void AsyncProxy::begin_write(const Instruction& by, std::uintptr_t address, unsigned bytes, std::uintptr_t barrier) {
-  const Options& options = block_.work().options();
+  const Options& options = block_.work.options();
   if (options.racecheck) {
     const WarpAccess access{by.fiber.warp, by.pc, bytes, true, false, false, true, true};
     const Unfenced unfenced = by.generic ? Unfenced{} : find_unfenced(by.fiber, address, bytes);
@@ -311,13 +319,13 @@ void AsyncProxy::begin_write(const Instruction& by, std::uintptr_t address, unsi
 
 void AsyncProxy::end_write(const Stamp& stamp, std::uintptr_t address, unsigned bytes, unsigned swizzle_bytes) {
   for (std::uintptr_t at = address; at < address + bytes; at += kLine) swizzles_[at / kLine] = swizzle_bytes;
-  if (block_.work().options().racecheck) end_engine_copy(block_.shadows.of_shared(address), stamp, address, bytes);
+  if (block_.work.options().racecheck) end_engine_copy(block_.shadows.of_shared(address), stamp, address, bytes);
   SharedMemory::Part& part = block_.shared.part_of(address);
   for (unsigned done = 0; done < bytes; done += 16) part.set_initialised(address + done, std::min(16u, bytes - done), true);
 }
 
 void AsyncProxy::require_swizzle(const Instruction& by, std::uintptr_t address, unsigned swizzle_bytes) {
-  if (!block_.work().options().racecheck) return;  // which knows who has written
+  if (!block_.work.options().racecheck) return;  // which knows who has written
   const auto found = swizzles_.find(address / kLine);
   if (found == swizzles_.end() || found->second == swizzle_bytes) return;
   const Stamp& write = cell_at(block_.shadows.of_shared(address), address).write;
@@ -332,7 +340,7 @@ void AsyncProxy::require_swizzle(const Instruction& by, std::uintptr_t address, 
 
 // ------------------------------------------------------------------------------------------------------- global memory
 void AsyncProxy::require_global(const Instruction& by, const char* direction, std::uintptr_t address, unsigned bytes) {
-  if (!block_.work().options().memcheck) return;
+  if (!block_.work.options().memcheck) return;
   const GlobalMemory& memory = GlobalMemory::instance();
   for (unsigned done = 0, size = 0; done < bytes; done += size) {
     const std::uintptr_t here = address + done;
@@ -346,7 +354,7 @@ void AsyncProxy::require_global(const Instruction& by, const char* direction, st
 }
 
 std::uint64_t AsyncProxy::begin_global_read(const Instruction& by, std::uintptr_t address, unsigned bytes) {
-  const Options& options = block_.work().options();
+  const Options& options = block_.work.options();
   require_global(by, "from", address, bytes);
   block_.dependence.check_copy(by.fiber, by.pc, by.name, address, bytes, false);
   if (options.initcheck) {
@@ -389,7 +397,7 @@ std::uint64_t AsyncProxy::begin_global_read(const Instruction& by, std::uintptr_
 
 void AsyncProxy::end_global_read(const Instruction& by, const Stamp& stamp, std::uintptr_t address, unsigned bytes,
                                  std::uint64_t version) {
-  if (!block_.work().options().racecheck) return;
+  if (!block_.work.options().racecheck) return;
   GlobalShadow& global = global_shadow();
   ShadowedRange& range = global.range_of(address);
   std::uint64_t now = 0;
@@ -404,7 +412,7 @@ void AsyncProxy::end_global_read(const Instruction& by, const Stamp& stamp, std:
 void AsyncProxy::begin_global_write(const Instruction& by, std::uintptr_t address, unsigned bytes) {
   require_global(by, "to", address, bytes);
   block_.dependence.check_copy(by.fiber, by.pc, by.name, address, bytes, true);
-  if (!block_.work().options().racecheck) return;
+  if (!block_.work.options().racecheck) return;
   for_each_page(address, bytes, [&](std::uintptr_t here, unsigned size) {
     GlobalShadow& global = global_shadow();
     const WarpAccess access{by.fiber.warp, by.pc, size, true, false, false, true};
@@ -422,7 +430,7 @@ void AsyncProxy::end_global_write_unseen(std::uintptr_t address, unsigned bytes)
 
 void AsyncProxy::end_global_write(const Instruction& by, std::uintptr_t address, unsigned bytes) {
   end_global_write_unseen(address, bytes);
-  if (!block_.work().options().racecheck) return;
+  if (!block_.work.options().racecheck) return;
   for_each_page(address, bytes, [&](std::uintptr_t here, unsigned size) {
     GlobalShadow& global = global_shadow();
     const std::unique_lock lock(global.lock_of(here));

@@ -11,18 +11,18 @@
 #include <string>
 #include <vector>
 
-#include "common/interpreter/checks/happens_before.h"
+#include "common/interpreter/happens_before/happens_before.h"
 #include "common/interpreter/interpreter.h"
 #include "common/interpreter/schedule/fiber.h"
 
 namespace interpreter {
 
-class Block;
+class BlockContext;
 
 /// Looks at the accesses of the running block's instructions that go on in the background.
 class AsyncProxy {
  public:
-  explicit AsyncProxy(Block& block) : block_(block) {}
+  explicit AsyncProxy(BlockContext& block) : block_(block) {}
   /// A block begins.
   void begin(unsigned threads);
 
@@ -110,7 +110,7 @@ class AsyncProxy {
   void report_overwritten(const Instruction& by, ShadowedRange& range, std::uintptr_t address, unsigned bytes);
   void require_global(const Instruction& by, const char* direction, std::uintptr_t address, unsigned bytes);
 
-  Block& block_;
+  BlockContext& block_;
   std::vector<std::vector<Fence>> fences_;       // by thread, in the order of time
   std::map<std::uintptr_t, Landing> landings_;   // what is written last, or being written, by where it begins
   std::map<std::uintptr_t, unsigned> swizzles_;  // by which the copy engine wrote, by address / kLine

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "common/interpreter/debug_info/source_map.h"
 #include "common/interpreter/memory/shared_memory.h"
-#include "common/interpreter/report/source_map.h"
 #include "common/interpreter/schedule/fiber.h"
 
 namespace interpreter {
@@ -32,6 +32,11 @@ class BadIndices {
   void check(Fiber& fiber, const void* p) {
     if (noted_[fiber.linear]) [[unlikely]]
       report(fiber, p);
+  }
+  /// The fiber has made its last access for now.
+  void before_waiting(Fiber& fiber) {
+    if (fiber.special) [[unlikely]]
+      check(fiber, nullptr);
   }
 
  private:

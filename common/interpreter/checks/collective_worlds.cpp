@@ -7,7 +7,11 @@
 #include <cstring>
 #include <vector>
 
-#include "common/interpreter/schedule/block.h"
+#include "common/interpreter/checks/two_worlds.h"
+#include "common/interpreter/memory/stacks.h"
+#include "common/interpreter/schedule/fiber.h"
+#include "common/interpreter/schedule/scheduler.h"
+#include "common/interpreter/schedule/side_stack.h"
 
 namespace interpreter {
 
@@ -18,7 +22,7 @@ void CollectiveWorlds::combine(unsigned w, unsigned mask, std::uint32_t arrived,
   bool both = false;
   if (about_)
     for (std::uint32_t rest = arrived; rest; rest &= rest - 1)
-      both |= block_.worlds.of(block_.scheduler.fiber(w, static_cast<unsigned>(std::countr_zero(rest)))) != nullptr;
+      both |= worlds_.of(scheduler_.fiber(w, static_cast<unsigned>(std::countr_zero(rest)))) != nullptr;
   if (!both) {
     combine(arguments, arrived);
     // Only of a shuffle, which leaves what it was given as it is: it can be done again.
@@ -26,7 +30,7 @@ void CollectiveWorlds::combine(unsigned w, unsigned mask, std::uint32_t arrived,
   }
   if (both) {
     about_ = true;
-    block_.side_stack.call(&CollectiveWorlds::combine_in_both_worlds, this);
+    side_stack_.call(&CollectiveWorlds::combine_in_both_worlds, this);
   }
 }
 
@@ -41,7 +45,7 @@ void CollectiveWorlds::note_shuffle(const char* name, const std::uint8_t* source
 
 void CollectiveWorlds::combine_in_both_worlds(void* collective_worlds) {
   CollectiveWorlds& self = *static_cast<CollectiveWorlds*>(collective_worlds);
-  TwoWorlds& worlds = self.block_.worlds;
+  TwoWorlds& worlds = self.worlds_;
   const Combining& now = self.now_;
   std::uint32_t new_ones = 0;
   void* arguments[32];
@@ -49,12 +53,12 @@ void CollectiveWorlds::combine_in_both_worlds(void* collective_worlds) {
   const auto for_each_lane = [&](auto&& body) {
     for (std::uint32_t rest = now.lanes; rest; rest &= rest - 1) {
       const auto lane = static_cast<unsigned>(std::countr_zero(rest));
-      Fiber& fiber = self.block_.scheduler.fiber(now.warp, lane);
+      Fiber& fiber = self.scheduler_.fiber(now.warp, lane);
       body(lane, fiber, worlds.stack_of(fiber));
     }
   };
   const auto copy_of = [&](const Fiber& fiber, const char* begin) {
-    return std::vector<char>(begin, static_cast<const char*>(self.block_.stacks.top(fiber.linear)));
+    return std::vector<char>(begin, static_cast<const char*>(self.stacks_.top(fiber.linear)));
   };
   for_each_lane([&](unsigned lane, Fiber& fiber, char* begin) {
     OtherWorld* other = worlds.of(fiber);

@@ -8,12 +8,16 @@
 
 namespace interpreter {
 
-class Block;
+class Scheduler;
+class SideStack;
+class Stacks;
+class TwoWorlds;
 
 /// Carries out the collectives of the running block's warps, in both worlds of their lanes where there are two.
 class CollectiveWorlds {
  public:
-  explicit CollectiveWorlds(Block& block) : block_(block) {}
+  CollectiveWorlds(TwoWorlds& worlds, Scheduler& scheduler, const Stacks& stacks, SideStack& side_stack)
+      : worlds_(worlds), scheduler_(scheduler), stacks_(stacks), side_stack_(side_stack) {}
   /// A block begins.
   void begin() { about_ = false; }
 
@@ -30,7 +34,10 @@ class CollectiveWorlds {
  private:
   static void combine_in_both_worlds(void* self);
 
-  Block& block_;
+  TwoWorlds& worlds_;
+  Scheduler& scheduler_;
+  const Stacks& stacks_;
+  SideStack& side_stack_;
   bool about_ = false;
   // What is being carried out. A member: what lies on the stack of the calling thread is another one in its second world.
   struct Combining {

@@ -3,12 +3,15 @@
 #include <bit>
 #include <mutex>
 
-#include "common/interpreter/schedule/block.h"
+#include "common/interpreter/checks/shadows.h"
+#include "common/interpreter/report/reporter.h"
+#include "common/interpreter/running/launch_state.h"
+#include "common/interpreter/schedule/scheduler.h"
 
 namespace interpreter {
 
 void DependenceCheck::begin(unsigned threads) {
-  const LaunchState& launch = *block_.work().launch;
+  const LaunchState& launch = *work_.launch;
   earlier_ = launch.options.racecheck && launch.earlier.size() > 0 ? &launch.earlier : nullptr;
   if (!earlier_) return;
   readers_.clear();
@@ -20,15 +23,15 @@ void DependenceCheck::begin(unsigned threads) {
 void DependenceCheck::wait(Fiber& fiber) {
   if (!earlier_) return;
   // What the thread did before belongs to the time before. Who has done nothing goes on at once: see settle() in mbarriers.cpp.
-  if (block_.recorder.log.count(fiber.lane)) block_.scheduler.rendezvous(fiber);
-  block_.clock.wait_for_launches(fiber.linear);
-  block_.work().launch->waited_for_earlier = true;
+  if (log_.count(fiber.lane)) scheduler_.rendezvous(fiber);
+  clock_.wait_for_launches(fiber.linear);
+  work_.launch->waited_for_earlier = true;
 }
 
 bool DependenceCheck::is_aware(unsigned thread) {
   std::uint32_t& lanes = aware_[thread / 32];
   const std::uint32_t lane = 1u << thread % 32;
-  if (!(lanes & lane) && block_.clock.knows_of_launches(thread)) lanes |= lane;
+  if (!(lanes & lane) && clock_.knows_of_launches(thread)) lanes |= lane;
   return lanes & lane;
 }
 
@@ -90,7 +93,7 @@ DependenceCheck::Conflict DependenceCheck::find(ShadowedRange& range, const Acce
 
 // ------------------------------------------------------------------------------------------------------------- reports
 void DependenceCheck::report(const Access& access, const Conflict& conflict, bool aware) {
-  if (!block_.reporter.is_new(access.pc, conflict.earlier.pc)) return;
+  if (!reporter_.is_new(access.pc, conflict.earlier.pc)) return;
   constexpr std::uint64_t kBlockInLaunch = block_of(kEngine) - 1;
   const void* const p = reinterpret_cast<const void*>(conflict.address);
   const LaunchChain::Link& link = *conflict.link;
@@ -101,7 +104,7 @@ void DependenceCheck::report(const Access& access, const Conflict& conflict, boo
       earlier.thread & kEngine ? "the copy engine" : "thread " + to_text(unflatten(thread_of(earlier.thread), link.block));
   who += " of block " + to_text(unflatten(block_of(earlier.thread) & kBlockInLaunch, link.grid)) + " of " + link.kernel_name() +
          (distance == 1 ? ", the launch before," : ", " + std::to_string(distance) + " launches before,");
-  std::string what = "race on " + block_.reporter.describe(p) + ": " +
+  std::string what = "race on " + reporter_.describe(p) + ": " +
                      (atomically               ? "accessed atomically"
                       : conflict.earlier_wrote ? "written"
                                                : "read") +
@@ -122,8 +125,8 @@ void DependenceCheck::report(const Access& access, const Conflict& conflict, boo
         "griddepcontrol.wait (cudaGridDependencySynchronize() in CUDA C++) before the first access to what the launches before "
         "write and the first write to what they read: by each thread, or by one and then a barrier; or an ordinary launch";
   }
-  block_.reporter.tell(Check::kRacecheck, what, expected, &block_.scheduler.fibers()[access.thread], user_location(access.pc),
-                       block_.reporter.variable_at(p), at(user_location(earlier.pc & ~kPcFlags)));
+  reporter_.tell(Check::kRacecheck, what, expected, &scheduler_.fibers()[access.thread], user_location(access.pc),
+                 reporter_.variable_at(p), at(user_location(earlier.pc & ~kPcFlags)));
 }
 
 }  // namespace interpreter

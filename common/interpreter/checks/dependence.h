@@ -6,20 +6,24 @@
 #include <unordered_map>
 #include <vector>
 
-#include "common/interpreter/checks/happens_before.h"
-#include "common/interpreter/launch/launch_chain.h"
+#include "common/interpreter/happens_before/happens_before.h"
+#include "common/interpreter/running/launch_chain.h"
 #include "common/interpreter/schedule/fiber.h"
 
 namespace interpreter {
 
-class Block;
+class AccessLog;
+class Reporter;
+class Scheduler;
+struct Assignment;
 
 /// Launches run one after the other here, so the cells of global memory tell what those before have done. A thread may not touch
 /// what they have written, nor write what they have read, until it knows that they have ended: it has waited itself, or learnt of
 /// it from a thread that has (BlockClock::knows_of_launches()).
 class DependenceCheck {
  public:
-  explicit DependenceCheck(Block& block) : block_(block) {}
+  DependenceCheck(const Assignment& work, BlockClock& clock, const AccessLog& log, Scheduler& scheduler, Reporter& reporter)
+      : work_(work), clock_(clock), log_(log), scheduler_(scheduler), reporter_(reporter) {}
   /// A block begins.
   void begin(unsigned threads);
   /// One instruction of a warp. After an ordinary launch that is nothing.
@@ -60,7 +64,11 @@ class DependenceCheck {
   Conflict find(ShadowedRange& range, const Access& access, std::uintptr_t address, unsigned bytes, bool aware);
   void report(const Access& access, const Conflict& conflict, bool aware);
 
-  Block& block_;
+  const Assignment& work_;
+  BlockClock& clock_;
+  const AccessLog& log_;
+  Scheduler& scheduler_;
+  Reporter& reporter_;
   const LaunchChain* earlier_ = nullptr;              // null: an ordinary launch, or nothing is checked
   const LaunchChain::Link* first_awaited_ = nullptr;  // of these, the first that a wait makes known
   bool all_are_awaited_ = false;

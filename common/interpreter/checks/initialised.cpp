@@ -4,9 +4,14 @@
 #include <bit>
 #include <string>
 
-#include "common/interpreter/instructions/mbarrier_family.h"
-#include "common/interpreter/report/source_map.h"
-#include "common/interpreter/schedule/block.h"
+#include "common/interpreter/checks/mbarrier_facts.h"
+#include "common/interpreter/debug_info/source_map.h"
+#include "common/interpreter/report/reporter.h"
+#include "common/interpreter/running/block_context.h"
+#include "common/interpreter/schedule/cluster.h"
+#include "common/interpreter/schedule/fiber.h"
+#include "common/interpreter/schedule/scheduler.h"
+#include "common/interpreter/schedule/whereabouts.h"
 
 namespace interpreter {
 
@@ -81,11 +86,10 @@ bool InitCheck::is_excused(const Fiber& fiber) const { return excused_[fiber.lin
 
 // Of shared memory, a barrier that another thread waits at and this one has not come to may be why nothing is there yet.
 std::string InitCheck::where_barrier_was_passed_by(const Fiber& fiber, std::uintptr_t address) const {
-  const Fiber* const waiting = is_global(address) ? nullptr : current_block->meetings.waits_where_passed_by(fiber);
+  const Fiber* const waiting = is_global(address) ? nullptr : current_block->whereabouts.waits_where_passed_by(fiber);
   if (!waiting) return "";
-  return "; the __syncthreads() at " + at(Meetings::place_of(*waiting)) +
-         " is reached by all threads in each round of the loop: thread " + to_text(waiting->thread) +
-         " waits there, this thread has passed it by";
+  return "; the __syncthreads() at " + at(place_of(*waiting)) + " is reached by all threads in each round of the loop: thread " +
+         to_text(waiting->thread) + " waits there, this thread has passed it by";
 }
 
 Diagnosis InitCheck::diagnose(const Fiber& fiber, std::uintptr_t address, unsigned size, Pc pc) const {
@@ -93,8 +97,8 @@ Diagnosis InitCheck::diagnose(const Fiber& fiber, std::uintptr_t address, unsign
   Diagnosis d = reporter_.diagnose(
       Check::kInitcheck, "read of " + std::to_string(size) + " uninitialised bytes of " + reporter_.describe(p, pc, false, size),
       std::string("memory is written before it is read") +
-          (!is_global(address) && current_block->family<Mbarriers>().has_barriers() ? std::string("; ") + Mbarriers::kReadTooEarly
-                                                                                    : "") +
+          (!is_global(address) && current_block->mbarriers().has_barriers() ? std::string("; ") + MbarrierFacts::kReadTooEarly
+                                                                            : "") +
           where_barrier_was_passed_by(fiber, address),
       &fiber, user_location(pc));
   d.variable = reporter_.variable_at(p);

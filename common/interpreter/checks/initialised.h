@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "common/interpreter/launch/launch_state.h"
 #include "common/interpreter/memory/shared_memory.h"
 #include "common/interpreter/observe/access_log.h"
+#include "common/interpreter/running/launch_state.h"
 
 namespace interpreter {
 

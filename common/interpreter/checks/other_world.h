@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "common/interpreter/debug_info/source_map.h"
 #include "common/interpreter/language/language.h"
-#include "common/interpreter/report/source_map.h"
 
 namespace interpreter {
 

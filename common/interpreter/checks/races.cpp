@@ -8,13 +8,14 @@
 #include <string>
 
 #include "common/interpreter/checks/async_proxy.h"
+#include "common/interpreter/checks/mbarrier_facts.h"
 #include "common/interpreter/checks/volatile_updates.h"
-#include "common/interpreter/instructions/mbarrier_family.h"
-#include "common/interpreter/launch/grid_barrier.h"
 #include "common/interpreter/report/reporter.h"
-#include "common/interpreter/schedule/block.h"
+#include "common/interpreter/running/block_context.h"
+#include "common/interpreter/running/grid_barrier.h"
 #include "common/interpreter/schedule/cluster.h"
 #include "common/interpreter/schedule/scheduler.h"
+#include "common/interpreter/schedule/whereabouts.h"
 
 namespace interpreter {
 
@@ -201,7 +202,7 @@ void RaceCheck::report(const Race& race, unsigned w, const WarpAccess& access) {
           " by this thread" + (here.name.empty() ? "" : ", through " + here.name) + ", with no order between them";
   // Within one statement, a barrier is not always what helps; nor between two arrays, one of which begins at a wrong place.
   std::string or_else = at(user_location(access.pc)) == there ? ", or an atomic where both change one element" : "";
-  if (!or_else.empty() && same_block && current_block->atomics.has_any())
+  if (!or_else.empty() && same_block && updates_.has_believed())
     or_else += "; of what a lock guards, a fence behind taking the lock and one before giving it back";
   if (!here.name.empty() && !earlier.empty() && here.name != earlier)
     or_else += "; if " + earlier + " and " + here.name +
@@ -220,34 +221,35 @@ void RaceCheck::report(const Race& race, unsigned w, const WarpAccess& access) {
   if (one_is_atomic && it_writes && !both_write) or_else += ", or a fence and an atomic on both sides where one of the two polls";
   std::string between =
       of_wgmma ? "wgmma.wait_group by the warps that multiply, then __syncthreads()" : "__syncthreads() between the two";
-  if (same_block && current_block->family<Mbarriers>().has_barriers())
+  if (same_block && current_block->mbarriers().has_barriers())
     between += ", or, where warps have roles, an arrival at an mbarrier (a cuda::barrier is one) that the other waits for";
   if (other / 32 == thread / 32) between += ", or __syncwarp() where one warp alone uses the memory";
   if (same_block) {
-    const Location barrier = current_block->meetings.barrier_between(
+    const Location barrier = current_block->whereabouts.barrier_between(
         scheduler_.fibers()[other], user_location(race.earlier.pc & ~kPcFlags), user_location(access.pc));
     const Fiber& running = scheduler_.fibers()[thread];
-    const Location collective = current_block->meetings.collective_between(
+    const Location collective = current_block->whereabouts.collective_between(
         scheduler_.fibers()[other], running, user_location(race.earlier.pc & ~kPcFlags), user_location(access.pc));
-    const Fiber* const waiting = barrier.line ? nullptr : current_block->meetings.waits_where_passed_by(running);
+    const Fiber* const waiting = barrier.line ? nullptr : current_block->whereabouts.waits_where_passed_by(running);
     if (collective.line)
       between = std::string("the ") + scheduler_.fibers()[other].waits_in + " at " + at(collective) +
                 " reached by all lanes that it is for: " + reporter_.name_of(race.earlier, clock_) +
                 " waits there, this thread has gone past it";
     const Fiber* const behind =
-        barrier.line || collective.line || waiting ? nullptr : current_block->meetings.waits_in_earlier_round(running);
+        barrier.line || collective.line || waiting ? nullptr : current_block->whereabouts.waits_in_earlier_round(running);
     if (behind)
-      between += "; if the one at " + at(Meetings::place_of(*behind)) +
+      between += "; if the one at " + at(place_of(*behind)) +
                  " is meant, all threads of the block reach it in each round of the loop: thread " + to_text(behind->thread) +
                  " waits there, and this thread has begun another round";
-    if (const Location left_out =
-            barrier.line || collective.line || waiting || behind ? Location() : current_block->meetings.barrier_left_out(running);
+    if (const Location left_out = barrier.line || collective.line || waiting || behind
+                                      ? Location()
+                                      : current_block->whereabouts.barrier_left_out(running);
         left_out.line)
       between +=
           "; if the one at " + at(left_out) +
           " is meant, all threads of the block reach it in each round of the loop: this thread has gone through one without it";
     if (waiting)
-      between = "the __syncthreads() at " + at(Meetings::place_of(*waiting)) +
+      between = "the __syncthreads() at " + at(place_of(*waiting)) +
                 " reached by all threads of the block, in each round of the loop: thread " + to_text(waiting->thread) +
                 " waits there, this thread has passed it by in that round";
     if (barrier.line)

@@ -8,9 +8,9 @@
 #include <set>
 #include <string>
 
-#include "common/interpreter/checks/happens_before.h"
-#include "common/interpreter/launch/launch_state.h"
+#include "common/interpreter/happens_before/happens_before.h"
 #include "common/interpreter/observe/access_log.h"
+#include "common/interpreter/running/launch_state.h"
 
 namespace interpreter {
 

@@ -1,6 +1,7 @@
 #include "common/interpreter/checks/shadows.h"
 
-#include "common/interpreter/schedule/block.h"
+#include "common/interpreter/running/block_context.h"
+#include "common/interpreter/schedule/cluster.h"
 
 namespace interpreter {
 

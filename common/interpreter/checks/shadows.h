@@ -7,11 +7,11 @@
 #include <memory>
 #include <mutex>
 
-#include "common/interpreter/checks/happens_before.h"
-#include "common/interpreter/launch/launch_state.h"
+#include "common/interpreter/debug_info/source_map.h"
+#include "common/interpreter/happens_before/happens_before.h"
 #include "common/interpreter/memory/global_memory.h"
 #include "common/interpreter/memory/shared_memory.h"
-#include "common/interpreter/report/source_map.h"
+#include "common/interpreter/running/launch_state.h"
 
 namespace interpreter {
 

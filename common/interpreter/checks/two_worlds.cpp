@@ -16,7 +16,16 @@
 
 #include <cstring>
 
-#include "common/interpreter/schedule/block.h"
+#include "common/interpreter/checks/bounds.h"
+#include "common/interpreter/checks/collective_worlds.h"
+#include "common/interpreter/checks/initialised.h"
+#include "common/interpreter/memory/shared_memory.h"
+#include "common/interpreter/memory/stacks.h"
+#include "common/interpreter/observe/recorder.h"
+#include "common/interpreter/report/reporter.h"
+#include "common/interpreter/running/block_context.h"
+#include "common/interpreter/schedule/scheduler.h"
+#include "common/interpreter/schedule/whereabouts.h"
 
 namespace interpreter {
 
@@ -58,7 +67,7 @@ void TwoWorlds::begin_ahead(void* worlds) {
 // Runs the running fiber in its second world, up to the next event. The first world stands still.
 void TwoWorlds::run_ahead(void* worlds) {
   TwoWorlds& self = *static_cast<TwoWorlds*>(worlds);
-  Block& block = self.block_;
+  BlockContext& block = self.block_;
   Fiber& fiber = block.scheduler.running();
   OtherWorld& other = *self.of(fiber);
   char* const begin = self.stack_of(fiber);
@@ -199,7 +208,7 @@ bool TwoWorlds::put_garbage(Fiber& fiber, std::uintptr_t address, unsigned size,
   const std::uint32_t bytes = block_.initialised.unwritten(address, size, pc);
   if (!bytes) return false;
   other.put_garbage(reinterpret_cast<void*>(address), size, bytes, block_.initialised.poison_of(address),
-                    static_cast<unsigned>(block_.work().number) + fiber.linear);
+                    static_cast<unsigned>(block_.work.number) + fiber.linear);
   return true;
 }
 
@@ -236,7 +245,7 @@ Diagnosis TwoWorlds::undefined_use(const Fiber& fiber, const std::string& use, c
       Check::kSynccheck,
       std::string(origin.name) + " by lane " + std::to_string(origin.lane) + " of the warp reads lane " +
           std::to_string(origin.source) + why + ": what it gets is undefined, and " + use +
-          block_.meetings.who_met_elsewhere(fiber.warp, origin.name),
+          block_.whereabouts.who_met_elsewhere(fiber.warp, origin.name),
       "lanes read values of lanes that take part in the same " + std::string(origin.name) + ", or do not use them", &fiber,
       {origin.site.file, origin.site.line});
   if (p) d.variable = block_.reporter.variable_at(p);

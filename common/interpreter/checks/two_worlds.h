@@ -15,12 +15,12 @@
 
 namespace interpreter {
 
-class Block;
+class BlockContext;
 
 /// The second worlds of the running block's threads, and what they share with the first ones.
 class TwoWorlds {
  public:
-  explicit TwoWorlds(Block& block) : block_(block) {}
+  explicit TwoWorlds(BlockContext& block) : block_(block) {}
   /// A block begins.
   void begin(unsigned threads);
 
@@ -83,7 +83,7 @@ class TwoWorlds {
   void compare(Fiber& fiber, const WorldStep& step);
   Diagnosis undefined_use(const Fiber& fiber, const std::string& use, const void* p) const;
 
-  Block& block_;
+  BlockContext& block_;
   std::vector<std::unique_ptr<OtherWorld>> others_;  // by thread
   bool in_other_ = false;
   ControlFlow::Path nowhere_{};  // a path without a way on

@@ -7,9 +7,9 @@
 #include <optional>
 #include <vector>
 
-#include "common/interpreter/checks/happens_before.h"
-#include "common/interpreter/launch/launch_state.h"
+#include "common/interpreter/happens_before/happens_before.h"
 #include "common/interpreter/observe/access_log.h"
+#include "common/interpreter/running/launch_state.h"
 #include "common/interpreter/schedule/fiber.h"
 
 namespace interpreter {
@@ -28,7 +28,9 @@ class VolatileUpdates {
   void pass_barrier();
 
   /// The thread has used an atomic: what it does with volatile memory is believed, until the next barrier.
-  void believe(const Fiber& fiber) { threads_[fiber.linear].has_looked = true; }
+  void believe(const Fiber& fiber) { threads_[fiber.linear].has_looked = any_atomic_ = true; }
+  /// Whether the block has done any atomic: one may be a lock.
+  bool has_believed() const { return any_atomic_; }
   /// Lanes of the warp have passed a branch: what others have written and they have read before it, they have looked at.
   void pass_branch(unsigned warp, std::uint32_t lanes) {
     if (looking_[warp] & lanes) end_looks(warp, looking_[warp] & lanes);
@@ -59,6 +61,7 @@ class VolatileUpdates {
   Reporter& reporter_;
   std::vector<Thread> threads_;
   std::vector<std::uint32_t> looking_;  // by warp: lanes that have looks
+  bool any_atomic_ = false;
 };
 
 }  // namespace interpreter

@@ -39,6 +39,8 @@ std::vector<Metric> metrics(const KernelProfile& launch);
 class CounterTable {
  public:
   CounterTable();
+  /// A block of so many warps begins. What others were counted stays.
+  void begin(unsigned warps) { mma_of_warp_.assign(warps, 0); }
   /// Adds `request`. For global memory, `sectors` (if not null) receives sectors_of(request) and their number.
   void count(const Request& request, std::uint64_t* sectors, unsigned* sector_count);
   /// Adds a cp.async of one warp. @param sources what it reads  @param destinations what it writes
@@ -46,7 +48,9 @@ class CounterTable {
   void count_copy(const Request& sources, const Request& destinations, bool may_fill, std::uint64_t bytes_read,
                   std::uint64_t* sectors, unsigned* sector_count);
   /// Adds an mma of one warp.
-  void count_mma(Pc pc) { ++of(pc).mma; }
+  void count_mma(Pc pc, unsigned warp) { ++of(pc).mma, ++mma_of_warp_[warp]; }
+  /// How many mma each warp has executed.
+  const std::vector<std::uint64_t>& mma_of_warp() const { return mma_of_warp_; }
   /// Adds a barrier of the whole block.
   void count_barrier(Pc pc) { ++of(pc).barriers; }
   /// Adds a bulk copy. @param moved what it costs, one request among it
@@ -71,6 +75,7 @@ class CounterTable {
   Counters& of(Pc pc);
   std::vector<Slot> slots_;  // open addressing, a power of two
   std::size_t used_ = 0;
+  std::vector<std::uint64_t> mma_of_warp_;
 };
 
 }  // namespace interpreter

@@ -9,9 +9,9 @@
 #include "common/interpreter/count/gpus.h"
 #include "common/interpreter/cuda_runtime/graph.h"
 #include "common/interpreter/cuda_runtime/state.h"
+#include "common/interpreter/debug_info/source_map.h"
 #include "common/interpreter/language/memory.h"
-#include "common/interpreter/launch/launch_state.h"
-#include "common/interpreter/report/source_map.h"
+#include "common/interpreter/running/launch_state.h"
 
 namespace interpreter::cuda_runtime {
 namespace {

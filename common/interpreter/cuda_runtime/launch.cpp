@@ -10,10 +10,11 @@
 #include "common/interpreter/cuda_runtime/graph.h"
 #include "common/interpreter/cuda_runtime/program.h"
 #include "common/interpreter/cuda_runtime/state.h"
-#include "common/interpreter/launch/grid_barrier.h"
-#include "common/interpreter/launch/launch_state.h"
+#include "common/interpreter/instructions/entered.h"
 #include "common/interpreter/report/keep_going.h"
-#include "common/interpreter/schedule/entered.h"
+#include "common/interpreter/report/reporter.h"
+#include "common/interpreter/running/grid_barrier.h"
+#include "common/interpreter/running/launch_state.h"
 
 // Words of the language in kernels, members of a struct here.
 #undef gridDim
@@ -61,7 +62,7 @@ std::string what_is_wrong(const Launch& launch, bool cooperative, cudaError_t& e
 
 void in_clusters_of(dim3 cluster) {
   const Entered in;
-  const Launch& launch = in.block.work().launch->launch;
+  const Launch& launch = in.block.work.launch->launch;
   if (are_equal(launch.cluster, cluster)) return;
   {
     std::lock_guard lock(registry().mutex);

@@ -13,8 +13,8 @@
 #include "common/interpreter/cuda_runtime/graph.h"
 #include "common/interpreter/cuda_runtime/labels.h"
 #include "common/interpreter/cuda_runtime/state.h"
+#include "common/interpreter/debug_info/source_map.h"
 #include "common/interpreter/memory/global_memory.h"
-#include "common/interpreter/report/source_map.h"
 
 struct CUmemPoolHandle_st {};  // CUDA's own name
 

@@ -4,7 +4,17 @@
 #include <cstring>
 #include <mutex>
 
-#include "common/interpreter/schedule/block.h"
+#include "common/interpreter/checks/branched_updates.h"
+#include "common/interpreter/checks/races.h"
+#include "common/interpreter/checks/shadows.h"
+#include "common/interpreter/checks/two_worlds.h"
+#include "common/interpreter/checks/volatile_updates.h"
+#include "common/interpreter/happens_before/happens_before.h"
+#include "common/interpreter/meetings/waiting.h"
+#include "common/interpreter/observe/recorder.h"
+#include "common/interpreter/running/block_context.h"
+#include "common/interpreter/schedule/activity.h"
+#include "common/interpreter/schedule/scheduler.h"
 
 namespace interpreter {
 
@@ -14,7 +24,7 @@ void Atomics::begin(unsigned threads) {
     thread.compares_at = nullptr;
     thread.volatile_reads.clear();
   }
-  comparing_ = 0, any_ = false;
+  comparing_ = 0;
 }
 
 void Atomics::pass_barrier() {
@@ -59,7 +69,7 @@ void Atomics::fence(Fiber& fiber, bool whole_gpu) {
   block_.branched_updates.note_fence(fiber);
   remember_loads(fiber);
   block_.scheduler.rendezvous(fiber);
-  if (!block_.work().options().racecheck) return;
+  if (!block_.work.options().racecheck) return;
   acquire_volatile_reads(fiber.linear);
   block_.clock.fence(fiber.linear, whole_gpu);
 }
@@ -75,14 +85,14 @@ void Atomics::volatile_load(Fiber& fiber, const void* p, unsigned size, Pc pc) {
   }
   block_.waiting.poll(fiber, p, pc);
   block_.worlds.end_look(fiber, p);
-  if (block_.work().options().racecheck) block_.branched_updates.note_read(fiber, p, size);
+  if (block_.work.options().racecheck) block_.branched_updates.note_read(fiber, p, size);
 }
 
 void Atomics::volatile_store(Fiber& fiber, const void* p, Pc pc) {
   if (block_.worlds.in_other()) return;
-  if (block_.work().options().racecheck) block_.branched_updates.check_store(fiber, p, pc);
+  if (block_.work.options().racecheck) block_.branched_updates.check_store(fiber, p, pc);
   block_.waiting.note_change(fiber);
-  if (block_.work().options().racecheck) block_.clock.release_to(fiber.linear, p, true);
+  if (block_.work.options().racecheck) block_.clock.release_to(fiber.linear, p, true);
 }
 
 namespace {
@@ -111,7 +121,6 @@ void Atomics::atomic(Fiber& fiber, void* address, unsigned size, void* old_value
   const bool replaces = kind == AtomicKind::kReplace;
   const Op op =
       scope == Scope::kGpu ? (replaces ? Op::kExchange : Op::kAtomic) : (replaces ? Op::kBlockExchange : Op::kBlockAtomic);
-  any_ = true;
   block_.updates.believe(fiber);
   block_.branched_updates.believe(fiber);
   if (kind == AtomicKind::kCompare) {
@@ -126,7 +135,7 @@ void Atomics::atomic(Fiber& fiber, void* address, unsigned size, void* old_value
   // Whatever racecheck learns of this atomic, it learns in the order in which atomics take place.
   ShadowedRange* range = nullptr;
   std::unique_lock<std::mutex> lock;
-  const bool racecheck = block_.work().options().racecheck;
+  const bool racecheck = block_.work.options().racecheck;
   if (racecheck) {
     const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(address);
     range = block_.shadows.find(at);

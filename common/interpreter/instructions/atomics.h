@@ -12,12 +12,12 @@
 
 namespace interpreter {
 
-class Block;
+class BlockContext;
 
 /// The atomics and fences of a block's threads.
 class Atomics {
  public:
-  explicit Atomics(Block& block) : block_(block) {}
+  explicit Atomics(BlockContext& block) : block_(block) {}
   /// A block begins.
   void begin(unsigned threads);
   /// All threads have passed a barrier: it counts as the fence after what they have read.
@@ -32,8 +32,6 @@ class Atomics {
   void volatile_load(Fiber& fiber, const void* p, unsigned size, Pc pc);
   void volatile_store(Fiber& fiber, const void* p, Pc pc);
 
-  /// Whether the block has done any: one may be a lock.
-  bool has_any() const { return any_; }
   /// Lanes for which the plain load `request` is the look before an atomicCAS, in which they are now.
   std::uint32_t comparing_lanes(unsigned warp, const Request& request) const;
 
@@ -47,10 +45,9 @@ class Atomics {
   void remember_loads(const Fiber& fiber);
   void acquire_volatile_reads(unsigned thread);
 
-  Block& block_;
+  BlockContext& block_;
   std::vector<Thread> threads_;
   unsigned comparing_ = 0;  // threads with compares_at
-  bool any_ = false;
 };
 
 }  // namespace interpreter

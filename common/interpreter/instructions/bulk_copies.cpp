@@ -11,10 +11,24 @@
 #include <string>
 #include <vector>
 
-#include "common/interpreter/count/roles.h"
+#include "common/interpreter/checks/async_proxy.h"
+#include "common/interpreter/checks/visits.h"
+#include "common/interpreter/count/counters.h"
+#include "common/interpreter/count/l2_trace.h"
+#include "common/interpreter/debug_info/source_map.h"
+#include "common/interpreter/happens_before/happens_before.h"
+#include "common/interpreter/instructions/entered.h"
 #include "common/interpreter/instructions/mbarrier_family.h"
+#include "common/interpreter/instructions/roles.h"
 #include "common/interpreter/language/memory.h"
-#include "common/interpreter/schedule/entered.h"
+#include "common/interpreter/memory/shared_memory.h"
+#include "common/interpreter/memory/stacks.h"
+#include "common/interpreter/report/reporter.h"
+#include "common/interpreter/running/block_context.h"
+#include "common/interpreter/schedule/activity.h"
+#include "common/interpreter/schedule/cluster.h"
+#include "common/interpreter/schedule/fiber.h"
+#include "common/interpreter/schedule/scheduler.h"
 
 namespace interpreter {
 namespace {
@@ -67,7 +81,7 @@ struct Box {
 
 class BulkCopies final : public Family {
  public:
-  explicit BulkCopies(Block& block) : block_(block) {}
+  explicit BulkCopies(BlockContext& block) : block_(block) {}
   void begin(unsigned threads) override { threads_.assign(threads, {}); }
   void on_exit(Fiber& fiber) override;
 
@@ -99,13 +113,13 @@ class BulkCopies final : public Family {
     std::deque<Store> stores;  // under way
     std::uint64_t groups = 0;  // committed so far
   };
-  void load(const AsyncProxy::Instruction& by, Block& home, Box box, std::uintptr_t barrier);
+  void load(const AsyncProxy::Instruction& by, BlockContext& home, Box box, std::uintptr_t barrier);
   void note_load(const AsyncProxy::Instruction& by, std::uintptr_t destination, unsigned bytes, std::uintptr_t barrier,
                  unsigned mask);
   void read(Fiber& fiber, Store& store);
   static void write(const Store& store);
 
-  Block& block_;
+  BlockContext& block_;
   std::vector<Thread> threads_;
 };
 
@@ -193,14 +207,14 @@ Box BulkCopies::range_of(const AsyncProxy::Instruction& by, std::uintptr_t share
 
 // What exists of the box passes L2.
 void BulkCopies::trace(const Box& box, bool write) {
-  const Options& options = block_.work().options();
+  const Options& options = block_.work.options();
   if (!options.count || !options.l2_model) return;
   for (const Run& run : box.runs) block_.l2_trace.add(run.global, run.bytes, write);
 }
 
 // A load gets zeros for what is outside of the tensor from where everything else comes from, a store leaves it out.
 void BulkCopies::count(const AsyncProxy::Instruction& by, const Box& box, bool write, unsigned destinations) {
-  const Options& options = block_.work().options();
+  const Options& options = block_.work.options();
   if (!options.count) return;
   Counters::Global cost = box.whole;
   if (write) {
@@ -216,7 +230,7 @@ void BulkCopies::count(const AsyncProxy::Instruction& by, const Box& box, bool w
 }
 
 // ----------------------------------------------------------------------------------------------------------------- loads
-void BulkCopies::load(const AsyncProxy::Instruction& by, Block& home, Box box, std::uintptr_t barrier) {
+void BulkCopies::load(const AsyncProxy::Instruction& by, BlockContext& home, Box box, std::uintptr_t barrier) {
   box.for_each_part([&](std::uintptr_t address, unsigned size) { block_.async_proxy.begin_write(by, address, size, barrier); });
   for (Run& run : box.runs) run.version = block_.async_proxy.begin_global_read(by, run.global, run.bytes);
   const unsigned bytes = box.bytes;
@@ -235,7 +249,7 @@ void BulkCopies::load(const AsyncProxy::Instruction& by, Box box, std::uintptr_t
   const unsigned bytes = box.bytes;
   const std::uintptr_t destination = box.shared;
   load(by, block_, std::move(box), barrier);
-  note_load(by, destination, bytes, barrier, 1u << block_.work().rank);
+  note_load(by, destination, bytes, barrier, 1u << block_.work.rank);
 }
 
 // @param mask of the blocks that get it, each at the same place
@@ -257,7 +271,7 @@ void BulkCopies::multicast(const AsyncProxy::Instruction& by, const Box& box, st
   count(by, box, false, static_cast<unsigned>(std::popcount(mask)));
   for (unsigned rank = 0; rank < cluster.size(); ++rank) {
     if (!(mask >> rank & 1)) continue;
-    Block& home = cluster.block(rank);
+    BlockContext& home = cluster.block(rank);
     Box there = box;
     there.shared = cluster.counterpart(block_, box.shared, rank);
     block_.visits.require_resident(by.fiber, home, reinterpret_cast<const void*>(there.shared), "written by a copy", by.pc);

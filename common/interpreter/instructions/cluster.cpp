@@ -6,10 +6,22 @@
 #include <utility>
 #include <vector>
 
+#include "common/interpreter/checks/async_proxy.h"
+#include "common/interpreter/checks/bad_indices.h"
+#include "common/interpreter/count/counters.h"
 #include "common/interpreter/count/teamwork.h"
-#include "common/interpreter/instructions/family.h"
+#include "common/interpreter/debug_info/source_map.h"
+#include "common/interpreter/happens_before/happens_before.h"
+#include "common/interpreter/instructions/entered.h"
 #include "common/interpreter/instructions/mbarriers.h"
-#include "common/interpreter/schedule/entered.h"
+#include "common/interpreter/observe/recorder.h"
+#include "common/interpreter/report/reporter.h"
+#include "common/interpreter/running/block_context.h"
+#include "common/interpreter/running/family.h"
+#include "common/interpreter/schedule/activity.h"
+#include "common/interpreter/schedule/cluster.h"
+#include "common/interpreter/schedule/fiber.h"
+#include "common/interpreter/schedule/scheduler.h"
 
 namespace interpreter {
 namespace {
@@ -17,7 +29,7 @@ namespace {
 // A block's part in the cluster's barrier. The barrier itself lies with the block of rank 0.
 class ClusterBarrier final : public Family {
  public:
-  explicit ClusterBarrier(Block& block) : block_(block) {}
+  explicit ClusterBarrier(BlockContext& block) : block_(block) {}
   void begin(unsigned threads) override {
     threads_.assign(threads, {});
     barrier_ = {};
@@ -53,7 +65,7 @@ class ClusterBarrier final : public Family {
   void complete();
   [[noreturn]] void fail(const Fiber& fiber, Pc pc, const std::string& what, const char* expected);
 
-  Block& block_;
+  BlockContext& block_;
   std::vector<Thread> threads_;
   Barrier barrier_;
   unsigned met_ = 0;  // phases to which threads of this block have come
@@ -61,7 +73,7 @@ class ClusterBarrier final : public Family {
 
 unsigned ClusterBarrier::live() const {
   unsigned sum = 0;
-  for (const Block* const block : block_.cluster().blocks()) sum += block->scheduler.live();
+  for (const BlockContext* const block : block_.cluster().blocks()) sum += block->scheduler.live();
   return sum;
 }
 
@@ -71,7 +83,7 @@ void ClusterBarrier::fail(const Fiber& fiber, Pc pc, const std::string& what, co
 
 void ClusterBarrier::arrive(Fiber& fiber, Pc pc, bool relaxed) {
   // Threads that end are counted where a block has its part.
-  for (Block* const block : block_.cluster().blocks()) block->family<ClusterBarrier>();
+  for (BlockContext* const block : block_.cluster().blocks()) block->family<ClusterBarrier>();
   block_.activity.note_progress();
   if (block_.recorder.log.count(fiber.lane)) block_.scheduler.rendezvous(fiber);  // as in Mbarriers
   Thread& thread = threads_[fiber.linear];
@@ -82,9 +94,9 @@ void ClusterBarrier::arrive(Fiber& fiber, Pc pc, bool relaxed) {
   Barrier& at = barrier();
   const bool publishes = !relaxed || thread.fenced;
   thread = {true, at.phase, pc};
-  if (std::exchange(met_, at.phase + 1) <= at.phase && block_.work().options().count)
+  if (std::exchange(met_, at.phase + 1) <= at.phase && block_.work.options().count)
     block_.counters.count_barrier(pc), ++teamwork().cluster_meetings;
-  if (block_.work().options().racecheck) {
+  if (block_.work.options().racecheck) {
     if (!at.known) at.known = std::make_shared<Knowledge>();
     if (publishes)
       block_.clock.release_into(fiber.linear, *at.known, at.last);
@@ -97,15 +109,15 @@ void ClusterBarrier::arrive(Fiber& fiber, Pc pc, bool relaxed) {
 }
 
 void ClusterBarrier::complete() {
-  for (Block* const block : block_.cluster().blocks())
+  for (BlockContext* const block : block_.cluster().blocks())
     if (block->reporter.confirm()) block_.scheduler.leave(Scheduler::Stop::kFailed);
   Barrier& at = barrier();
   ++at.phase, at.arrived = 0;
   at.completed = std::exchange(at.known, nullptr), at.last = nullptr;
-  for (Block* const block : block_.cluster().blocks()) {
+  for (BlockContext* const block : block_.cluster().blocks()) {
     std::vector<Thread>& threads = block->family<ClusterBarrier>().threads_;
     for (unsigned i = 0; i < threads.size(); ++i)
-      if (std::exchange(threads[i].waits, false)) block->wake_in_family(block->scheduler.fibers()[i]);
+      if (std::exchange(threads[i].waits, false)) block->scheduler.wake_in_family(block->scheduler.fibers()[i]);
   }
 }
 
@@ -118,8 +130,8 @@ void ClusterBarrier::wait(Fiber& fiber, Pc pc) {
          "barrier.cluster.arrive before each barrier.cluster.wait");
   if (barrier().phase == thread.phase) {
     thread.waits = true;
-    block_.before_waiting(fiber);
-    block_.wait_in_family(fiber, "barrier.cluster.wait", pc);
+    block_.indices.before_waiting(fiber);
+    block_.scheduler.wait_in_family(fiber, "barrier.cluster.wait", pc);
   }
   thread.arrived = false;
   if (barrier().completed) block_.clock.acquire(fiber.linear, barrier().completed);
@@ -142,7 +154,7 @@ std::string ClusterBarrier::what_is_awaited(const Fiber& fiber) const {
 
 // Of the threads that wait for a family of instructions.
 bool ClusterBarrier::all_wait_here() const {
-  for (Block* const block : block_.cluster().blocks())
+  for (BlockContext* const block : block_.cluster().blocks())
     for (const Fiber& fiber : block->scheduler.fibers())
       if (fiber.state == Fiber::State::kInFamily && !block->family<ClusterBarrier>().threads_[fiber.linear].waits) return false;
   return true;
@@ -158,8 +170,8 @@ Family::Missing ClusterBarrier::what_is_missing(const Fiber& fiber) const {
 }  // namespace
 
 // ------------------------------------------------------------------------------------------------------ what a kernel calls
-dim3 cluster_dimensions() { return running_fiber(), current_block->work().launch->launch.cluster; }
-unsigned cluster_rank() { return running_fiber(), current_block->work().rank; }
+dim3 cluster_dimensions() { return running_fiber(), current_block->work.launch->launch.cluster; }
+unsigned cluster_rank() { return running_fiber(), current_block->work.rank; }
 unsigned cluster_size() { return running_fiber(), current_block->cluster().size(); }
 
 void cluster_barrier_arrive() {
@@ -173,7 +185,7 @@ void cluster_barrier_arrive_relaxed() {
 void fence_mbarrier_init() {
   const Entered in;
   if (in.block.recorder.log.count(in.fiber.lane)) in.block.scheduler.rendezvous(in.fiber);  // as in Mbarriers
-  if (in.block.work().options().racecheck) in.block.async_proxy.fence_mbarriers(in.fiber);
+  if (in.block.work.options().racecheck) in.block.async_proxy.fence_mbarriers(in.fiber);
   in.block.family<ClusterBarrier>().fence(in.fiber);
 }
 void cluster_barrier_wait() {
@@ -190,12 +202,12 @@ void* mapa(const volatile void* shared, unsigned rank) {
 unsigned cluster_rank_of(const volatile void* address) {
   const Entered in;
   const void* const shared = const_cast<const void*>(address);
-  const Block* const home = in.block.cluster().home_of(reinterpret_cast<std::uintptr_t>(shared));
+  const BlockContext* const home = in.block.cluster().home_of(reinterpret_cast<std::uintptr_t>(shared));
   if (!home)
     in.block.async_proxy.fail({in.fiber, "getctarank", to_pc(__builtin_return_address(0))}, Check::kMemcheck, shared,
                               "getctarank of " + in.block.reporter.describe(shared) + ", which is no shared memory of the cluster",
                               "the address is one of the cluster's shared memory");
-  return home->work().rank;
+  return home->work.rank;
 }
 
 }  // namespace interpreter

@@ -14,11 +14,29 @@
 #include <string>
 #include <vector>
 
+#include "common/interpreter/checks/bad_indices.h"
+#include "common/interpreter/checks/bounds.h"
+#include "common/interpreter/checks/dependence.h"
+#include "common/interpreter/checks/initialised.h"
+#include "common/interpreter/checks/races.h"
 #include "common/interpreter/checks/shadows.h"
+#include "common/interpreter/checks/two_worlds.h"
+#include "common/interpreter/count/counters.h"
+#include "common/interpreter/count/l2_trace.h"
+#include "common/interpreter/count/overlap.h"
 #include "common/interpreter/count/under_way.h"
+#include "common/interpreter/debug_info/source_map.h"
+#include "common/interpreter/happens_before/happens_before.h"
+#include "common/interpreter/instructions/entered.h"
 #include "common/interpreter/instructions/mbarrier_family.h"
 #include "common/interpreter/instructions/mbarriers.h"
-#include "common/interpreter/schedule/entered.h"
+#include "common/interpreter/memory/global_memory.h"
+#include "common/interpreter/memory/shared_memory.h"
+#include "common/interpreter/report/reporter.h"
+#include "common/interpreter/running/block_context.h"
+#include "common/interpreter/schedule/activity.h"
+#include "common/interpreter/schedule/fiber.h"
+#include "common/interpreter/schedule/scheduler.h"
 
 namespace interpreter {
 namespace {
@@ -37,7 +55,7 @@ Copy& copy_at(std::uint64_t address) { return static_cast<Copy&>(*reinterpret_ca
 
 class AsyncCopies final : public Family {
  public:
-  explicit AsyncCopies(Block& block) : block_(block) {}
+  explicit AsyncCopies(BlockContext& block) : block_(block) {}
   void begin(unsigned threads) override;
   void on_request(unsigned warp, const Request& request) override;
 
@@ -59,7 +77,7 @@ class AsyncCopies final : public Family {
   void end_copies(Fiber& fiber, const IsOver& is_over, const Stamp* landed);
   void end(Fiber& fiber, const Copy& copy, const Stamp* landed);
 
-  Block& block_;
+  BlockContext& block_;
   std::vector<Thread> threads_;
   std::deque<Copy> copies_;  // all that this block has had under way at a time
   std::vector<Copy*> free_;  // of these
@@ -116,7 +134,7 @@ void AsyncCopies::issue(Fiber& fiber, void* to, const void* from, int size, int 
   block_.indices.check(fiber, to);
   const auto bytes = static_cast<unsigned>(size);
   const auto to_address = reinterpret_cast<std::uintptr_t>(to);
-  if (block_.work().options().memcheck) require_copyable(fiber, to, from, bytes, source_bytes, pc);
+  if (block_.work.options().memcheck) require_copyable(fiber, to, from, bytes, source_bytes, pc);
   if (!block_.shared.contains(to_address)) return;  // memcheck is off: there is nowhere to copy to
   if (!block_.shared.arena.contains(to_address)) {
     // touch_static() takes a return address only to report where it was called.
@@ -142,7 +160,7 @@ void AsyncCopies::issue(Fiber& fiber, void* to, const void* from, int size, int 
 
 // The copies that the lanes of a warp issue with one instruction.
 void AsyncCopies::on_request(unsigned w, const Request& request) {
-  const Options& options = block_.work().options();
+  const Options& options = block_.work.options();
   if (block_.overlap.counts()) block_.overlap.begin_copies(w, std::uint64_t{request.size} * request.count);
   std::uint64_t from[32], to[32];
   std::uint32_t readers = 0;
@@ -260,7 +278,7 @@ void AsyncCopies::end_copies(Fiber& fiber, const IsOver& is_over, const Stamp* l
 
 void AsyncCopies::end(Fiber& fiber, const Copy& copy, const Stamp* landed) {
   if (block_.overlap.counts()) block_.overlap.end_copy(fiber.warp, copy.size);
-  if (block_.work().options().racecheck) {
+  if (block_.work.options().racecheck) {
     if (copy.source_bytes) {
       GlobalShadow& global = global_shadow();
       ShadowedRange& range = global.range_of(copy.from);
@@ -272,7 +290,7 @@ void AsyncCopies::end(Fiber& fiber, const Copy& copy, const Stamp* landed) {
         std::string what =
             "race on " + block_.reporter.describe(p) + ": the source of a cp.async, written while the copy was under way";
         if (write.thread)
-          what += ", by thread " + to_text(unflatten(thread_of(write.thread), block_.work().launch->launch.block)) + " at " +
+          what += ", by thread " + to_text(unflatten(thread_of(write.thread), block_.work.launch->launch.block)) + " at " +
                   at(user_location(write.pc & ~kPcFlags)) + ", before this thread waited for it";
         block_.reporter.fail(Check::kRacecheck, what,
                              "the source of a cp.async stays as it is until the thread has waited for the copy", &fiber,
@@ -290,7 +308,7 @@ void AsyncCopies::end(Fiber& fiber, const Copy& copy, const Stamp* landed) {
     else
       end_copy(shared, block_.clock, fiber.linear, copy.pc, copy.to, copy.size);
   }
-  if (block_.work().options().initcheck) block_.shared.part_of(copy.to).set_initialised(copy.to, copy.size, true);
+  if (block_.work.options().initcheck) block_.shared.part_of(copy.to).set_initialised(copy.to, copy.size, true);
   char* const to = reinterpret_cast<char*>(copy.to);
   std::memcpy(to, reinterpret_cast<const void*>(copy.from), copy.source_bytes);
   std::memset(to + copy.source_bytes, 0, copy.size - copy.source_bytes);

@@ -4,7 +4,8 @@
 // DependenceCheck.
 #include "common/interpreter/instructions/griddepcontrol.h"
 
-#include "common/interpreter/schedule/entered.h"
+#include "common/interpreter/checks/dependence.h"
+#include "common/interpreter/instructions/entered.h"
 
 namespace interpreter {
 

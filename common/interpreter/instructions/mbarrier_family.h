@@ -12,38 +12,33 @@
 #include <vector>
 
 #include "common/interpreter/checks/async_proxy.h"
-#include "common/interpreter/instructions/family.h"
+#include "common/interpreter/checks/mbarrier_facts.h"
 #include "common/interpreter/instructions/mbarrier_order.h"
+#include "common/interpreter/running/family.h"
 
 namespace interpreter {
 
-class Block;
+class BlockContext;
 
 /// The mbarriers of a block (PTX ISA, "mbarrier"). Threads of other blocks of the cluster may arrive there, and have copies
 /// complete there. A phase is complete when as many threads have arrived as init said, and as many bytes have come as expect_tx
 /// said.
 ///
 /// Bytes come as late as PTX allows: when all threads have arrived and somebody waits. Until then a copy's destination is NaN.
-class Mbarriers final : public Family {
+class Mbarriers final : public Family, public MbarrierFacts {
  public:
-  /// For the report of a read that came before a copy.
-  static constexpr char kReadTooEarly[] =
-      "who reads what a copy brings has waited for its phase of the mbarrier; "
-      "a wait for the other parity of a new mbarrier returns at once";
-  explicit Mbarriers(Block& block) : block_(block) {}
+  explicit Mbarriers(BlockContext& block) : block_(block) {}
   void begin(unsigned threads) override;
   void on_exit(Fiber& fiber) override;
   bool wake_somebody() override;
   std::string what_is_awaited(const Fiber& fiber) const override;
   Missing what_is_missing(const Fiber& fiber) const override;
-  bool has_barriers() const { return !barriers_.empty(); }
-  /// Whether the write is the mbarrier.init of one that has the byte at `address`.
-  bool was_initialised_by(const Stamp& write, std::uintptr_t address) const {
+  bool has_barriers() const override { return !barriers_.empty(); }
+  bool was_initialised_by(const Stamp& write, std::uintptr_t address) const override {
     const auto found = barriers_.find(address / 8 * 8);
     return found != barriers_.end() && found->second.initialised.thread == write.thread && found->second.initialised.pc == write.pc;
   }
-  /// Which wait of the thread was its last one, as the end of a sentence; empty if it has waited for nothing.
-  std::string last_wait_of(const Fiber& fiber) const;
+  std::string last_wait_of(const Fiber& fiber) const override;
 
   /// @param over_another whether an mbarrier that nobody uses may be there
   void init(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned arrivals, bool over_another = false);
@@ -75,7 +70,7 @@ class Mbarriers final : public Family {
     unsigned bytes;
     const char* what;
     Pc pc;
-    Block* issuer;
+    BlockContext* issuer;
     const Fiber* thread;
     std::uint64_t number;  // of the block's that the engine does, from 1 on
     std::function<void(const Stamp&)> land;
@@ -124,7 +119,7 @@ class Mbarriers final : public Family {
   bool lacks_some_arrivals() const;
   std::uintptr_t awaited_by(const Fiber& fiber) const;
 
-  Block& block_;
+  BlockContext& block_;
   std::map<std::uintptr_t, Mbarrier> barriers_;
   unsigned made_ = 0;                           // so far, in this block
   unsigned copies_ = 0;                         // of the engine that are under way

@@ -6,9 +6,24 @@
 #include <bit>
 #include <cstring>
 
+#include "common/interpreter/checks/async_proxy.h"
+#include "common/interpreter/checks/races.h"
+#include "common/interpreter/checks/shadows.h"
+#include "common/interpreter/checks/visits.h"
 #include "common/interpreter/count/under_way.h"
+#include "common/interpreter/debug_info/source_map.h"
+#include "common/interpreter/happens_before/happens_before.h"
+#include "common/interpreter/instructions/entered.h"
 #include "common/interpreter/instructions/mbarrier_family.h"
-#include "common/interpreter/schedule/entered.h"
+#include "common/interpreter/meetings/waiting.h"
+#include "common/interpreter/memory/shared_memory.h"
+#include "common/interpreter/observe/recorder.h"
+#include "common/interpreter/report/reporter.h"
+#include "common/interpreter/running/block_context.h"
+#include "common/interpreter/schedule/activity.h"
+#include "common/interpreter/schedule/cluster.h"
+#include "common/interpreter/schedule/fiber.h"
+#include "common/interpreter/schedule/scheduler.h"
 
 namespace interpreter {
 namespace {
@@ -22,7 +37,7 @@ constexpr unsigned kMostTries = 64;
 
 // What the thread did before belongs to the time before. Who has done nothing since a barrier goes on at once: else the others
 // would run ahead, and what they do then be counted apart.
-void settle(Block& block, Fiber& fiber) {
+void settle(BlockContext& block, Fiber& fiber) {
   if (block.recorder.log.count(fiber.lane)) block.scheduler.rendezvous(fiber);
 }
 
@@ -89,15 +104,15 @@ bool Mbarriers::in_use(std::uintptr_t address, const Mbarrier& barrier) const {
 
 // To racecheck, what an mbarrier's memory becomes is a plain write, and its use an atomic.
 void Mbarriers::note_access(const AsyncProxy::Instruction& by, std::uintptr_t address, bool write, bool atomic) {
-  if (!block_.work().options().racecheck) return;
+  if (!block_.work.options().racecheck) return;
   const WarpAccess access{.warp = by.fiber.warp, .pc = by.pc, .size = 8, .write = write, .atomic = atomic, .shared = true};
-  Block& running = *current_block;
+  BlockContext& running = *current_block;
   const Race race = record_access(block_.shadows.of_shared(address), running.clock, access, address, 1u << by.fiber.lane);
   if (race.earlier.thread) running.races.report(race, by.fiber.warp, access);
 }
 
 Mbarriers::Mbarrier& Mbarriers::require(const AsyncProxy::Instruction& by, std::uintptr_t address) {
-  Block& running = *current_block;
+  BlockContext& running = *current_block;
   const char* const barrier_between = &running == &block_ ? "__syncthreads()" : "a cluster barrier";
   const auto found = barriers_.find(address);
   if (found == barriers_.end()) {
@@ -108,7 +123,7 @@ Mbarriers::Mbarrier& Mbarriers::require(const AsyncProxy::Instruction& by, std::
   if (std::memcmp(reinterpret_cast<const void*>(address), &kContent, sizeof kContent) != 0) {
     Stamp write;  // of a part of it, perhaps
     for (const std::uintptr_t half : {address, address + 4}) {
-      if (!block_.work().options().racecheck) break;
+      if (!block_.work.options().racecheck) break;
       const Stamp last = last_generic_write(block_.shadows.of_shared(half), block_.clock, half, 4);
       if (last.pc != found->second.initialised.pc) write = last;
     }
@@ -119,7 +134,7 @@ Mbarriers::Mbarrier& Mbarriers::require(const AsyncProxy::Instruction& by, std::
          "an mbarrier's 8 bytes are its own from mbarrier.init to mbarrier.inval");
   }
   const Stamp& init = found->second.initialised;
-  if (block_.work().options().racecheck && !running.clock.knows(by.fiber.linear, init)) {
+  if (block_.work.options().racecheck && !running.clock.knows(by.fiber.linear, init)) {
     const void* const p = reinterpret_cast<const void*>(address);
     running.async_proxy.fail(by, Check::kRacecheck, p,
                              "race on " + running.reporter.describe(p) + ": initialised by " +
@@ -137,7 +152,7 @@ void Mbarriers::require_tx_in_range(const AsyncProxy::Instruction& by, std::uint
 }
 
 void Mbarriers::expect(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned bytes) {
-  Block& running = *current_block;
+  BlockContext& running = *current_block;
   settle(running, by.fiber);
   if (&running != &block_) visit(by, address);
   Mbarrier& barrier = require(by, address);
@@ -145,15 +160,14 @@ void Mbarriers::expect(const AsyncProxy::Instruction& by, std::uintptr_t address
   barrier.bytes += bytes;
   require_tx_in_range(by, address, barrier);
   running.waiting.note_change(by.fiber);
-  running.note(by.fiber, EventKind::kMbarrierExpect, by.pc, block_.shared.instruction_address(address), 0, bytes,
-               block_.work().rank);
+  running.note(by.fiber, EventKind::kMbarrierExpect, by.pc, block_.shared.instruction_address(address), 0, bytes, block_.work.rank);
 }
 
 // A thread of another block of the cluster uses a barrier of this one.
 void Mbarriers::visit(const AsyncProxy::Instruction& by, std::uintptr_t address) {
-  Block& running = *current_block;
+  BlockContext& running = *current_block;
   running.visits.require_resident(by.fiber, block_, reinterpret_cast<const void*>(address), "used", by.pc);
-  if (block_.work().options().racecheck) running.visits.note(by.fiber, block_, address, by.pc);
+  if (block_.work.options().racecheck) running.visits.note(by.fiber, block_, address, by.pc);
 }
 
 std::uint64_t Mbarriers::arrive(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned count, unsigned bytes,
@@ -175,12 +189,12 @@ void Mbarriers::arrive_and_drop(const AsyncProxy::Instruction& by, std::uintptr_
 // What a release.cta or an acquire.cta orders ends with the block (PTX ISA, "Memory Consistency Model": morally strong). But who
 // arrives has read what it had to read, and knows what has landed.
 void Mbarriers::arrive_remotely(const AsyncProxy::Instruction& by, std::uintptr_t address, const Arrival& how) {
-  Block& running = *current_block;
+  BlockContext& running = *current_block;
   running.scheduler.rendezvous(by.fiber);
   if (&running != &block_) visit(by, address);
   Mbarrier& barrier = require(by, address);
   KnowledgePtr known;
-  if (block_.work().options().racecheck && &running != &block_) {
+  if (block_.work.options().racecheck && &running != &block_) {
     known = how.relaxed ? running.clock.fenced(by.fiber.linear, true) : running.clock.release(by.fiber.linear);
     if (how.release_cluster || how.relaxed) barrier.cluster_arrived = merge(barrier.cluster_arrived, known);
     known = without_writes(known);
@@ -191,7 +205,7 @@ void Mbarriers::arrive_remotely(const AsyncProxy::Instruction& by, std::uintptr_
 // @param known what others learn by that; null: all that the thread knows
 void Mbarriers::arrive(const AsyncProxy::Instruction& by, std::uintptr_t address, Mbarrier& barrier, unsigned count, unsigned bytes,
                        const KnowledgePtr& known) {
-  Block& running = *current_block;
+  BlockContext& running = *current_block;
   if (count > barrier.pending) {
     const Copy* const copy = !barrier.own_copies.empty() ? &barrier.own_copies.front()
                              : !barrier.copies.empty()   ? &barrier.copies.front()
@@ -210,19 +224,19 @@ void Mbarriers::arrive(const AsyncProxy::Instruction& by, std::uintptr_t address
   require_tx_in_range(by, address, barrier);
   barrier.pending -= count;
   if (&running == &block_) barrier.landed = std::max(barrier.landed, landed_[by.fiber.linear]);
-  if (block_.work().options().racecheck)
+  if (block_.work.options().racecheck)
     barrier.arrived = merge(barrier.arrived, known ? known : running.clock.release(by.fiber.linear));
   running.waiting.note_change(by.fiber);
   if (somebody_waits_at(address) || (barrier.bytes == 0 && barrier.own_copies.empty())) advance(address, barrier);
   running.note(by.fiber, EventKind::kMbarrierArrive, by.pc, block_.shared.instruction_address(address), count, bytes,
-               block_.work().rank);
+               block_.work.rank);
 }
 
 void Mbarriers::add_copy(const AsyncProxy::Instruction& by, std::uintptr_t address, unsigned bytes,
                          std::function<void(const Stamp&)> land) {
   Mbarrier& barrier = require(by, address);
-  Block& running = *current_block;
-  if (block_.work().options().racecheck && !by.generic &&
+  BlockContext& running = *current_block;
+  if (block_.work.options().racecheck && !by.generic &&
       !running.async_proxy.fenced_mbarrier(by.fiber.linear, barrier.initialised)) {
     const void* const p = reinterpret_cast<const void*>(address);
     running.async_proxy.tell(by, Check::kRacecheck, p,
@@ -258,7 +272,7 @@ void Mbarriers::advance(std::uintptr_t address, Mbarrier& barrier) {
   if (barrier.pending || barrier.is_over) return;
   for (const Copy& copy : std::exchange(barrier.own_copies, {})) {
     copy.land({block_.clock.engine(barrier.number), block_.clock.time(), copy.pc});
-    if (block_.work().options().racecheck) barrier.arrived = block_.clock.land(barrier.number, barrier.arrived);
+    if (block_.work.options().racecheck) barrier.arrived = block_.clock.land(barrier.number, barrier.arrived);
   }
   while (barrier.bytes != 0 && !barrier.copies.empty()) {
     const Copy copy = std::move(barrier.copies.front());
@@ -267,7 +281,7 @@ void Mbarriers::advance(std::uintptr_t address, Mbarrier& barrier) {
     barrier.bytes -= copy.bytes;
     barrier.landed = std::max(barrier.landed, copy.number);
     copy.land({block_.clock.engine(barrier.number), block_.clock.time(), copy.pc | kEnginePc});
-    if (block_.work().options().racecheck) barrier.arrived = block_.clock.land(barrier.number, barrier.arrived);
+    if (block_.work.options().racecheck) barrier.arrived = block_.clock.land(barrier.number, barrier.arrived);
   }
   if (barrier.bytes != 0) return;
   if (!barrier.copies.empty()) fail_unexpected(address, barrier);
@@ -288,7 +302,7 @@ void Mbarriers::advance(std::uintptr_t address, Mbarrier& barrier) {
     waiter.completed = true, waiter.known = barrier.completed, waiter.landed = barrier.completed_landed;
     if (waiter.sees != Sees::kBlock) waiter.known = merge(barrier.completed, barrier.cluster_completed);
     waiters_.erase(waiters_.begin() + static_cast<std::ptrdiff_t>(i));
-    block_.wake_in_family(block_.scheduler.fibers()[waiter.thread]);
+    block_.scheduler.wake_in_family(block_.scheduler.fibers()[waiter.thread]);
   }
 }
 
@@ -311,7 +325,7 @@ bool Mbarriers::somebody_waits_at(std::uintptr_t address) const {
 }
 
 void Mbarriers::acquire(const Fiber& fiber, const KnowledgePtr& known, Sees sees) {
-  if (!known || !block_.work().options().racecheck) return;
+  if (!known || !block_.work.options().racecheck) return;
   if (sees == Sees::kNothing)
     block_.clock.acquire_at_fence(fiber.linear, known);
   else
@@ -350,7 +364,7 @@ bool Mbarriers::wait(const AsyncProxy::Instruction& by, std::uintptr_t address, 
   const std::uint64_t awaited = barrier.phase;
   Waiter waiter{by.fiber.linear, address, sees};
   waiters_.push_back(&waiter);
-  block_.wait_in_family(by.fiber, by.name, by.pc);
+  block_.scheduler.wait_in_family(by.fiber, by.name, by.pc);
   if (waiter.completed) {
     acquire(by.fiber, waiter.known, sees);
     waited_[by.fiber.linear] = {address, parity, awaited + 1, by.pc};
@@ -375,7 +389,8 @@ bool Mbarriers::wake_somebody() {
   const std::uint64_t changes = block_.cluster().changes();
   if (std::exchange(seen_, changes) != changes) told_ = 0;
   if (++told_ > kMostTries) return false;
-  for (const Waiter* waiter : std::exchange(waiters_, {})) block_.wake_in_family(block_.scheduler.fibers()[waiter->thread]);
+  for (const Waiter* waiter : std::exchange(waiters_, {}))
+    block_.scheduler.wake_in_family(block_.scheduler.fibers()[waiter->thread]);
   return true;
 }
 
@@ -411,8 +426,8 @@ bool Mbarriers::lacks_some_arrivals() const {
 Family::Missing Mbarriers::what_is_missing(const Fiber& fiber) const {
   if (const std::uintptr_t address = awaited_by(fiber)) {
     const Mbarrier& barrier = barriers_.at(address);
-    const std::vector<Block*>& blocks = block_.cluster().blocks();
-    const bool bytes_alone = std::none_of(blocks.begin(), blocks.end(), [&](Block* block) {
+    const std::vector<BlockContext*>& blocks = block_.cluster().blocks();
+    const bool bytes_alone = std::none_of(blocks.begin(), blocks.end(), [&](BlockContext* block) {
       return blocks.size() > 1 && block->family<Mbarriers>().lacks_some_arrivals();
     });
     return {block_.reporter.variable_at(reinterpret_cast<const void*>(address)), barrier.pending == 0 && bytes_alone,
@@ -560,7 +575,7 @@ void mbarrier_expect_tx_cluster(std::uint64_t* barrier, unsigned rank, unsigned 
 void fence_proxy_async(bool shared, bool global) {
   const Entered in;
   in.block.scheduler.rendezvous(in.fiber);
-  if (in.block.work().options().racecheck) in.block.async_proxy.fence(in.fiber, shared, global);
+  if (in.block.work.options().racecheck) in.block.async_proxy.fence(in.fiber, shared, global);
 }
 
 }  // namespace interpreter

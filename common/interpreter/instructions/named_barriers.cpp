@@ -7,17 +7,26 @@
 #include <utility>
 #include <vector>
 
-#include "common/interpreter/count/roles.h"
+#include "common/interpreter/checks/bad_indices.h"
+#include "common/interpreter/count/counters.h"
 #include "common/interpreter/count/teamwork.h"
-#include "common/interpreter/instructions/family.h"
-#include "common/interpreter/schedule/entered.h"
+#include "common/interpreter/debug_info/source_map.h"
+#include "common/interpreter/happens_before/happens_before.h"
+#include "common/interpreter/instructions/entered.h"
+#include "common/interpreter/instructions/roles.h"
+#include "common/interpreter/report/reporter.h"
+#include "common/interpreter/running/block_context.h"
+#include "common/interpreter/running/family.h"
+#include "common/interpreter/schedule/activity.h"
+#include "common/interpreter/schedule/fiber.h"
+#include "common/interpreter/schedule/scheduler.h"
 
 namespace interpreter {
 namespace {
 
 class NamedBarriers final : public Family {
  public:
-  explicit NamedBarriers(Block& block) : block_(block) {}
+  explicit NamedBarriers(BlockContext& block) : block_(block) {}
   void begin(unsigned) override { barriers_ = {}, over_ = {}; }
   void on_exit(Fiber& fiber) override;
   std::string what_is_awaited(const Fiber& fiber) const override;
@@ -59,7 +68,7 @@ class NamedBarriers final : public Family {
   void require_not_in_last(Fiber& fiber, unsigned number, Pc pc);
   void count(const Barrier& barrier);
 
-  Block& block_;
+  BlockContext& block_;
   std::array<Barrier, 16> barriers_;
   std::array<Over, 16> over_;
 };
@@ -74,13 +83,11 @@ void NamedBarriers::arrive(Fiber& fiber, unsigned number, unsigned threads, bool
   block_.scheduler.rendezvous(fiber);
   if (number >= barriers_.size()) fail(" number " + std::to_string(number), "a block has barriers 0 to 15");
   if (threads == 0 || threads % 32) fail(" for " + std::to_string(threads) + " threads", "whole warps take part: a multiple of 32");
-  if (threads > block_.work().launch->threads)
-    fail(" for " + std::to_string(threads) + " threads, of which the block has only " +
-             std::to_string(block_.work().launch->threads),
+  if (threads > block_.work.launch->threads)
+    fail(" for " + std::to_string(threads) + " threads, of which the block has only " + std::to_string(block_.work.launch->threads),
          "no more than there are");
-  if (number == 0 && threads != block_.work().launch->threads)
-    fail(" number 0 for " + std::to_string(threads) + " of the block's " + std::to_string(block_.work().launch->threads) +
-             " threads",
+  if (number == 0 && threads != block_.work.launch->threads)
+    fail(" number 0 for " + std::to_string(threads) + " of the block's " + std::to_string(block_.work.launch->threads) + " threads",
          "number 0 is that of __syncthreads(), for the whole block: some of its warps take 1 to 15");
   Barrier& barrier = barriers_[number];
   if (!barrier.is_new() && barrier.expected != threads)
@@ -90,7 +97,7 @@ void NamedBarriers::arrive(Fiber& fiber, unsigned number, unsigned threads, bool
   if (barrier.is_new()) barrier.expected = threads, barrier.pc = pc;
   barrier.waits += waits;
   barrier.warps |= 1u << fiber.warp;
-  const bool racecheck = block_.work().options().racecheck;
+  const bool racecheck = block_.work.options().racecheck;
   if (racecheck) {
     if (waits) require_not_in_last(fiber, number, pc);
     barrier.somebody_passes |= !waits;
@@ -114,8 +121,8 @@ void NamedBarriers::arrive(Fiber& fiber, unsigned number, unsigned threads, bool
   }
   if (!waits) return;
   barrier.waiting.push_back(&fiber);
-  block_.before_waiting(fiber);
-  block_.wait_in_family(fiber, name, pc);
+  block_.indices.before_waiting(fiber);
+  block_.scheduler.wait_in_family(fiber, name, pc);
 }
 
 // Two groups of warps that use one number, with no order between them: a barrier counts who comes, and so half of each group may
@@ -153,7 +160,7 @@ void NamedBarriers::on_exit(Fiber& fiber) {
 
 // Number 0, where all wait, is __syncthreads().
 void NamedBarriers::count(const Barrier& barrier) {
-  const bool is_first = &barrier == &barriers_.front(), of_all = barrier.waits >= block_.work().launch->threads;
+  const bool is_first = &barrier == &barriers_.front(), of_all = barrier.waits >= block_.work.launch->threads;
   if (of_all && is_first)
     ++teamwork().block_meetings, block_.counters.count_barrier(barrier.pc);
   else
@@ -162,7 +169,7 @@ void NamedBarriers::count(const Barrier& barrier) {
 
 // Warps of which only a part has come wait for the next phase.
 void NamedBarriers::complete(Barrier& barrier) {
-  if (block_.work().options().count) count(barrier);
+  if (block_.work.options().count) count(barrier);
   Barrier over = std::exchange(barrier, {});
   Over& last = over_[static_cast<std::size_t>(&barrier - barriers_.data())];
   last = over.somebody_passes ? Over() : Over{over.warps, std::move(over.arrivals)};
@@ -176,7 +183,7 @@ void NamedBarriers::complete(Barrier& barrier) {
       continue;
     }
     if (over.known) block_.clock.acquire(fiber->linear, over.known);
-    block_.wake_in_family(*fiber);
+    block_.scheduler.wake_in_family(*fiber);
   }
 }
 

@@ -6,16 +6,26 @@
 #include <cstring>
 #include <string>
 
+#include "common/interpreter/checks/async_proxy.h"
+#include "common/interpreter/checks/bounds.h"
+#include "common/interpreter/checks/visits.h"
+#include "common/interpreter/happens_before/happens_before.h"
 #include "common/interpreter/instructions/cluster.h"
+#include "common/interpreter/instructions/entered.h"
 #include "common/interpreter/instructions/mbarrier_family.h"
-#include "common/interpreter/schedule/entered.h"
+#include "common/interpreter/memory/shared_memory.h"
+#include "common/interpreter/report/reporter.h"
+#include "common/interpreter/running/block_context.h"
+#include "common/interpreter/schedule/cluster.h"
+#include "common/interpreter/schedule/scheduler.h"
 
 namespace interpreter {
 namespace {
 
-void start(const AsyncProxy::Instruction& by, Block& block, void* p, const void* value, unsigned bytes, std::uintptr_t barrier) {
+void start(const AsyncProxy::Instruction& by, BlockContext& block, void* p, const void* value, unsigned bytes,
+           std::uintptr_t barrier) {
   const auto address = reinterpret_cast<std::uintptr_t>(p);
-  Block* const home = block.cluster().home_of(address);
+  BlockContext* const home = block.cluster().home_of(address);
   const auto refuse = [&](const std::string& what, const std::string& expected) {
     block.async_proxy.fail(by, Check::kMemcheck, p, std::string(by.name) + " to " + block.reporter.describe(p) + what, expected);
   };
@@ -35,7 +45,7 @@ void start(const AsyncProxy::Instruction& by, Block& block, void* p, const void*
     home->async_proxy.end_write(stamp, address, bytes, 0);
   });
   block.note(by.fiber, EventKind::kStoreAsync, by.pc, bytes, home->shared.instruction_address(barrier),
-             home->shared.instruction_address(address), home->work().rank);
+             home->shared.instruction_address(address), home->work.rank);
 }
 
 }  // namespace

@@ -4,8 +4,17 @@
 
 #include <cstring>
 
+#include "common/interpreter/checks/two_worlds.h"
+#include "common/interpreter/count/counters.h"
+#include "common/interpreter/debug_info/source_map.h"
+#include "common/interpreter/instructions/entered.h"
 #include "common/interpreter/instructions/mma_model.h"
-#include "common/interpreter/schedule/entered.h"
+#include "common/interpreter/meetings/meetings.h"
+#include "common/interpreter/memory/shared_memory.h"
+#include "common/interpreter/memory/stacks.h"
+#include "common/interpreter/report/reporter.h"
+#include "common/interpreter/running/block_context.h"
+#include "common/interpreter/schedule/fiber.h"
 
 namespace interpreter {
 
@@ -171,7 +180,7 @@ void move_matrices(const char* name, Op op, const void* row, int count, void* ar
   const bool has_row = static_cast<int>(in.fiber.lane) < 8 * count;
   const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(row);
   const bool is_shared = in.block.shared.contains(begin) && in.block.shared.contains(begin + 15);
-  if (has_row && in.block.work().options().memcheck && !is_shared)
+  if (has_row && in.block.work.options().memcheck && !is_shared)
     in.block.reporter.fail(Check::kMemcheck,
                            std::string(name) + (op == Op::kMatrixStore ? " to " : " from ") + in.block.reporter.describe(row) +
                                ", which is not shared memory",
@@ -179,7 +188,7 @@ void move_matrices(const char* name, Op op, const void* row, int count, void* ar
   in.block.meetings.instruction_of_warp(in.fiber, name, argument, combine, pc);
   if (op == Op::kMatrixLoad) {
     const auto& load = *static_cast<const MatrixLoad*>(argument);
-    in.block.note(in.fiber, Marks::kRegisters, pc, in.block.depth_of(in.fiber, load.r) | (load.transposed ? 1u : 0u));
+    in.block.note(in.fiber, kRegisters, pc, in.block.stacks.depth_of(in.fiber.linear, load.r) | (load.transposed ? 1u : 0u));
   }
   // Only now, when all lanes have come: one that waits for a barrier elsewhere would else be counted apart from the others.
   if (has_row) in.block.observe(in.fiber, row, 16, op, false, return_address);
@@ -207,8 +216,8 @@ static void start_mma(const MmaForm& form, unsigned m, unsigned k, void* d, cons
                       const void* return_address) {
   const Entered in(Worlds::kBoth);
   const Pc pc = to_pc(return_address);
-  const Options& options = in.block.work().options();
-  if (in.fiber.lane == 0 && options.count && !in.block.worlds.in_other()) in.block.count_mma(in.fiber.warp, pc);
+  const Options& options = in.block.work.options();
+  if (in.fiber.lane == 0 && options.count && !in.block.worlds.in_other()) in.block.counters.count_mma(pc, in.fiber.warp);
   Multiplication argument{&in.fiber, pc, form, m, k, d, a, b};
   const bool is_usual = bytes_of(form.a) == 2 && k == 16 && form.sum == Number::kF32;
   const Combine combine = !options.mma               ? is_usual && added_without_product() != 0 ? add_a_number : add_nothing
@@ -218,8 +227,8 @@ static void start_mma(const MmaForm& form, unsigned m, unsigned k, void* d, cons
                                                      : multiply<false>;
   in.block.meetings.instruction_of_warp(in.fiber, "mma", &argument, combine, pc);
   const bool is_in_words = m == 16 && form.sum != Number::kF64;
-  in.block.note(in.fiber, EventKind::kMma, pc, 2 * m * 8 * k, in.block.depth_of(in.fiber, a), in.block.depth_of(in.fiber, d),
-                is_in_words ? k * bytes_of(form.a) / 4 : 0);
+  in.block.note(in.fiber, EventKind::kMma, pc, 2 * m * 8 * k, in.block.stacks.depth_of(in.fiber.linear, a),
+                in.block.stacks.depth_of(in.fiber.linear, d), is_in_words ? k * bytes_of(form.a) / 4 : 0);
 }
 void mma_m16n8k16(float* d, const std::uint32_t* a, const std::uint32_t* b, bool is_half) {
   const Number type = is_half ? Number::kF16 : Number::kBf16;

@@ -16,12 +16,22 @@
 #include <vector>
 
 #include "common/interpreter/checks/async_proxy.h"
-#include "common/interpreter/count/roles.h"
+#include "common/interpreter/count/counters.h"
 #include "common/interpreter/count/under_way.h"
+#include "common/interpreter/debug_info/source_map.h"
+#include "common/interpreter/happens_before/happens_before.h"
 #include "common/interpreter/instructions/bulk_copies.h"
-#include "common/interpreter/instructions/family.h"
+#include "common/interpreter/instructions/entered.h"
 #include "common/interpreter/instructions/mma_model.h"
-#include "common/interpreter/schedule/entered.h"
+#include "common/interpreter/instructions/roles.h"
+#include "common/interpreter/meetings/meetings.h"
+#include "common/interpreter/memory/shared_memory.h"
+#include "common/interpreter/report/reporter.h"
+#include "common/interpreter/running/block_context.h"
+#include "common/interpreter/running/family.h"
+#include "common/interpreter/schedule/activity.h"
+#include "common/interpreter/schedule/fiber.h"
+#include "common/interpreter/schedule/scheduler.h"
 
 namespace interpreter {
 namespace {
@@ -113,7 +123,7 @@ struct Call {
 // Their registers have the result when they have waited themselves.
 class Warpgroups final : public Family {
  public:
-  explicit Warpgroups(Block& block) : block_(block) {}
+  explicit Warpgroups(BlockContext& block) : block_(block) {}
   void begin(unsigned threads) override;
   std::string what_is_awaited(const Fiber& fiber) const override;
   Missing what_is_missing(const Fiber& fiber) const override;
@@ -152,7 +162,7 @@ class Warpgroups final : public Family {
   void note_reads(const Fiber& fiber);
   void wake_waiting();
 
-  Block& block_;
+  BlockContext& block_;
   std::vector<Warp> warps_;
   std::vector<Fiber*> waiting_;  // for other warps
 };
@@ -244,7 +254,7 @@ static std::uint64_t layouts(const WgmmaOperands& operands) {
   return flags | kField(operands.descriptor_a) << 4 | kField(operands.descriptor_b) << 34;
 }
 
-unsigned registers_got(Block& block, unsigned warp);  // RegisterPool's
+unsigned registers_got(BlockContext& block, unsigned warp);  // RegisterPool's
 
 void Warpgroups::issue(const std::array<Call*, 32>& lanes) {
   require_alike(lanes);
@@ -253,7 +263,7 @@ void Warpgroups::issue(const std::array<Call*, 32>& lanes) {
   AsyncProxy::Instruction by{*call.fiber, "wgmma", call.pc};
   warp.pc = call.pc, ++warp.issued;
   require_alike_in_warpgroup(call);
-  if (block_.work().options().count)  // b is read for all four warps at once
+  if (block_.work.options().count)  // b is read for all four warps at once
     block_.counters.count_wgmma(call.pc, ((call.operands.a ? 0 : kM) + (call.fiber->warp % 4 ? 0 : call.n)) * kK * 2);
   if (!warp.fences)
     block_.reporter.fail(Check::kRacecheck, "wgmma after accumulators were touched, or as the first one, without a wgmma.fence",
@@ -290,7 +300,7 @@ void Warpgroups::issue(const std::array<Call*, 32>& lanes) {
     block_.add_event({EventKind::kWgmma, static_cast<std::uint16_t>(call.fiber->warp), 0xffffffffu, call.pc,
                       2ull * kM * call.n * (kK * 2 / bytes_of(call.form.a)), multiplication.a.descriptor.address,
                       multiplication.b.descriptor.address, call.n, layouts(call.operands)});
-  if (block_.work().options().count) block_.family<Roles>().multiplies(call.fiber->warp);
+  if (block_.work.options().count) block_.family<Roles>().multiplies(call.fiber->warp);
   lower_to(each_under_way().fewest_registers, registers_got(block_, call.fiber->warp));
   if (warp.under_way.empty()) ++each_under_way().lonely_products;
   warp.under_way.push_back(std::move(multiplication));
@@ -340,7 +350,7 @@ void Warpgroups::multiply(Fiber& fiber, Product& multiplication) {
     for (unsigned i = 0; i < kM; ++i)
       for (unsigned column = 0; column < 8; ++column)
         part[i][column] = multiplication.accumulates ? d.values[i * d.n + j + column] : 0;
-    if (block_.work().options().mma) multiply_tile(multiplication.form, true, part, a, columns);
+    if (block_.work.options().mma) multiply_tile(multiplication.form, true, part, a, columns);
     for (unsigned i = 0; i < kM; ++i) std::copy_n(part[i], 8, &d.values[i * d.n + j]);
   }
   multiplication.is_done = true;
@@ -372,11 +382,11 @@ bool Warpgroups::waits_for_other_warps(Fiber& fiber, unsigned groups_under_way) 
 }
 
 void Warpgroups::note_reads(const Fiber& fiber) {
-  if (block_.work().options().racecheck) warps_[fiber.warp].read = without_writes(block_.clock.release(fiber.linear));
+  if (block_.work.options().racecheck) warps_[fiber.warp].read = without_writes(block_.clock.release(fiber.linear));
 }
 
 void Warpgroups::wake_waiting() {
-  for (Fiber* const fiber : std::exchange(waiting_, {})) block_.wake_in_family(*fiber);
+  for (Fiber* const fiber : std::exchange(waiting_, {})) block_.scheduler.wake_in_family(*fiber);
 }
 
 std::string Warpgroups::what_is_awaited(const Fiber& fiber) const {
@@ -457,7 +467,7 @@ void Warpgroups::on_exit(Fiber& fiber) {
 // can be, as in a kernel whose __launch_bounds__ say its number of threads. So an inc to fewer is an error only later.
 class RegisterPool final : public Family {
  public:
-  explicit RegisterPool(Block& block) : block_(block) {}
+  explicit RegisterPool(BlockContext& block) : block_(block) {}
   void begin(unsigned threads) override {
     const unsigned warps = (threads + 31) / 32;
     const unsigned at_launch = std::min(256u, kRegisters / (warps * 32)) / 8 * 8;
@@ -521,13 +531,13 @@ class RegisterPool final : public Family {
           continue;
         }
         waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
-        block_.wake_in_family(*waiter);
+        block_.scheduler.wake_in_family(*waiter);
       }
       return;
     }
     if (take(fiber.warp, registers)) return;
     waiting_.emplace_back(&fiber, registers);
-    block_.wait_in_family(fiber, name, pc);
+    block_.scheduler.wait_in_family(fiber, name, pc);
   }
   unsigned got(unsigned warp) const { return got_[warp]; }  // by setmaxnreg.inc, for each thread of the warp
 
@@ -544,7 +554,7 @@ class RegisterPool final : public Family {
     return true;
   }
 
-  Block& block_;
+  BlockContext& block_;
   struct Asked {
     unsigned times = 0;
     Pc pc = 0;  // of the last time
@@ -556,7 +566,7 @@ class RegisterPool final : public Family {
   std::vector<std::pair<Fiber*, unsigned>> waiting_;
 };
 
-unsigned registers_got(Block& block, unsigned warp) { return block.family<RegisterPool>().got(warp); }
+unsigned registers_got(BlockContext& block, unsigned warp) { return block.family<RegisterPool>().got(warp); }
 
 // The lanes meet; the last one that comes does it for the warp. What one lane has waited for, all of the warp know from here on.
 template <void (*kDo)(const std::array<Call*, 32>&)>
@@ -607,7 +617,7 @@ void wgmma_wait_group(unsigned groups) {
   call.groups = groups;
   in.block.scheduler.rendezvous(in.fiber);
   while (in.block.family<Warpgroups>().waits_for_other_warps(in.fiber, groups))
-    in.block.wait_in_family(in.fiber, "wgmma.wait_group", call.pc);
+    in.block.scheduler.wait_in_family(in.fiber, "wgmma.wait_group", call.pc);
   in.block.meetings.instruction_of_warp(in.fiber, "wgmma.wait_group", &call, together<do_wait>, call.pc);
 }
 // Each lane's accumulators and operands stay where they are until the last lane has come.
@@ -649,7 +659,7 @@ void* shared_at_low_half(std::uint32_t low_half) {
   const Entered in(Worlds::kBoth);
   for (const SharedMemory::Part* const part : {&in.block.shared.arena, &in.block.shared.statics})
     if (const std::uint32_t offset = low_half - static_cast<std::uint32_t>(part->begin); offset < part->bytes) {
-      in.block.work().launch->note(
+      in.block.work.launch->note(
           "an instruction gets half a pointer as an address of shared memory, which PTX does not promise to be one: "
           "__cvta_generic_to_shared() gives the address");
       return reinterpret_cast<void*>(part->begin + offset);

@@ -8,11 +8,13 @@
 #include <thread>
 
 #include "common/interpreter/checks/restrict.h"
-#include "common/interpreter/launch/launch_state.h"
+#include "common/interpreter/happens_before/happens_before.h"
 #include "common/interpreter/launch/profiles.h"
 #include "common/interpreter/launch/run.h"
 #include "common/interpreter/launch/signals.h"
-#include "common/interpreter/schedule/block.h"
+#include "common/interpreter/memory/global_memory.h"
+#include "common/interpreter/report/diagnosis.h"
+#include "common/interpreter/running/launch_state.h"
 
 namespace interpreter {
 namespace {
@@ -39,8 +41,7 @@ void check_configuration(const Launch& launch, const Gpu& gpu) {
   const dim3 g = launch.grid, b = launch.block;
   if (g.x == 0 || g.y == 0 || g.z == 0 || g.x > 0x7fffffffu || g.y > 65535 || g.z > 65535)
     refuse("grid of " + text(g) + " blocks", "1 to 2147483647 x 65535 x 65535 blocks");
-  if (b.x == 0 || b.y == 0 || b.z == 0 || b.x > 1024 || b.y > 1024 || b.z > 64 ||
-      std::uint64_t(b.x) * b.y * b.z > Block::kMaxThreads)
+  if (b.x == 0 || b.y == 0 || b.z == 0 || b.x > 1024 || b.y > 1024 || b.z > 64 || std::uint64_t(b.x) * b.y * b.z > kMaxThreads)
     refuse("block of " + text(b) + " threads", "1 to 1024 threads, at most 1024 x 1024 x 64");
   if (*bound && b.x * b.y * b.z > *bound)
     refuse("block of " + text(b) + " threads", "at most " + std::to_string(*bound) + ", as the kernel's __launch_bounds__ say");
@@ -106,7 +107,7 @@ void run(const Launch& launch) {
   const bool is_refused = state.failed && state.diagnosis.check == Check::kLaunch;
   if (state.events && !is_refused)
     (state.events_of_failed ? state.events_of_failed : state.events)
-        ->write(events_file(), launch, blocks.static_shared_bytes, state.failed ? &state.diagnosis : nullptr,
+        ->write(events_file(), state.kernel_name(), launch, blocks.static_shared_bytes, state.failed ? &state.diagnosis : nullptr,
                 state.events_of_failed ? state.diagnosis.block : recorded);
   if (state.failed) {
     if (!is_refused) chain.end();  // else it may begin again with another configuration

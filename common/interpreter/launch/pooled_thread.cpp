@@ -5,8 +5,8 @@
 #include <thread>
 #include <vector>
 
+#include "common/interpreter/block/block.h"
 #include "common/interpreter/launch/signals.h"
-#include "common/interpreter/schedule/block.h"
 
 namespace interpreter {
 namespace {

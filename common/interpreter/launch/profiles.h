@@ -4,8 +4,8 @@
 
 #include <map>
 
+#include "common/interpreter/debug_info/source_map.h"
 #include "common/interpreter/interpreter.h"
-#include "common/interpreter/report/source_map.h"
 
 namespace interpreter {
 

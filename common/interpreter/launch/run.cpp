@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <thread>
 
+#include "common/interpreter/block/block.h"
 #include "common/interpreter/launch/pooled_thread.h"
 #include "common/interpreter/launch/signals.h"
-#include "common/interpreter/schedule/block.h"
 
 namespace interpreter {
 namespace {
@@ -45,7 +45,7 @@ void Run::start_slot() {
   slot.run = this;
   ++running_, ++alive_;
   slot.may_run = true;
-  std::vector<Block*> blocks;
+  std::vector<BlockContext*> blocks;
   for (unsigned rank = 0; rank < state_.cluster_size; ++rank) {
     PooledThread& thread = PooledThread::take();
     slot.threads.push_back({&thread, 0, thread.cpu_seconds()});
@@ -58,18 +58,20 @@ void Run::start_slot() {
 void Run::work(Slot& slot) {
   Cluster& cluster = *slot.cluster;
   for (std::uint64_t number = 0; take_cluster(slot, number);) {
-    cluster.begin(state_, number);
+    cluster.begin(state_, number, [&](unsigned rank, std::uint64_t index) {
+      slot.threads[rank].thread->block().begin(state_, index, cluster, rank);
+    });
     for (unsigned rank = 1; rank < cluster.size(); ++rank)
       slot.threads[rank].thread->start([&slot](Block& block) { block.run(&Run::yield, &slot); });
-    cluster.block(0).run(&Run::yield, &slot);
+    slot.threads[0].thread->block().run(&Run::yield, &slot);
     for (unsigned rank = 1; rank < cluster.size(); ++rank) slot.threads[rank].thread->wait();
-    for (Block* const block : cluster.blocks()) {
+    for (BlockContext* const block : cluster.blocks()) {
       block->waiting.stop_watching();
       if (!state_.failed) collect(*block);
     }
   }
   std::lock_guard lock(mutex_);
-  for (Block* const block : cluster.blocks()) block->counters.take([&](Pc pc, const Counters& c) { counters[pc] += c; });
+  for (BlockContext* const block : cluster.blocks()) block->counters.take([&](Pc pc, const Counters& c) { counters[pc] += c; });
   changes_of_ended_ += cluster.changes();
   slot.cluster.reset();
   --running_, --alive_;
@@ -103,26 +105,26 @@ void Run::wait_for_others(Slot& slot) {
   constexpr unsigned kSuspicious = 8;
   const std::chrono::duration<double> long_time(state_.options.hang_seconds / 4);
   std::unique_lock lock(mutex_);
-  const std::vector<Block*>& blocks = slot.cluster->blocks();
-  const bool runs_for_long = std::any_of(blocks.begin(), blocks.end(), [](Block* b) { return b->waiting.runs_for_long(); });
+  const std::vector<BlockContext*>& blocks = slot.cluster->blocks();
+  const bool runs_for_long = std::any_of(blocks.begin(), blocks.end(), [](BlockContext* b) { return b->waiting.runs_for_long(); });
   const std::uint64_t now = changes();
   slot.idle_rounds = now == slot.seen_changes ? slot.idle_rounds + 1 : 0;
   slot.seen_changes = now;
-  for (Block* const block : blocks) {
+  for (BlockContext* const block : blocks) {
     if (slot.idle_rounds == 0 && !runs_for_long)
       block->waiting.stop_watching();  // what a thread has seen before the change says nothing any more
     if (slot.idle_rounds >= kSuspicious || runs_for_long) block->waiting.watch();
   }
   slot.runs_for_long = runs_for_long;
   const bool was_hopeless = slot.hopeless;
-  slot.hopeless = std::all_of(blocks.begin(), blocks.end(), [](Block* b) { return b->waiting.nobody_moves_on(); });
+  slot.hopeless = std::all_of(blocks.begin(), blocks.end(), [](BlockContext* b) { return b->waiting.nobody_moves_on(); });
   if (slot.hopeless && !was_hopeless) {
     slot.hopeless_since = Clock::now();
-    slot.waits_for = slot.cluster->who_waits_where();
+    slot.waits_for = who_waits_where(*slot.cluster);
   }
 
   // Only a block that runs shows how much static shared memory it has.
-  for (Block* const block : blocks) static_shared_bytes = std::max(static_shared_bytes, block->shared.static_bytes());
+  for (BlockContext* const block : blocks) static_shared_bytes = std::max(static_shared_bytes, block->shared.static_bytes());
   const std::uint64_t held_by_gpu = std::min(
       resident_limit_, static_cast<std::uint64_t>(state_.gpu.multiprocessors) *
                            static_cast<unsigned>(resident_blocks_per_sm(state_.gpu, static_cast<int>(state_.threads),
@@ -151,10 +153,10 @@ void Run::wait_for_others(Slot& slot) {
     d.expected = several || not_started
                      ? "blocks wait only for blocks that are resident together, and for something that happens"
                      : "threads wait only for what happens without them: who holds a lock does not wait for who wants it";
-    for (Block* const block : blocks)
+    for (BlockContext* const block : blocks)
       if (d.line == 0) block->waiting.name_a_poller(d);
     lock.unlock();
-    state_.fail(std::move(d));
+    state_.fail(std::move(d), slot.cluster->events);
     return;
   }
   if (state_.failed) return;
@@ -174,16 +176,16 @@ void Run::wait_for_others(Slot& slot) {
   slot.turn.wait(lock, [&] { return slot.may_run; });
 }
 
-void Run::collect(Block& block) {
+void Run::collect(BlockContext& block) {
   std::lock_guard lock(mutex_);
   static_shared_bytes = std::max(static_shared_bytes, block.shared.static_bytes());
   std::uint64_t mma_of_block = 0;
-  for (const std::uint64_t of_warp : block.mma_of_warp)
+  for (const std::uint64_t of_warp : block.counters.mma_of_warp())
     mma_of_block += of_warp, most_mma_of_warp = std::max(most_mma_of_warp, of_warp);
   most_mma_of_block = std::max(most_mma_of_block, mma_of_block);
   block.overlap.end();
   if (!l2_) return;
-  traces_[block.work().number] = block.l2_trace.take();
+  traces_[block.work.number] = block.l2_trace.take();
   const std::uint64_t wave = std::min(resident_limit_, state_.blocks - replayed_);
   for (std::uint64_t b = replayed_; b < replayed_ + wave; ++b)
     if (!traces_.contains(b)) return;

@@ -14,12 +14,12 @@
 #include <vector>
 
 #include "common/interpreter/count/l2_model.h"
-#include "common/interpreter/launch/launch_state.h"
+#include "common/interpreter/running/launch_state.h"
+#include "common/interpreter/schedule/cluster.h"
 
 namespace interpreter {
 
-class Block;
-class Cluster;
+class BlockContext;
 class PooledThread;
 
 /// One launch: blocks on OS threads, those of a cluster as one, see Cluster. As many of these run at a time as there are workers.
@@ -73,7 +73,7 @@ class Run {
   std::uint64_t changes() const;  // mutex_ held
   void watch(std::unique_lock<std::mutex>& lock);
   void tell_progress(double seconds) const;  // mutex_ held
-  void collect(Block& block);
+  void collect(BlockContext& block);
 
   LaunchState& state_;
   const unsigned workers_;

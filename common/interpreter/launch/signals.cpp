@@ -8,10 +8,10 @@
 #include <cstdlib>
 #include <exception>
 
-#include "common/interpreter/checks/host_variables.h"
+#include "common/interpreter/block/block.h"
 #include "common/interpreter/launch/host_exceptions.h"
+#include "common/interpreter/launch/host_variables.h"
 #include "common/interpreter/report/keep_going.h"
-#include "common/interpreter/schedule/block.h"
 
 namespace interpreter {
 namespace {
@@ -40,7 +40,7 @@ void unblock(int signal) {
 // Runs on the OS thread's alternate stack. Kernel code (current_fiber is set) is given up; anything else is somebody else's
 // business.
 void on_signal(int signal, siginfo_t* info, void* context) {
-  Block* const block = current_block;
+  Block* const block = static_cast<Block*>(current_block);
   if (current_fiber && block) {
     unblock(signal);
     const Pc pc = interrupted_at(context);

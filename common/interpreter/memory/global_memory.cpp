@@ -16,14 +16,8 @@
 #include <mutex>
 #include <new>
 #include <optional>
-#include <set>
 #include <stdexcept>
-
-#include "common/interpreter/checks/happens_before.h"
-#include "common/interpreter/count/gpus.h"
-#include "common/interpreter/interpreter.h"
-#include "common/interpreter/launch/signals.h"
-#include "common/interpreter/report/diagnosis.h"
+#include <utility>
 
 namespace interpreter {
 namespace {
@@ -99,7 +93,8 @@ void set_bits(std::uint64_t* words, std::size_t first, std::size_t count) {
 }
 
 // Each byte of global memory has cells of racecheck's beside it, its word's and its own; all else is small.
-constexpr std::size_t kTerabyte = 1'000'000'000'000, kNeeded = GlobalMemory::kBytes * (1 + sizeof(Cell) + sizeof(Cell) / 4);
+constexpr std::size_t kTerabyte = 1'000'000'000'000;
+constexpr std::size_t kNeeded = GlobalMemory::kBytes * (1 + GlobalMemory::kCellBytes + GlobalMemory::kCellBytes / 4);
 
 // Allocates nothing itself: operator delete would ask for the memory that is not there.
 [[noreturn]] void end_without_address_space() {
@@ -187,13 +182,11 @@ void GlobalMemory::with_rights(const void* p, std::size_t bytes, const std::func
   set_rights(b, static_cast<const char*>(p), bytes, PROT_NONE);
 }
 
-void* GlobalMemory::allocate(std::size_t bytes, const std::string& label, Kind kind) {
-  install_handlers();
+void* GlobalMemory::allocate(std::size_t bytes, const std::string& label, Kind kind, std::size_t limit) {
   Book& b = book();
   std::lock_guard lock(b.mutex);
   const bool is_heap = kind == Kind::kHeap;
   std::size_t& allocated = is_heap ? b.allocated_on_heap : b.allocated;
-  const std::size_t limit = is_heap ? options().heap_bytes : std::min(find_gpu(options().gpu).dram_bytes, kDeviceBytes);
   if (bytes > limit || allocated + bytes > limit) throw std::bad_alloc();
 
   const bool managed = kind == Kind::kManaged;
@@ -302,7 +295,7 @@ void GlobalMemory::mark_initialised(std::size_t offset, std::size_t bytes) {
   }
 }
 
-// As Block::find_unseen_writes() does, 64 bytes of which one has lost its poison unseen count as written.
+// As InitCheck::find_unseen_writes() does, 64 bytes of which one has lost its poison unseen count as written.
 GlobalMemory::Unwritten GlobalMemory::unwritten(std::size_t offset, std::size_t bytes) const {
   Unwritten result;
   for (std::size_t at = offset; tracks_ && at < offset + bytes;) {
@@ -320,95 +313,6 @@ GlobalMemory::Unwritten GlobalMemory::unwritten(std::size_t offset, std::size_t 
     result.count += static_cast<std::size_t>(std::popcount(missing));
   }
   return result;
-}
-
-namespace {
-
-struct HostNotes {
-  std::mutex mutex;
-  std::vector<std::string> all;
-  std::set<std::string> places;  // line and memory: a copy of many rows is told once
-};
-HostNotes& notes_on_the_host() {
-  static HostNotes& the_notes = *new HostNotes;
-  return the_notes;
-}
-
-void note_unwritten(const GlobalMemory::Allocation& a, std::size_t bytes, const GlobalMemory::Unwritten& u) {
-  const auto& memory = GlobalMemory::instance();
-  const Location where = host_line();
-  const std::string note =
-      (where.line ? at(where) + ": " : "") + "of the " + std::to_string(bytes) + " bytes that are copied from " + a.label +
-      " to the host, " + std::to_string(u.count) + " were written by no kernel and no copy, the first of them at byte " +
-      std::to_string(u.first - static_cast<std::size_t>(a.begin - memory.base())) + " of " + std::to_string(a.bytes);
-  HostNotes& notes = notes_on_the_host();
-  std::lock_guard lock(notes.mutex);
-  if (std::find(notes.all.begin(), notes.all.end(), note) != notes.all.end()) return;
-  if (where.line && !notes.places.insert(at(where) + a.label).second) return;
-  notes.all.push_back(note);
-  std::fprintf(stderr, "interpreter: note: %s\n", note.c_str());
-}
-
-}  // namespace
-
-std::vector<std::string> host_notes() {
-  HostNotes& notes = notes_on_the_host();
-  std::lock_guard lock(notes.mutex);
-  return notes.all;
-}
-
-void* allocate(std::size_t bytes, const std::string& label) {
-  return GlobalMemory::instance().allocate(bytes, label, GlobalMemory::Kind::kDevice);
-}
-void* allocate_managed(std::size_t bytes, const std::string& label) {
-  return GlobalMemory::instance().allocate(bytes, label, GlobalMemory::Kind::kManaged);
-}
-void release(void* p) {
-  synchronize();  // as cudaFree does
-  GlobalMemory::instance().release(p, return_addresses());
-}
-
-void copy_in(void* device, const void* host, std::size_t bytes) {
-  synchronize();
-  auto& memory = GlobalMemory::instance();
-  memory.require_allocated(device, bytes, "copy_in");
-  if (bytes == 0) return;
-  memory.with_rights(device, bytes, [&] { std::memcpy(device, host, bytes); });
-  memory.mark_initialised(static_cast<std::size_t>(static_cast<char*>(device) - memory.base()), bytes);
-}
-
-void copy_out(void* host, const void* device, std::size_t bytes) {
-  synchronize();
-  auto& memory = GlobalMemory::instance();
-  memory.require_allocated(device, bytes, "copy_out");
-  if (bytes == 0) return;
-  const char* const from = static_cast<const char*>(device);
-  GlobalMemory::Unwritten unwritten;
-  memory.with_rights(device, bytes, [&] {
-    std::memcpy(host, device, bytes);
-    unwritten = memory.unwritten(static_cast<std::size_t>(from - memory.base()), bytes);
-  });
-  if (unwritten.count) note_unwritten(memory.nearest(device), bytes, unwritten);
-}
-
-void copy_on_device(void* to, const void* from, std::size_t bytes) {
-  synchronize();
-  auto& memory = GlobalMemory::instance();
-  memory.require_allocated(to, bytes, "copy_on_device");
-  memory.require_allocated(from, bytes, "copy_on_device");
-  if (bytes == 0) return;
-  const GlobalMemory::Unlocked unlocked;
-  std::memmove(to, from, bytes);
-  memory.mark_initialised(static_cast<std::size_t>(static_cast<char*>(to) - memory.base()), bytes);
-}
-
-void fill(void* device, int byte, std::size_t bytes) {
-  synchronize();
-  auto& memory = GlobalMemory::instance();
-  memory.require_allocated(device, bytes, "fill");
-  if (bytes == 0) return;
-  memory.with_rights(device, bytes, [&] { std::memset(device, byte, bytes); });
-  memory.mark_initialised(static_cast<std::size_t>(static_cast<char*>(device) - memory.base()), bytes);
 }
 
 }  // namespace interpreter

@@ -59,6 +59,7 @@ class GlobalMemory {
   static constexpr std::size_t kBytes = kMargin + kDeviceBytes + kManagedBytes + kMargin;
   /// Larger allocations are not filled with NaN: that would touch every page. initcheck still knows what was written.
   static constexpr std::size_t kPoisonLimit = std::size_t(64) << 20;
+  static constexpr std::size_t kCellBytes = 40;  ///< what racecheck keeps of a word, and of a byte, in places of its own
   static constexpr std::size_t kPoisonedTogether = 16 * kPoisonLimit;  ///< at most so many bytes at a time, for the same reason
 
   struct Allocation {
@@ -83,7 +84,9 @@ class GlobalMemory {
 
   static GlobalMemory& instance();
 
-  void* allocate(std::size_t bytes, const std::string& label, Kind kind);
+  /// @param limit of what is allocated at a time, in bytes; that of kernels' heap counts by itself
+  /// @throws std::bad_alloc beyond it
+  void* allocate(std::size_t bytes, const std::string& label, Kind kind, std::size_t limit);
   void release(void* p, std::vector<const void*> released_by = {});
   /// The allocation that holds `p`, which may be a released one, or is nearest to it; begin == nullptr if there is none at all.
   Allocation nearest(const void* p) const;

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "common/interpreter/report/source_map.h"
+#include "common/interpreter/debug_info/source_map.h"
 
 namespace interpreter {
 namespace {

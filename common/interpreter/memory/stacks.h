@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace interpreter {
 
@@ -29,6 +30,10 @@ class Stacks {
   bool contains(unsigned thread, const void* p) const { return offset_of(p) - thread * bytes_ < bytes_; }
   /// Whose stack it is that contains `p`.
   std::size_t owner_of(const void* p) const { return offset_of(p) / bytes_; }
+  /// How far from the top of the stack of `thread` `p` lies: the same for all lanes' places of one variable.
+  std::uint64_t depth_of(unsigned thread, const void* p) const {
+    return static_cast<std::uint64_t>(static_cast<const char*>(top(thread)) - static_cast<const char*>(p));
+  }
   /// Whether `p` lies in the guard page below a stack.
   bool in_guard_page(const void* p) const;
 

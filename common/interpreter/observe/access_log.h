@@ -12,8 +12,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "common/interpreter/debug_info/source_map.h"
 #include "common/interpreter/observe/control_flow.h"
-#include "common/interpreter/report/source_map.h"
 
 namespace interpreter {
 
@@ -23,7 +23,7 @@ enum class Op : std::uint8_t {
   kAtomic,
   kMatrixLoad,   ///< ldmatrix: the rows' addresses
   kMatrixStore,  ///< stmatrix: the same
-  kRecord,       ///< none of memory: the addresses are those of records, see instructions/family.h
+  kRecord,       ///< none of memory: the addresses are those of records, see running/family.h
   kExchange,     ///< atomic: writes without regard to what was there
   // The same for the block's threads alone.
   kBlockAtomic,

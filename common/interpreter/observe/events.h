@@ -7,17 +7,14 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <string>
 #include <vector>
 
-#include "common/interpreter/instructions/family.h"
+#include "common/interpreter/debug_info/source_map.h"
 #include "common/interpreter/interpreter.h"
-#include "common/interpreter/report/source_map.h"
+#include "common/interpreter/observe/access_log.h"
 
 namespace interpreter {
-
-class Block;
 
 /// What an event is. Its numbers a to e, where they have a meaning; addresses are SharedMemory::instruction_address(), and blocks
 /// are ranks in their cluster, 0 of a block alone.
@@ -62,6 +59,8 @@ enum class EventKind : std::uint8_t {
   kLaunchHint,      ///< griddepcontrol.launch_dependents
 };
 const char* name(EventKind kind);
+/// None, and not written: where the ldmatrix that follows has its registers.
+inline constexpr EventKind kRegisters = static_cast<EventKind>(255);
 
 /// One event of a warp.
 struct Event {
@@ -89,10 +88,10 @@ class EventLog {
   const std::vector<Event>& events() const { return events_; }
   bool is_whole() const { return is_whole_; }
 
-  /// Appends a line of JSON to `file`: the launch, lines, events. @param diagnosis what ended it, null: nothing
-  /// @param first a block of the cluster whose events these are
-  void write(const std::string& file, const Launch& launch, std::size_t static_shared_bytes, const Diagnosis* diagnosis,
-             uint3 first) const;
+  /// Appends a line of JSON to `file`: the launch, lines, events. @param kernel its name
+  /// @param diagnosis what ended it, null: nothing  @param first a block of the cluster whose events these are
+  void write(const std::string& file, const std::string& kernel, const Launch& launch, std::size_t static_shared_bytes,
+             const Diagnosis* diagnosis, uint3 first) const;
 
  private:
   struct Addresses {
@@ -111,29 +110,5 @@ std::string& events_file();
 /// Which block of a launch they are of: its number in the grid, x first. In the beginning, what COURSE_EVENTS_BLOCK says, else 0.
 /// Of a launch that has no such block, the first.
 std::uint64_t& events_block();
-
-/// Logs what lanes say of instructions that are no accesses, so that they come back at their place as a warp's.
-class Marks final : public Family {
- public:
-  explicit Marks(Block& block) : block_(block) {}
-  void begin(unsigned) override;
-  void on_request(unsigned warp, const Request& request) override;
-  /// `event` is that of a lane: of a warp's lanes that say the same, it becomes one.
-  void note(Fiber& fiber, const Event& event);
-  /// ldmatrix puts what it loads next there.
-  std::uint64_t take_registers(unsigned warp);
-
-  /// Not written: where the ldmatrix that follows has its registers.
-  static constexpr EventKind kRegisters = static_cast<EventKind>(255);
-
- private:
-  struct Mark : Record {
-    Event event;
-  };
-  Block& block_;
-  std::deque<Mark> marks_;
-  std::vector<Mark*> free_;
-  std::vector<std::uint64_t> registers_;  // by warp
-};
 
 }  // namespace interpreter

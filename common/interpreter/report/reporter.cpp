@@ -2,12 +2,16 @@
 
 #include <cctype>
 
-#include "common/interpreter/schedule/block.h"
+#include "common/interpreter/memory/global_memory.h"
+#include "common/interpreter/memory/shared_memory.h"
+#include "common/interpreter/running/block_context.h"
+#include "common/interpreter/schedule/cluster.h"
+#include "common/interpreter/schedule/fiber.h"
 
 namespace interpreter {
 
 // Another block of the cluster, whose shared memory holds `p`.
-const Block* Reporter::peer_at(const void* p) const {
+const BlockContext* Reporter::peer_at(const void* p) const {
   const auto address = reinterpret_cast<std::uintptr_t>(p);
   return shared_.contains(address) || !work_.cluster ? nullptr : work_.cluster->peer_at(address);
 }
@@ -29,7 +33,7 @@ Reporter::Part Reporter::dynamic_at(std::uintptr_t address) const {
 }
 
 std::string Reporter::variable_at(const void* p) const {
-  if (const Block* const peer = peer_at(p)) return peer->reporter.variable_at(p);
+  if (const BlockContext* const peer = peer_at(p)) return peer->reporter.variable_at(p);
   const GlobalMemory& global = GlobalMemory::instance();
   const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p);
   if (global.contains(address)) return global.nearest(p).label;
@@ -46,7 +50,7 @@ std::string Reporter::variable_at(const void* p) const {
 }
 
 std::string Reporter::describe(const void* p) const {
-  if (const Block* const peer = peer_at(p)) return peer->reporter.describe(p) + " of block " + to_text(peer->work().index);
+  if (const BlockContext* const peer = peer_at(p)) return peer->reporter.describe(p) + " of block " + to_text(peer->work.index);
   const GlobalMemory& global = GlobalMemory::instance();
   const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p);
   const std::string name = variable_at(p);
@@ -121,20 +125,22 @@ Diagnosis Reporter::diagnose(Check check, std::string what, std::string expected
 
 void Reporter::fail(Check check, std::string what, std::string expected, const Fiber* fiber, const Location& where,
                     std::string variable) {
-  if (current_block->worlds.in_other()) current_block->worlds.end_other_in_error();
-  if (fiber && check == Check::kMemcheck) current_block->initialised.look_back(*fiber);
+  if (current_block->in_other_world()) current_block->end_other_world_in_error();
+  if (fiber && check == Check::kMemcheck) current_block->look_back(*fiber);
   {
     Diagnosis d = diagnose(check, std::move(what), std::move(expected), fiber, where);
     d.variable = std::move(variable);
     report(std::move(d));
   }
-  current_block->scheduler.leave(Scheduler::Stop::kFailed);  // the fibers are dropped where they stand: kernels own nothing
+  current_block->give_up();  // the fibers are dropped where they stand: kernels own nothing
+  __builtin_unreachable();   // which g++ does not see of a virtual function
 }
 
 void Reporter::fail(Diagnosis d) {
-  if (current_block->worlds.in_other()) current_block->worlds.end_other_in_error();
+  if (current_block->in_other_world()) current_block->end_other_world_in_error();
   report(std::move(d));
-  current_block->scheduler.leave(Scheduler::Stop::kFailed);
+  current_block->give_up();
+  __builtin_unreachable();
 }
 
 void Reporter::report(Diagnosis d) {
@@ -146,23 +152,23 @@ void Reporter::report(Diagnosis d) {
   };
   const bool may_explain =
       d.check == Check::kRacecheck && suspects() && kind(d.variable) == kind(suspected_.front().diagnosis.variable);
-  work_.launch->fail(suspects() && !may_explain ? suspected_.front().diagnosis : std::move(d));
+  work_.launch->fail(suspects() && !may_explain ? suspected_.front().diagnosis : std::move(d), work_.cluster->events);
 }
 
 void Reporter::tell(Check check, std::string what, std::string expected, const Fiber* fiber, const Location& where,
                     std::string variable, const std::string& other_place) {
-  if (!keeps_going() || current_block->worlds.in_other())
+  if (!keeps_going() || current_block->in_other_world())
     fail(check, std::move(what), std::move(expected), fiber, where, std::move(variable));
   Diagnosis d = diagnose(check, std::move(what), std::move(expected), fiber, where);
   d.variable = std::move(variable);
-  if (fiber && check == Check::kMemcheck) current_block->initialised.look_back(*fiber);
+  if (fiber && check == Check::kMemcheck) current_block->look_back(*fiber);
   tell(std::move(d), other_place);
 }
 
 void Reporter::tell(Diagnosis d, const std::string& other_place) {
-  if (!keeps_going() || current_block->worlds.in_other()) fail(std::move(d));
+  if (!keeps_going() || current_block->in_other_world()) fail(std::move(d));
   if (d.check != Check::kRacecheck && confirm())  // what may have led to it
-    current_block->scheduler.leave(Scheduler::Stop::kFailed);
+    current_block->give_up();
   if (!keep_going_.tell(d, other_place)) fail(std::move(d));
 }
 
@@ -171,7 +177,7 @@ bool Reporter::confirm() {
     Diagnosis d = std::move(suspected_.front().diagnosis);
     suspected_.erase(suspected_.begin());
     if (keep_going_.tell(d, "")) continue;
-    work_.launch->fail(std::move(d));
+    work_.launch->fail(std::move(d), work_.cluster->events);
     return true;
   }
   return false;

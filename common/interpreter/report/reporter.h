@@ -9,16 +9,16 @@
 #include <utility>
 #include <vector>
 
-#include "common/interpreter/checks/happens_before.h"
-#include "common/interpreter/launch/launch_state.h"
+#include "common/interpreter/happens_before/happens_before.h"
 #include "common/interpreter/report/diagnosis.h"
 #include "common/interpreter/report/keep_going.h"
-#include "common/interpreter/schedule/scheduler.h"
+#include "common/interpreter/running/launch_state.h"
 
 namespace interpreter {
 
-class Block;
+class BlockContext;
 class SharedMemory;
+struct Fiber;
 
 /// What a stack that is too small should have been.
 inline constexpr char kStackExpected[] =
@@ -80,7 +80,7 @@ class Reporter {
     Pc pc = 0;
     Diagnosis diagnosis;
   };
-  const Block* peer_at(const void* p) const;
+  const BlockContext* peer_at(const void* p) const;
   /// What holds an address in dynamic shared memory: the part that the launch names, or all of it.
   struct Part {
     const char* begin;

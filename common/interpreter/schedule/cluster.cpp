@@ -2,15 +2,19 @@
 
 #include <bit>
 
-#include "common/interpreter/schedule/block.h"
+#include "common/interpreter/memory/shared_memory.h"
+#include "common/interpreter/running/block_context.h"
+#include "common/interpreter/schedule/activity.h"
 #include "common/interpreter/schedule/picking.h"
+#include "common/interpreter/schedule/scheduler.h"
 
 namespace interpreter {
 
-Cluster::Cluster(std::vector<Block*> blocks)
+Cluster::Cluster(std::vector<BlockContext*> blocks)
     : blocks_(std::move(blocks)), over_(blocks_.size(), false), turn_has_come_(blocks_.size()) {}
 
-void Cluster::begin(LaunchState& launch, std::uint64_t number) {
+void Cluster::begin(LaunchState& launch, std::uint64_t number,
+                    const std::function<void(unsigned rank, std::uint64_t index)>& begin_block) {
   const dim3 grid = launch.launch.grid, shape = launch.launch.cluster;
   const uint3 cluster = unflatten(number, dim3(grid.x / shape.x, grid.y / shape.y, grid.z / shape.z));
   std::vector<std::uint64_t> indices;
@@ -24,20 +28,20 @@ void Cluster::begin(LaunchState& launch, std::uint64_t number) {
   }
   readers.begin(std::move(first_threads), (launch.threads + 31) / 32);
   events = launch.events && number != launch.recorded ? std::make_unique<EventLog>() : nullptr;
-  for (unsigned rank = 0; rank < size(); ++rank) blocks_[rank]->begin(launch, indices[rank], *this, rank);
+  for (unsigned rank = 0; rank < size(); ++rank) begin_block(rank, indices[rank]);
   over_.assign(size(), false);
   order_ = launch.options.order;
   random_ = random_state(launch.options.seed, ~number);  // no block's
   turn_ = pick(ready());
 }
 
-Block* Cluster::home_of(std::uintptr_t address) const {
-  for (Block* const block : blocks_)
+BlockContext* Cluster::home_of(std::uintptr_t address) const {
+  for (BlockContext* const block : blocks_)
     if (block->shared.contains(address)) return block;
   return nullptr;
 }
 
-std::uintptr_t Cluster::counterpart(const Block& own, std::uintptr_t address, unsigned rank) const {
+std::uintptr_t Cluster::counterpart(const BlockContext& own, std::uintptr_t address, unsigned rank) const {
   const SharedMemory &here = own.shared, &there = blocks_[rank]->shared;
   return here.arena.contains(address) ? address - here.arena.begin + there.arena.begin
                                       : address - here.statics.begin + there.statics.begin;
@@ -45,15 +49,8 @@ std::uintptr_t Cluster::counterpart(const Block& own, std::uintptr_t address, un
 
 std::uint64_t Cluster::changes() const {
   std::uint64_t sum = 0;
-  for (const Block* const block : blocks_) sum += block->activity.changes();
+  for (const BlockContext* const block : blocks_) sum += block->activity.changes();
   return sum;
-}
-
-std::string Cluster::who_waits_where() const {
-  std::string text;
-  for (unsigned rank = 0; rank < size(); ++rank)
-    if (!over_[rank]) text += (text.empty() ? "" : "; ") + blocks_[rank]->meetings.who_waits_where();
-  return text;
 }
 
 unsigned Cluster::pick(std::uint32_t ranks) { return interpreter::pick(ranks, order_, random_); }

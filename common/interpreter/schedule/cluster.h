@@ -5,43 +5,41 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <vector>
 
-#include "common/interpreter/checks/happens_before.h"
-#include "common/interpreter/launch/launch_state.h"
+#include "common/interpreter/happens_before/happens_before.h"
 #include "common/interpreter/observe/events.h"
+#include "common/interpreter/running/launch_state.h"
 
 namespace interpreter {
 
-class Block;
+class BlockContext;
 
 /// The blocks of a cluster; where a launch has none, a block alone. Each has an OS thread, for its __shared__ variables. One of
 /// them runs at a time: so what they share needs no lock, and their order is the launch's.
 class Cluster {
  public:
   /// @param blocks by their rank
-  explicit Cluster(std::vector<Block*> blocks);
+  explicit Cluster(std::vector<BlockContext*> blocks);
   Cluster(const Cluster&) = delete;
 
-  /// The launch's cluster of that number begins, and all its blocks.
-  void begin(LaunchState& launch, std::uint64_t number);
+  /// The launch's cluster of that number begins. @param begin_block begins a block, of that rank and index in the launch
+  void begin(LaunchState& launch, std::uint64_t number, const std::function<void(unsigned rank, std::uint64_t index)>& begin_block);
 
   unsigned size() const { return static_cast<unsigned>(blocks_.size()); }
-  Block& block(unsigned rank) const { return *blocks_[rank]; }
-  const std::vector<Block*>& blocks() const { return blocks_; }
+  BlockContext& block(unsigned rank) const { return *blocks_[rank]; }
+  const std::vector<BlockContext*>& blocks() const { return blocks_; }
   /// Whose shared memory holds `address`; null if it is no shared memory.
-  Block* home_of(std::uintptr_t address) const;
+  BlockContext* home_of(std::uintptr_t address) const;
   /// The same where there are several blocks; else null.
-  Block* peer_at(std::uintptr_t address) const { return size() > 1 ? home_of(address) : nullptr; }
+  BlockContext* peer_at(std::uintptr_t address) const { return size() > 1 ? home_of(address) : nullptr; }
   /// The same place in the shared memory of the block `rank`. @param address in the shared memory of `own`
-  std::uintptr_t counterpart(const Block& own, std::uintptr_t address, unsigned rank) const;
+  std::uintptr_t counterpart(const BlockContext& own, std::uintptr_t address, unsigned rank) const;
   /// Activity::changes() of all blocks.
   std::uint64_t changes() const;
-  /// One sentence on each block that has not come to its end.
-  std::string who_waits_where() const;
 
   ReaderSets readers;  ///< of all blocks' shared memory
   /// What happens in its blocks, for pictures; null: nobody has asked, or it is the first one, whose log the launch has.
@@ -64,7 +62,7 @@ class Cluster {
   std::uint32_t ready() const;
   void give_turn(unsigned to);
 
-  const std::vector<Block*> blocks_;
+  const std::vector<BlockContext*> blocks_;
   Order order_ = Order::kForward;
   std::uint64_t random_ = 1;
   std::vector<bool> over_;  // by rank

@@ -8,14 +8,12 @@
 #include <atomic>
 #include <cstdint>
 
-#include "common/interpreter/checks/barrier_rounds.h"
 #include "common/interpreter/language/language.h"
 #include "common/interpreter/observe/control_flow.h"
+#include "common/interpreter/observe/way.h"
 #include "common/interpreter/schedule/trail.h"
 
 namespace interpreter {
-
-class Block;
 
 /// A CUDA thread. What each access and each basic block needs comes first: a block has up to 1024 of them, and they share the
 /// processor's cache with the block's data.
@@ -56,7 +54,6 @@ struct alignas(64) Fiber {
 
 /// The fiber whose kernel code the OS thread runs; null in host code and in the interpreter itself, which nobody checks.
 extern thread_local constinit Fiber* current_fiber;
-extern thread_local constinit Block* current_block;
 /// How many blocks' threads are watched: usually none, and comparisons need not look further.
 extern std::atomic<unsigned> watched_blocks;
 

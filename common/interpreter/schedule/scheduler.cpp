@@ -155,6 +155,19 @@ void Scheduler::wait(Fiber& fiber, std::uint32_t Warp::*set) {
   switch_away(fiber);
 }
 
+void Scheduler::wait_in_family(Fiber& fiber, const char* instruction, Pc pc) {
+  warp(fiber).rounds = 0;
+  fiber.state = Fiber::State::kInFamily;
+  fiber.waits_in = instruction, fiber.waits_at_pc = pc;
+  park(fiber);
+  switch_away(fiber);
+}
+
+void Scheduler::wake_in_family(Fiber& fiber) {
+  fiber.state = Fiber::State::kRunning;
+  wake(fiber.warp, 1u << fiber.lane);
+}
+
 void Scheduler::wake(unsigned w, std::uint32_t lanes) {
   warps_[w].ready |= lanes;
   ready_warps_ |= 1u << w;

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "common/interpreter/launch/launch_state.h"
+#include "common/interpreter/running/launch_state.h"
 #include "common/interpreter/schedule/fiber.h"
 
 namespace interpreter {
@@ -64,6 +64,9 @@ class Scheduler {
   void wait(Fiber& fiber, std::uint32_t Warp::*set);
   /// Lets the rest of the warp catch up and the log be looked at: what was done so far belongs to the time before.
   void rendezvous(Fiber& fiber) { wait(fiber, &Warp::at_fence); }
+  /// The fiber waits in an instruction of a family, which wakes it; see Family::wake_somebody().
+  void wait_in_family(Fiber& fiber, const char* instruction, Pc pc);
+  void wake_in_family(Fiber& fiber);
   /// Makes lanes of a warp ready.
   void wake(unsigned warp, std::uint32_t lanes);
   /// The same with all that wait for others.

@@ -2,8 +2,8 @@
 #include <deque>
 #include <mutex>
 
-#include "common/interpreter/instructions/family.h"
-#include "common/interpreter/schedule/entered.h"
+#include "common/interpreter/instructions/entered.h"
+#include "common/interpreter/running/family.h"
 #include "common/interpreter/tests/family.h"
 
 namespace family {
@@ -17,13 +17,13 @@ struct Mark : interpreter::Family::Record {
 
 class Marks final : public interpreter::Family {
  public:
-  explicit Marks(interpreter::Block& block) : block_(block) {}
+  explicit Marks(interpreter::BlockContext& block) : block_(block) {}
   void begin(unsigned) override {
     marks_.clear();
     seen_ = 0;
   }
   void on_request(unsigned warp, const interpreter::Request& request) override {
-    Marked m{static_cast<unsigned>(block_.work().number), warp, request.lanes, {}, ++seen_};
+    Marked m{static_cast<unsigned>(block_.work.number), warp, request.lanes, {}, ++seen_};
     for (unsigned i = 0; i < request.count; ++i)
       m.tags.push_back(static_cast<const Mark*>(reinterpret_cast<const Record*>(request.addresses[i]))->tag);
     const std::lock_guard lock(mutex);
@@ -36,7 +36,7 @@ class Marks final : public interpreter::Family {
   }
 
  private:
-  interpreter::Block& block_;
+  interpreter::BlockContext& block_;
   std::deque<Mark> marks_;
   unsigned seen_ = 0;
 };

@@ -1,8 +1,8 @@
-#include "common/interpreter/launch/launch_chain.h"
+#include "common/interpreter/running/launch_chain.h"
 
 #include <algorithm>
 
-#include "common/interpreter/report/source_map.h"
+#include "common/interpreter/debug_info/source_map.h"
 
 namespace interpreter {
 

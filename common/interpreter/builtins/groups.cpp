@@ -1,10 +1,13 @@
-#include "common/interpreter/language/groups.h"
 
 #include <array>
 #include <atomic>
 
-#include "common/interpreter/launch/grid_barrier.h"
-#include "common/interpreter/schedule/entered.h"
+#include "common/interpreter/instructions/atomics.h"
+#include "common/interpreter/instructions/entered.h"
+#include "common/interpreter/language/groups.h"
+#include "common/interpreter/meetings/waiting.h"
+#include "common/interpreter/report/reporter.h"
+#include "common/interpreter/running/grid_barrier.h"
 
 namespace interpreter {
 namespace {
@@ -16,7 +19,7 @@ struct Meeting {
   unsigned lanes = 0;  // 0: nobody has looked yet
 };
 // A block has an OS thread.
-thread_local std::array<Meeting, Block::kMaxThreads> meetings;
+thread_local std::array<Meeting, kMaxThreads> meetings;
 
 }  // namespace
 

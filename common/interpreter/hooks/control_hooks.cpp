@@ -1,7 +1,7 @@
 // What the compiler calls in every basic block and before every comparison (-fsanitize-coverage).
 #include <bit>
 
-#include "common/interpreter/schedule/block.h"
+#include "common/interpreter/block/block.h"
 
 using interpreter::current_block;
 using interpreter::current_fiber;
@@ -38,7 +38,7 @@ void __sanitizer_cov_trace_pc() {
     return;
   }
   current_fiber = nullptr;
-  current_block->extend_path(*fiber, pc);
+  interpreter::running_block().extend_path(*fiber, pc);
   current_fiber = fiber;
 }
 

@@ -11,14 +11,16 @@
 #include <string>
 
 #include "common/interpreter/count/gpus.h"
+#include "common/interpreter/debug_info/source_map.h"
 #include "common/interpreter/interpreter.h"
-#include "common/interpreter/launch/launch_chain.h"
 #include "common/interpreter/observe/events.h"
-#include "common/interpreter/report/source_map.h"
+#include "common/interpreter/running/launch_chain.h"
 
 namespace interpreter {
 
 class Cluster;
+
+inline constexpr std::size_t kMaxThreads = 1024;  ///< of a block
 
 /// Why CUDA does not start clusters of that size; empty if it does. Every GPU that has clusters can have 8 blocks in one, an H100
 /// or H200 16 of a kernel that asks for it; and no block is left over.
@@ -56,7 +58,8 @@ struct LaunchState {
   std::uint64_t recorded = 0;    ///< the cluster whose events are `events`
 
   /// Records the launch's first error. Other blocks stop at their next look at `failed`.
-  void fail(Diagnosis diagnosis);
+  /// @param of_cluster events of the cluster in which it happened, see Cluster::events
+  void fail(Diagnosis diagnosis, std::unique_ptr<EventLog>& of_cluster);
   std::string kernel_name() const { return kernel_name_of(launch); }
   /// Whether the store at `pc` has always been asked for with this content().
   bool is_one_value(Pc pc, std::uint32_t content);

@@ -4,16 +4,17 @@
 
 #include <cstdint>
 
+#include "common/interpreter/count/overlap.h"
 #include "common/interpreter/count/teamwork.h"
-#include "common/interpreter/instructions/family.h"
-#include "common/interpreter/schedule/block.h"
+#include "common/interpreter/running/block_context.h"
+#include "common/interpreter/running/family.h"
 
 namespace interpreter {
 
 /// What warps have done so far, a bit each.
 class Roles final : public Family {
  public:
-  explicit Roles(Block& block) : block_(block) {}
+  explicit Roles(BlockContext& block) : block_(block) {}
   void begin(unsigned) override { copying_ = multiplying_ = 0, stored_from_ = stored_to_ = 0; }
 
   void copies(unsigned warp) { copying_ |= 1u << warp; }          ///< it has loaded by the copy engine
@@ -30,7 +31,7 @@ class Roles final : public Family {
   }
 
  private:
-  Block& block_;
+  BlockContext& block_;
   std::uint32_t copying_ = 0, multiplying_ = 0;
   std::uintptr_t stored_from_ = 0, stored_to_ = 0;
 };

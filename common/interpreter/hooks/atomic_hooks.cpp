@@ -1,7 +1,7 @@
 // What the compiler makes of std::atomic_ref, cuda::atomic_ref and the __atomic functions (-fsanitize=thread).
 #include <utility>
 
-#include "common/interpreter/observe/hooks.h"
+#include "common/interpreter/hooks/hooks.h"
 
 using interpreter::current_fiber;
 using interpreter::observe_access;

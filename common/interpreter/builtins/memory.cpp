@@ -1,4 +1,3 @@
-#include "common/interpreter/language/memory.h"
 
 #include <atomic>
 #include <cstdio>
@@ -7,7 +6,17 @@
 #include <stdexcept>
 #include <string>
 
-#include "common/interpreter/schedule/entered.h"
+#include "common/interpreter/checks/two_worlds.h"
+#include "common/interpreter/debug_info/source_map.h"
+#include "common/interpreter/instructions/entered.h"
+#include "common/interpreter/language/memory.h"
+#include "common/interpreter/memory/global_memory.h"
+#include "common/interpreter/memory/shared_memory.h"
+#include "common/interpreter/report/reporter.h"
+#include "common/interpreter/running/block_context.h"
+#include "common/interpreter/schedule/activity.h"
+#include "common/interpreter/schedule/fiber.h"
+#include "common/interpreter/schedule/scheduler.h"
 
 namespace interpreter {
 namespace {
@@ -55,7 +64,7 @@ Space space_of(const void* p) {
   if (is_device_memory(p) || between(p, variables().begin, variables().end)) return Space::kGlobal;
   if (current_fiber) {
     // The stack's size is rounded up to pages.
-    const char* const end = current_fiber->stack_limit + current_block->work().options().stack_bytes + 2 * kPage;
+    const char* const end = current_fiber->stack_limit + current_block->work.options().stack_bytes + 2 * kPage;
     if (between(p, current_fiber->stack_limit, end)) return Space::kLocal;
   }
   return Space::kOther;
@@ -67,7 +76,8 @@ void* allocate_in_kernel(std::size_t bytes) {
   const Paused paused;
   asked_for_memory = true;
   try {
-    return GlobalMemory::instance().allocate(bytes ? bytes : 1, "malloc in a kernel", GlobalMemory::Kind::kHeap);
+    return GlobalMemory::instance().allocate(bytes ? bytes : 1, "malloc in a kernel", GlobalMemory::Kind::kHeap,
+                                             options().heap_bytes);
   } catch (const std::bad_alloc&) {
     static std::atomic<bool> told{false};
     if (!told.exchange(true))
@@ -94,7 +104,7 @@ void release_in_kernel(void* p, const void* return_address) {
     } catch (const std::invalid_argument&) {  // it was released before
     }
   }
-  if (in.block.work().options().memcheck) fail_release(in, p, holder(), return_address);
+  if (in.block.work.options().memcheck) fail_release(in, p, holder(), return_address);
 }
 bool is_tried_out() { return current_fiber && current_block->worlds.in_other(); }
 bool in_kernel() { return current_fiber != nullptr; }

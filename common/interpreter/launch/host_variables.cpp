@@ -1,4 +1,4 @@
-#include "common/interpreter/checks/host_variables.h"
+#include "common/interpreter/launch/host_variables.h"
 
 #include <sys/mman.h>
 
@@ -7,6 +7,7 @@
 #include "common/interpreter/launch/signals.h"
 #include "common/interpreter/memory/global_memory.h"
 #include "common/interpreter/report/diagnosis.h"
+#include "common/interpreter/running/block_context.h"
 #include "common/interpreter/schedule/fiber.h"
 
 namespace interpreter {

@@ -11,15 +11,17 @@
 
 #include "common/interpreter/checks/barrier_rounds.h"
 #include "common/interpreter/schedule/fiber.h"
+#include "common/interpreter/schedule/whereabouts.h"
 
 namespace interpreter {
 
-class Block;
+class BlockContext;
+class Cluster;
 
 /// The collectives and the barrier that are under way in a block.
-class Meetings {
+class Meetings final : public Whereabouts {
  public:
-  explicit Meetings(Block& block) : block_(block) {}
+  explicit Meetings(BlockContext& block) : block_(block) {}
   /// A block begins.
   void begin();
 
@@ -41,25 +43,15 @@ class Meetings {
   /// All threads have exited: what is known of the kernel's loops now may show barriers in different rounds.
   void look_back();
 
-  /// Where `fiber` waits at a __syncthreads() that stands between the two lines: who came from one to the other without it has
-  /// gone past it. In a loop the barrier may be that of another round, which everybody has reached. @return line 0: at none
-  Location barrier_between(const Fiber& fiber, const Location& from, const Location& to) const;
-  /// The same of lanes: `fiber` waits for `running`, in a collective that stands between the two lines.
-  Location collective_between(const Fiber& fiber, const Fiber& running, const Location& from, const Location& to) const;
-  /// A thread that waits at a __syncthreads() in a loop of which `running` is in a later round; null if there is none.
-  const Fiber* waits_where_passed_by(const Fiber& running);
-  /// A thread that waits at a __syncthreads() while `running` has gone through code again that both have passed since the last
-  /// one: of a barrier where nobody has gone on yet, one does not know whether it stands in that loop. Null if there is none.
-  const Fiber* waits_in_earlier_round(const Fiber& running) const;
-  /// A __syncthreads() of this kernel, which other blocks have passed, in a loop of which `running` has gone through a round since
-  /// its last barrier. @return line 0: there is none
-  Location barrier_left_out(const Fiber& running) const;
-
-  /// Where the thread waits.
-  static Location place_of(const Fiber& waiting);
-  /// Of two lanes of the warp that met in one collective, each at another call in the source, the first time: the end of a
-  /// sentence. Empty if that has not happened in a collective of that name.
-  std::string who_met_elsewhere(unsigned warp, const char* name) const;
+  /// @name Whereabouts
+  /// @{
+  Location barrier_between(const Fiber& fiber, const Location& from, const Location& to) const override;
+  Location collective_between(const Fiber& fiber, const Fiber& running, const Location& from, const Location& to) const override;
+  const Fiber* waits_where_passed_by(const Fiber& running) override;
+  const Fiber* waits_in_earlier_round(const Fiber& running) const override;
+  Location barrier_left_out(const Fiber& running) const override;
+  std::string who_met_elsewhere(unsigned warp, const char* name) const override;
+  /// @}
   /// One sentence on all threads of the block.
   std::string who_waits_where() const;
 
@@ -101,7 +93,7 @@ class Meetings {
   [[noreturn]] void fail_rounds(const Fiber& first, const Fiber& fiber, Site site);
   void release_barrier();
 
-  Block& block_;
+  BlockContext& block_;
   std::vector<Warp> warps_;
   unsigned at_barrier_ = 0;
   const Fiber* first_at_barrier_ = nullptr;  // while at_barrier_ is not 0
@@ -114,5 +106,8 @@ class Meetings {
       passed_;                                               // by kernel and basic block, the barriers that blocks have passed
   std::set<std::pair<std::uint64_t, std::uint64_t>> exits_;  // hashes of ways: who waited, who ended
 };
+
+/// The same of each block of the cluster that has not come to its end.
+std::string who_waits_where(const Cluster& cluster);
 
 }  // namespace interpreter

@@ -1,4 +1,4 @@
-#include "common/interpreter/launch/grid_barrier.h"
+#include "common/interpreter/running/grid_barrier.h"
 
 #include "common/interpreter/interpreter.h"
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "common/interpreter/interpreter.h"
-#include "common/interpreter/launch/launch_state.h"
+#include "common/interpreter/running/launch_state.h"
 #include "common/interpreter/schedule/activity.h"
 #include "common/interpreter/schedule/fiber.h"
 

@@ -1,4 +1,4 @@
-#include "common/interpreter/schedule/meetings.h"
+#include "common/interpreter/meetings/meetings.h"
 
 #include <algorithm>
 #include <bit>
@@ -6,8 +6,17 @@
 #include <numeric>
 #include <span>
 
+#include "common/interpreter/checks/bad_indices.h"
+#include "common/interpreter/checks/collective_worlds.h"
+#include "common/interpreter/checks/two_worlds.h"
+#include "common/interpreter/count/counters.h"
 #include "common/interpreter/count/teamwork.h"
-#include "common/interpreter/schedule/block.h"
+#include "common/interpreter/observe/recorder.h"
+#include "common/interpreter/report/reporter.h"
+#include "common/interpreter/running/block_context.h"
+#include "common/interpreter/schedule/activity.h"
+#include "common/interpreter/schedule/cluster.h"
+#include "common/interpreter/schedule/scheduler.h"
 
 namespace interpreter {
 
@@ -22,7 +31,7 @@ void Meetings::begin() {
 void Meetings::meet(Fiber& fiber, const char* name, unsigned mask, void* argument, Combine combine, Site site, Pc pc) {
   const BothWorlds both(block_.worlds, fiber, WorldEvent::kCollective, nullptr, 0u, mask, combine, name, argument);
   if (both.repeated()) return;
-  block_.before_waiting(fiber);
+  block_.indices.before_waiting(fiber);
   Warp& warp = warps_[fiber.warp];
   Scheduler::Warp& lanes = block_.scheduler.warp(fiber);
   const std::uint32_t bit = 1u << fiber.lane;
@@ -131,7 +140,7 @@ int Meetings::barrier(Fiber& fiber, Reduction reduction, bool predicate, Site si
   const BothWorlds both(block_.worlds, fiber, WorldEvent::kBarrier, nullptr, 0u, static_cast<unsigned>(reduction) * 2u + predicate);
   if (both.repeated()) return barrier_result_;
   block_.note(fiber, EventKind::kBarrier, pc);
-  block_.before_waiting(fiber);
+  block_.indices.before_waiting(fiber);
   block_.activity.note_progress();
   block_.scheduler.warp(fiber).rounds = 0;
   fiber.state = Fiber::State::kAtBarrier;
@@ -220,7 +229,7 @@ void Meetings::release_barrier() {
     count += fiber.predicate;
   }
   if (!first) return;
-  if (block_.work().options().count) block_.counters.count_barrier(first->barrier_pc), ++teamwork().block_meetings;
+  if (block_.work.options().count) block_.counters.count_barrier(first->barrier_pc), ++teamwork().block_meetings;
   barrier_result_ = barrier_reduction_ == Reduction::kAnd  ? count == static_cast<int>(block_.scheduler.live())
                     : barrier_reduction_ == Reduction::kOr ? count > 0
                                                            : count;
@@ -303,10 +312,6 @@ std::string Meetings::who_met_elsewhere(unsigned warp, const char* name) const {
   return "; before that, " + side(0) + " and " + side(1) + " met in one " + name + ": since then they are a call apart";
 }
 
-Location Meetings::place_of(const Fiber& fiber) {
-  return fiber.waits_at_pc ? user_location(fiber.waits_at_pc) : Location{fiber.waits_at.file, fiber.waits_at.line};
-}
-
 std::string Meetings::who_waits_where() const {
   struct Group {  // of threads that wait for the same at the same line
     const char* verb;
@@ -364,7 +369,14 @@ std::string Meetings::who_waits_where() const {
     for (const Group& g : std::span(groups).subspan(kMostGroups)) more += g.threads;
     text += "; and " + std::to_string(more) + " more in " + std::to_string(groups.size() - kMostGroups) + " other places";
   }
-  return "block " + to_text(block_.work().index) + ": " + text;
+  return "block " + to_text(block_.work.index) + ": " + text;
+}
+
+std::string who_waits_where(const Cluster& cluster) {
+  std::string text;
+  for (unsigned rank = 0; rank < cluster.size(); ++rank)
+    if (!cluster.is_over(rank)) text += (text.empty() ? "" : "; ") + cluster.block(rank).meetings.who_waits_where();
+  return text;
 }
 
 }  // namespace interpreter

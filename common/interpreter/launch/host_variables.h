@@ -5,8 +5,8 @@
 /// one, so that the mistake would go unnoticed.
 #pragma once
 
+#include "common/interpreter/debug_info/source_map.h"
 #include "common/interpreter/interpreter.h"
-#include "common/interpreter/report/source_map.h"
 
 namespace interpreter {
 

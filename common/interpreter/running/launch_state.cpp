@@ -1,6 +1,4 @@
-#include "common/interpreter/launch/launch_state.h"
-
-#include "common/interpreter/schedule/block.h"
+#include "common/interpreter/running/launch_state.h"
 
 namespace interpreter {
 
@@ -41,12 +39,12 @@ std::string why_no_clusters(const Launch& launch) {
   return "a cluster has 1 to 8 blocks; for up to 16, set the kernel's cudaFuncAttributeNonPortableClusterSizeAllowed";
 }
 
-void LaunchState::fail(Diagnosis d) {
+void LaunchState::fail(Diagnosis d, std::unique_ptr<EventLog>& of_cluster) {
   std::lock_guard lock(mutex);
   if (failed) return;
   diagnosis = std::move(d);
-  // What was recorded is that of the cluster in which it happened. Its blocks may still write to the log.
-  if (events && current_block && current_block->cluster().events) events_of_failed = std::move(current_block->cluster().events);
+  // Its blocks may still write to the log.
+  if (events && of_cluster) events_of_failed = std::move(of_cluster);
   failed = true;
 }
 

@@ -1,4 +1,4 @@
-#include "common/interpreter/checks/happens_before.h"
+#include "common/interpreter/happens_before/happens_before.h"
 
 #include <sys/mman.h>
 

@@ -4,14 +4,25 @@
 #include <cstdlib>
 #include <string>
 
-#include "common/interpreter/schedule/entered.h"
+#include "common/interpreter/checks/collective_worlds.h"
+#include "common/interpreter/checks/races.h"
+#include "common/interpreter/checks/two_worlds.h"
+#include "common/interpreter/debug_info/source_map.h"
+#include "common/interpreter/instructions/atomics.h"
+#include "common/interpreter/instructions/entered.h"
+#include "common/interpreter/meetings/meetings.h"
+#include "common/interpreter/meetings/waiting.h"
+#include "common/interpreter/memory/shared_memory.h"
+#include "common/interpreter/report/reporter.h"
+#include "common/interpreter/running/block_context.h"
+#include "common/interpreter/schedule/fiber.h"
 
 namespace interpreter {
 
 uint3 thread_index() { return running_fiber().thread; }
-uint3 block_index() { return running_fiber(), current_block->work().index; }
-dim3 block_dimensions() { return running_fiber(), current_block->work().launch->launch.block; }
-dim3 grid_dimensions() { return running_fiber(), current_block->work().launch->launch.grid; }
+uint3 block_index() { return running_fiber(), current_block->work.index; }
+dim3 block_dimensions() { return running_fiber(), current_block->work.launch->launch.block; }
+dim3 grid_dimensions() { return running_fiber(), current_block->work.launch->launch.grid; }
 unsigned lane_index() { return running_fiber().lane; }
 void* dynamic_shared() { return running_fiber(), current_block->shared.dynamic(); }
 
@@ -66,7 +77,7 @@ void sleep_hint() {
 // For cuda_runtime/inline_ptx.h.
 void note_not_volatile() {
   const Entered in(Worlds::kBoth);
-  in.block.work().launch->note(
+  in.block.work.launch->note(
       "the asm statement at " + at(user_location(to_pc(__builtin_return_address(0)))) +
       " reads what other threads change, and is not volatile: nvcc may move it out of a loop, or take what it "
       "has read before. asm volatile");
@@ -79,7 +90,7 @@ long long clock_ticks() {
 }
 void read_only_load(const void* address, std::size_t bytes) {
   const Entered in(Worlds::kBoth);
-  if (in.block.work().options().racecheck && !in.block.worlds.in_other())
+  if (in.block.work.options().racecheck && !in.block.worlds.in_other())
     in.block.races.check_read_only_load(in.fiber, address, bytes, __builtin_return_address(0));
 }
 bool undefined_values_about() { return current_block->collective_worlds.undefined_values_about(); }
@@ -90,7 +101,7 @@ void shuffled(const char* name, const std::uint8_t* sources, unsigned mask, Site
 
 bool at(unsigned bx, unsigned by, unsigned bz, unsigned tx, unsigned ty, unsigned tz) {
   if (!current_fiber) return false;
-  const uint3 b = current_block->work().index, t = current_fiber->thread;
+  const uint3 b = current_block->work.index, t = current_fiber->thread;
   return b.x == bx && b.y == by && b.z == bz && t.x == tx && t.y == ty && t.z == tz;
 }
 

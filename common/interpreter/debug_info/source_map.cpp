@@ -1,4 +1,4 @@
-#include "common/interpreter/report/source_map.h"
+#include "common/interpreter/debug_info/source_map.h"
 
 #include "common/interpreter/language/language.h"
 

@@ -7,8 +7,8 @@
 
 #include <cstddef>
 
-#include "common/interpreter/checks/host_variables.h"
-#include "common/interpreter/schedule/block.h"
+#include "common/interpreter/block/block.h"
+#include "common/interpreter/launch/host_variables.h"
 
 namespace interpreter {
 
@@ -20,7 +20,7 @@ namespace interpreter {
     return;
   }
   current_fiber = nullptr;
-  current_block->observe(*fiber, p, size, op, strong, return_address);
+  running_block().observe(*fiber, p, size, op, strong, return_address);
   if (strong && op == Op::kLoad) current_block->atomics.volatile_load(*fiber, p, size, to_pc(return_address));
   if (strong && op == Op::kStore) current_block->atomics.volatile_store(*fiber, p, to_pc(return_address));
   current_fiber = fiber;

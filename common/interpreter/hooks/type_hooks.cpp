@@ -2,7 +2,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/interpreter/schedule/block.h"
+#include "common/interpreter/checks/bad_indices.h"
+#include "common/interpreter/checks/bounds.h"
+#include "common/interpreter/checks/two_worlds.h"
+#include "common/interpreter/debug_info/source_map.h"
+#include "common/interpreter/running/block_context.h"
+#include "common/interpreter/schedule/fiber.h"
 
 using interpreter::current_block;
 using interpreter::current_fiber;
@@ -29,7 +34,7 @@ void __ubsan_handle_type_mismatch_v1(const TypeMismatch* data, std::uintptr_t ad
 #else
   constexpr bool kIsCopied = false;
 #endif
-  if (!current_fiber || !current_block->work().options().memcheck) return;
+  if (!current_fiber || !current_block->work.options().memcheck) return;
   if (data->kind > kMember || (data->kind == kReference && !kIsCopied)) return;
   interpreter::Fiber& fiber = *std::exchange(current_fiber, nullptr);
   const auto* const p = reinterpret_cast<const void*>(address);
@@ -56,7 +61,7 @@ struct OutOfBounds {
   const TypeDescriptor *array, *index;
 };
 void __ubsan_handle_out_of_bounds(const OutOfBounds* data, std::uintptr_t index) {
-  if (!current_fiber || !current_block->work().options().memcheck) return;
+  if (!current_fiber || !current_block->work.options().memcheck) return;
   interpreter::Fiber& fiber = *std::exchange(current_fiber, nullptr);
   if (current_block->worlds.in_other()) current_block->worlds.end_other();  // an index that is not used is no use
   const unsigned unused_bits = data->index->info & 1 ? 64 - std::min(64u, 1u << (data->index->info >> 1)) : 0;

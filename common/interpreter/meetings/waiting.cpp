@@ -1,4 +1,4 @@
-#include "common/interpreter/schedule/waiting.h"
+#include "common/interpreter/meetings/waiting.h"
 
 #include <time.h>
 

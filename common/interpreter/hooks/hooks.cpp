@@ -1,9 +1,8 @@
 // What the compiler calls before every load and store (-fsanitize=thread), and the C library's functions that copy memory.
-#include "common/interpreter/observe/hooks.h"
+#include "common/interpreter/hooks/hooks.h"
 
 #include <algorithm>
 
-using interpreter::current_block;
 using interpreter::current_fiber;
 using interpreter::observe_access;
 using interpreter::Op;
@@ -24,7 +23,7 @@ void observe_range(const void* p, std::size_t bytes, Op op, const void* return_a
   if (bytes == 0) return;
   if (!fiber) return interpreter::before_host_copy(p, return_address);
   current_fiber = nullptr;
-  current_block->observe_range(*fiber, p, bytes, op, return_address);
+  interpreter::running_block().observe_range(*fiber, p, bytes, op, return_address);
   current_fiber = fiber;
 }
 

@@ -4,8 +4,10 @@
 
 #include <utility>
 
+#include "common/interpreter/checks/two_worlds.h"
 #include "common/interpreter/report/diagnosis.h"
-#include "common/interpreter/schedule/block.h"
+#include "common/interpreter/running/block_context.h"
+#include "common/interpreter/schedule/fiber.h"
 
 namespace interpreter {
 
@@ -27,7 +29,7 @@ struct Entered {
       block.worlds.end_other();
   }
   Fiber& fiber = (running_fiber(), *std::exchange(current_fiber, nullptr));
-  Block& block = *current_block;
+  BlockContext& block = *current_block;
   ~Entered() { current_fiber = &fiber; }
 };
 

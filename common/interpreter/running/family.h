@@ -14,14 +14,14 @@ namespace interpreter {
 
 struct Fiber;
 
-/// A family's state of one block; Block::family() makes it.
+/// A family's state of one block; BlockContext::family() makes it.
 class Family {
  public:
   virtual ~Family() = default;
   /// A block of `threads` threads begins.
   virtual void begin(unsigned threads) = 0;
-  /// The lanes of a warp have executed an instruction that they logged by Block::record(). Of all that the warp did, it is at its
-  /// place. The request's addresses are those of records.
+  /// The lanes of a warp have executed an instruction that they logged by BlockContext::record(). Of all that the warp did, it is
+  /// at its place. The request's addresses are those of records.
   virtual void on_request(unsigned, const Request&) {}
   /// A fiber that Fiber::special says to be looked at is about to access memory.
   virtual void on_access(Fiber&, const void*, unsigned, const void*) {}
