@@ -132,7 +132,7 @@ def expand(program, command, folder):
 
 def set_apart(device, folder):
     """Makes the device's view of a program an object that can be linked with the host's: what it defines gets names of its own, by which
-    common/interpreter/debug_info/source_map.cpp finds the one's kernels and variables for the other's. Both have the managed variables."""
+    common/interpreter/debug_info/symbols.cpp finds the one's kernels and variables for the other's. Both have the managed variables."""
     listed = run_tool(["nm", "--format=sysv", "--defined-only", device], folder).stdout
     rows = [[column.strip() for column in line.split("|")] for line in listed.split("\n")]
     names = sorted({row[0] for row in rows if len(row) == 7 and row[2] not in ("a", "A") and row[6] != "gpu_managed"})

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "common/interpreter/instructions/mbarrier_family.h"
-#include "common/interpreter/schedule/whereabouts.h"
 
 namespace interpreter {
 
@@ -45,34 +44,11 @@ bool name_what_is_missing(Diagnosis& d, const BlockContext& block, bool& found, 
 }  // namespace
 
 Block::Block()
-    : BlockContext({.work = work_,
-                    .shared = shared_,
-                    .stacks = stacks_,
-                    .recorder = recorder_,
-                    .scheduler = scheduler_,
-                    .activity = activity_,
-                    .side_stack = side_stack_,
-                    .worlds = worlds_,
-                    .reporter = reporter_,
-                    .whereabouts = meetings_,
-                    .meetings = meetings_,
-                    .waiting = waiting_,
-                    .clock = clock_,
-                    .shadows = shadows_,
-                    .bounds = bounds_,
-                    .indices = indices_,
-                    .initialised = initialised_,
-                    .updates = updates_,
-                    .branched_updates = branched_updates_,
-                    .races = races_,
-                    .async_proxy = async_proxy_,
-                    .dependence = dependence_,
-                    .visits = visits_,
-                    .collective_worlds = collective_worlds_,
-                    .atomics = atomics_,
-                    .counters = counters_,
-                    .overlap = overlap_,
-                    .l2_trace = l2_trace_}) {}
+    : BlockContext(
+          {work_,        shared_,   stacks_,           recorder_, scheduler_,   activity_,   side_stack_, worlds_,
+           reporter_,    meetings_, meetings_,         waiting_,  clock_,       shadows_,    bounds_,     indices_,
+           initialised_, updates_,  branched_updates_, races_,    async_proxy_, dependence_, visits_,     collective_worlds_,
+           atomics_,     counters_, overlap_,          l2_trace_}) {}
 
 // ----------------------------------------------------------------------------------------------------- begin, run, end
 void Block::begin(LaunchState& launch, std::uint64_t index, Cluster& cluster, unsigned rank) {

@@ -6,16 +6,11 @@
 
 #include "common/interpreter/checks/collective_worlds.h"
 #include "common/interpreter/checks/races.h"
-#include "common/interpreter/checks/two_worlds.h"
-#include "common/interpreter/debug_info/source_map.h"
 #include "common/interpreter/instructions/atomics.h"
 #include "common/interpreter/instructions/entered.h"
 #include "common/interpreter/meetings/meetings.h"
 #include "common/interpreter/meetings/waiting.h"
-#include "common/interpreter/memory/shared_memory.h"
 #include "common/interpreter/report/reporter.h"
-#include "common/interpreter/running/block_context.h"
-#include "common/interpreter/schedule/fiber.h"
 
 namespace interpreter {
 

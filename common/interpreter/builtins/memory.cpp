@@ -6,16 +6,12 @@
 #include <stdexcept>
 #include <string>
 
-#include "common/interpreter/checks/two_worlds.h"
-#include "common/interpreter/debug_info/source_map.h"
+#include "common/interpreter/debug_info/symbols.h"
 #include "common/interpreter/instructions/entered.h"
-#include "common/interpreter/language/memory.h"
 #include "common/interpreter/memory/global_memory.h"
 #include "common/interpreter/memory/shared_memory.h"
 #include "common/interpreter/report/reporter.h"
-#include "common/interpreter/running/block_context.h"
 #include "common/interpreter/schedule/activity.h"
-#include "common/interpreter/schedule/fiber.h"
 #include "common/interpreter/schedule/scheduler.h"
 
 namespace interpreter {

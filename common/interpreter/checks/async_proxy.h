@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "common/interpreter/happens_before/happens_before.h"
+#include "common/interpreter/happens_before/cells.h"
 #include "common/interpreter/interpreter.h"
 #include "common/interpreter/schedule/fiber.h"
 

@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 
+#include "common/interpreter/debug_info/source_text.h"
+#include "common/interpreter/debug_info/symbols.h"
 #include "common/interpreter/report/reporter.h"
 
 namespace interpreter {

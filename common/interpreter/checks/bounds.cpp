@@ -3,6 +3,7 @@
 #include <cstring>
 #include <string>
 
+#include "common/interpreter/debug_info/source_text.h"
 #include "common/interpreter/report/reporter.h"
 #include "common/interpreter/schedule/cluster.h"
 

@@ -6,10 +6,7 @@
 #include <cstdint>
 
 #include "common/interpreter/checks/shadows.h"
-#include "common/interpreter/memory/shared_memory.h"
 #include "common/interpreter/memory/stacks.h"
-#include "common/interpreter/observe/access_log.h"
-#include "common/interpreter/running/launch_state.h"
 #include "common/interpreter/schedule/fiber.h"
 
 namespace interpreter {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "common/interpreter/happens_before/happens_before.h"
+#include "common/interpreter/happens_before/clocks.h"
 #include "common/interpreter/observe/access_log.h"
 #include "common/interpreter/schedule/fiber.h"
 

@@ -9,9 +9,7 @@
 
 #include "common/interpreter/checks/two_worlds.h"
 #include "common/interpreter/memory/stacks.h"
-#include "common/interpreter/schedule/fiber.h"
 #include "common/interpreter/schedule/scheduler.h"
-#include "common/interpreter/schedule/side_stack.h"
 
 namespace interpreter {
 

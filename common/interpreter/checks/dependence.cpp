@@ -5,7 +5,6 @@
 
 #include "common/interpreter/checks/shadows.h"
 #include "common/interpreter/report/reporter.h"
-#include "common/interpreter/running/launch_state.h"
 #include "common/interpreter/schedule/scheduler.h"
 
 namespace interpreter {

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "common/interpreter/happens_before/happens_before.h"
+#include "common/interpreter/happens_before/cells.h"
 #include "common/interpreter/running/launch_chain.h"
 #include "common/interpreter/schedule/fiber.h"
 

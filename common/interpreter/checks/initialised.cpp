@@ -5,11 +5,10 @@
 #include <string>
 
 #include "common/interpreter/checks/mbarrier_facts.h"
-#include "common/interpreter/debug_info/source_map.h"
+#include "common/interpreter/debug_info/symbols.h"
 #include "common/interpreter/report/reporter.h"
 #include "common/interpreter/running/block_context.h"
 #include "common/interpreter/schedule/cluster.h"
-#include "common/interpreter/schedule/fiber.h"
 #include "common/interpreter/schedule/scheduler.h"
 #include "common/interpreter/schedule/whereabouts.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "common/interpreter/happens_before/happens_before.h"
+#include "common/interpreter/happens_before/knowledge.h"
 
 namespace interpreter {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "common/interpreter/debug_info/source_map.h"
+#include "common/interpreter/debug_info/lines.h"
 #include "common/interpreter/language/language.h"
 
 namespace interpreter {

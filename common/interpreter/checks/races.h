@@ -8,9 +8,6 @@
 #include <utility>
 
 #include "common/interpreter/checks/shadows.h"
-#include "common/interpreter/happens_before/happens_before.h"
-#include "common/interpreter/observe/access_log.h"
-#include "common/interpreter/running/launch_state.h"
 #include "common/interpreter/schedule/fiber.h"
 
 namespace interpreter {

@@ -3,7 +3,6 @@
 #include <bit>
 
 #include "common/interpreter/checks/shadows.h"
-#include "common/interpreter/memory/global_memory.h"
 #include "common/interpreter/report/reporter.h"
 #include "common/interpreter/schedule/scheduler.h"
 

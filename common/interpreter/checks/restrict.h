@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "common/interpreter/happens_before/happens_before.h"
+#include "common/interpreter/happens_before/clocks.h"
 #include "common/interpreter/observe/access_log.h"
 #include "common/interpreter/running/launch_state.h"
 

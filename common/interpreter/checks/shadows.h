@@ -7,8 +7,8 @@
 #include <memory>
 #include <mutex>
 
-#include "common/interpreter/debug_info/source_map.h"
-#include "common/interpreter/happens_before/happens_before.h"
+#include "common/interpreter/debug_info/symbols.h"
+#include "common/interpreter/happens_before/cells.h"
 #include "common/interpreter/memory/global_memory.h"
 #include "common/interpreter/memory/shared_memory.h"
 #include "common/interpreter/running/launch_state.h"

@@ -5,7 +5,6 @@
 
 #include "common/interpreter/checks/bounds.h"
 #include "common/interpreter/checks/shadows.h"
-#include "common/interpreter/memory/shared_memory.h"
 #include "common/interpreter/report/reporter.h"
 #include "common/interpreter/running/block_context.h"
 #include "common/interpreter/schedule/cluster.h"

@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <map>
 
-#include "common/interpreter/happens_before/happens_before.h"
+#include "common/interpreter/happens_before/knowledge.h"
+#include "common/interpreter/observe/access_log.h"
 #include "common/interpreter/schedule/fiber.h"
 
 namespace interpreter {

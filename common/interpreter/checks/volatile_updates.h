@@ -7,8 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "common/interpreter/happens_before/happens_before.h"
-#include "common/interpreter/observe/access_log.h"
+#include "common/interpreter/happens_before/cells.h"
 #include "common/interpreter/running/launch_state.h"
 #include "common/interpreter/schedule/fiber.h"
 

@@ -9,7 +9,7 @@
 #include "common/interpreter/count/gpus.h"
 #include "common/interpreter/cuda_runtime/graph.h"
 #include "common/interpreter/cuda_runtime/state.h"
-#include "common/interpreter/debug_info/source_map.h"
+#include "common/interpreter/debug_info/symbols.h"
 #include "common/interpreter/language/memory.h"
 #include "common/interpreter/running/launch_state.h"
 

@@ -6,15 +6,12 @@
 #include <map>
 #include <mutex>
 
-#include "common/interpreter/count/gpus.h"
 #include "common/interpreter/cuda_runtime/graph.h"
 #include "common/interpreter/cuda_runtime/program.h"
 #include "common/interpreter/cuda_runtime/state.h"
 #include "common/interpreter/instructions/entered.h"
-#include "common/interpreter/report/keep_going.h"
 #include "common/interpreter/report/reporter.h"
 #include "common/interpreter/running/grid_barrier.h"
-#include "common/interpreter/running/launch_state.h"
 
 // Words of the language in kernels, members of a struct here.
 #undef gridDim

@@ -13,7 +13,7 @@
 #include "common/interpreter/cuda_runtime/graph.h"
 #include "common/interpreter/cuda_runtime/labels.h"
 #include "common/interpreter/cuda_runtime/state.h"
-#include "common/interpreter/debug_info/source_map.h"
+#include "common/interpreter/debug_info/symbols.h"
 #include "common/interpreter/memory/global_memory.h"
 
 struct CUmemPoolHandle_st {};  // CUDA's own name

@@ -31,7 +31,7 @@
 #endif
 
 namespace interpreter {
-const void* in_devices_view(const void* p);  // debug_info/source_map.h
+const void* in_devices_view(const void* p);  // debug_info/symbols.h
 }
 
 namespace interpreter::cuda_runtime {

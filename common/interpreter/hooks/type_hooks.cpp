@@ -5,9 +5,7 @@
 #include "common/interpreter/checks/bad_indices.h"
 #include "common/interpreter/checks/bounds.h"
 #include "common/interpreter/checks/two_worlds.h"
-#include "common/interpreter/debug_info/source_map.h"
 #include "common/interpreter/running/block_context.h"
-#include "common/interpreter/schedule/fiber.h"
 
 using interpreter::current_block;
 using interpreter::current_fiber;

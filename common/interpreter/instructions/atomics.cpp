@@ -6,10 +6,8 @@
 
 #include "common/interpreter/checks/branched_updates.h"
 #include "common/interpreter/checks/races.h"
-#include "common/interpreter/checks/shadows.h"
 #include "common/interpreter/checks/two_worlds.h"
 #include "common/interpreter/checks/volatile_updates.h"
-#include "common/interpreter/happens_before/happens_before.h"
 #include "common/interpreter/meetings/waiting.h"
 #include "common/interpreter/observe/recorder.h"
 #include "common/interpreter/running/block_context.h"

@@ -11,23 +11,17 @@
 #include <string>
 #include <vector>
 
-#include "common/interpreter/checks/async_proxy.h"
 #include "common/interpreter/checks/visits.h"
 #include "common/interpreter/count/counters.h"
 #include "common/interpreter/count/l2_trace.h"
-#include "common/interpreter/debug_info/source_map.h"
-#include "common/interpreter/happens_before/happens_before.h"
 #include "common/interpreter/instructions/entered.h"
 #include "common/interpreter/instructions/mbarrier_family.h"
 #include "common/interpreter/instructions/roles.h"
-#include "common/interpreter/language/memory.h"
 #include "common/interpreter/memory/shared_memory.h"
 #include "common/interpreter/memory/stacks.h"
 #include "common/interpreter/report/reporter.h"
-#include "common/interpreter/running/block_context.h"
 #include "common/interpreter/schedule/activity.h"
 #include "common/interpreter/schedule/cluster.h"
-#include "common/interpreter/schedule/fiber.h"
 #include "common/interpreter/schedule/scheduler.h"
 
 namespace interpreter {

@@ -7,7 +7,6 @@
 #include "common/interpreter/checks/two_worlds.h"
 #include "common/interpreter/report/diagnosis.h"
 #include "common/interpreter/running/block_context.h"
-#include "common/interpreter/schedule/fiber.h"
 
 namespace interpreter {
 

@@ -6,23 +6,16 @@
 #include <bit>
 #include <cstring>
 
-#include "common/interpreter/checks/async_proxy.h"
 #include "common/interpreter/checks/races.h"
-#include "common/interpreter/checks/shadows.h"
 #include "common/interpreter/checks/visits.h"
 #include "common/interpreter/count/under_way.h"
-#include "common/interpreter/debug_info/source_map.h"
-#include "common/interpreter/happens_before/happens_before.h"
 #include "common/interpreter/instructions/entered.h"
 #include "common/interpreter/instructions/mbarrier_family.h"
 #include "common/interpreter/meetings/waiting.h"
-#include "common/interpreter/memory/shared_memory.h"
 #include "common/interpreter/observe/recorder.h"
 #include "common/interpreter/report/reporter.h"
-#include "common/interpreter/running/block_context.h"
 #include "common/interpreter/schedule/activity.h"
 #include "common/interpreter/schedule/cluster.h"
-#include "common/interpreter/schedule/fiber.h"
 #include "common/interpreter/schedule/scheduler.h"
 
 namespace interpreter {

@@ -9,16 +9,10 @@
 
 #include "common/interpreter/checks/bad_indices.h"
 #include "common/interpreter/count/counters.h"
-#include "common/interpreter/count/teamwork.h"
-#include "common/interpreter/debug_info/source_map.h"
-#include "common/interpreter/happens_before/happens_before.h"
 #include "common/interpreter/instructions/entered.h"
 #include "common/interpreter/instructions/roles.h"
 #include "common/interpreter/report/reporter.h"
-#include "common/interpreter/running/block_context.h"
-#include "common/interpreter/running/family.h"
 #include "common/interpreter/schedule/activity.h"
-#include "common/interpreter/schedule/fiber.h"
 #include "common/interpreter/schedule/scheduler.h"
 
 namespace interpreter {

@@ -7,7 +7,6 @@
 #include "common/interpreter/count/overlap.h"
 #include "common/interpreter/count/teamwork.h"
 #include "common/interpreter/running/block_context.h"
-#include "common/interpreter/running/family.h"
 
 namespace interpreter {
 

@@ -6,16 +6,12 @@
 #include <cstring>
 #include <string>
 
-#include "common/interpreter/checks/async_proxy.h"
 #include "common/interpreter/checks/bounds.h"
 #include "common/interpreter/checks/visits.h"
-#include "common/interpreter/happens_before/happens_before.h"
-#include "common/interpreter/instructions/cluster.h"
 #include "common/interpreter/instructions/entered.h"
 #include "common/interpreter/instructions/mbarrier_family.h"
 #include "common/interpreter/memory/shared_memory.h"
 #include "common/interpreter/report/reporter.h"
-#include "common/interpreter/running/block_context.h"
 #include "common/interpreter/schedule/cluster.h"
 #include "common/interpreter/schedule/scheduler.h"
 

@@ -4,17 +4,12 @@
 
 #include <cstring>
 
-#include "common/interpreter/checks/two_worlds.h"
 #include "common/interpreter/count/counters.h"
-#include "common/interpreter/debug_info/source_map.h"
 #include "common/interpreter/instructions/entered.h"
-#include "common/interpreter/instructions/mma_model.h"
 #include "common/interpreter/meetings/meetings.h"
 #include "common/interpreter/memory/shared_memory.h"
 #include "common/interpreter/memory/stacks.h"
 #include "common/interpreter/report/reporter.h"
-#include "common/interpreter/running/block_context.h"
-#include "common/interpreter/schedule/fiber.h"
 
 namespace interpreter {
 

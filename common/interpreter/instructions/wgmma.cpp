@@ -17,20 +17,12 @@
 
 #include "common/interpreter/checks/async_proxy.h"
 #include "common/interpreter/count/counters.h"
-#include "common/interpreter/count/under_way.h"
-#include "common/interpreter/debug_info/source_map.h"
-#include "common/interpreter/happens_before/happens_before.h"
-#include "common/interpreter/instructions/bulk_copies.h"
 #include "common/interpreter/instructions/entered.h"
-#include "common/interpreter/instructions/mma_model.h"
 #include "common/interpreter/instructions/roles.h"
 #include "common/interpreter/meetings/meetings.h"
 #include "common/interpreter/memory/shared_memory.h"
 #include "common/interpreter/report/reporter.h"
-#include "common/interpreter/running/block_context.h"
-#include "common/interpreter/running/family.h"
 #include "common/interpreter/schedule/activity.h"
-#include "common/interpreter/schedule/fiber.h"
 #include "common/interpreter/schedule/scheduler.h"
 
 namespace interpreter {

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "common/interpreter/debug_info/declarations.h"
 #include "common/interpreter/launch/signals.h"
 #include "common/interpreter/memory/global_memory.h"
 #include "common/interpreter/report/diagnosis.h"

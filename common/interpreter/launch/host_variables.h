@@ -5,7 +5,7 @@
 /// one, so that the mistake would go unnoticed.
 #pragma once
 
-#include "common/interpreter/debug_info/source_map.h"
+#include "common/interpreter/debug_info/symbols.h"
 #include "common/interpreter/interpreter.h"
 
 namespace interpreter {

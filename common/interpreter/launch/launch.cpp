@@ -8,7 +8,8 @@
 #include <thread>
 
 #include "common/interpreter/checks/restrict.h"
-#include "common/interpreter/happens_before/happens_before.h"
+#include "common/interpreter/debug_info/symbols.h"
+#include "common/interpreter/happens_before/cells.h"
 #include "common/interpreter/launch/profiles.h"
 #include "common/interpreter/launch/run.h"
 #include "common/interpreter/launch/signals.h"

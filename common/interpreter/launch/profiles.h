@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "common/interpreter/debug_info/source_map.h"
+#include "common/interpreter/debug_info/lines.h"
 #include "common/interpreter/interpreter.h"
 
 namespace interpreter {

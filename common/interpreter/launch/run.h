@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "common/interpreter/count/l2_model.h"
-#include "common/interpreter/running/launch_state.h"
 #include "common/interpreter/schedule/cluster.h"
 
 namespace interpreter {

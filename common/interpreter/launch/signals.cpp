@@ -11,7 +11,6 @@
 #include "common/interpreter/block/block.h"
 #include "common/interpreter/launch/host_exceptions.h"
 #include "common/interpreter/launch/host_variables.h"
-#include "common/interpreter/report/keep_going.h"
 
 namespace interpreter {
 namespace {

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "common/interpreter/checks/barrier_rounds.h"
-#include "common/interpreter/schedule/fiber.h"
 #include "common/interpreter/schedule/whereabouts.h"
 
 namespace interpreter {

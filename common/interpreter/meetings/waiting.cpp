@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "common/interpreter/checks/two_worlds.h"
-#include "common/interpreter/observe/access_log.h"
 #include "common/interpreter/report/reporter.h"
 #include "common/interpreter/schedule/scheduler.h"
 

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "common/interpreter/debug_info/source_map.h"
+#include "common/interpreter/debug_info/symbols.h"
 
 namespace interpreter {
 namespace {

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "common/interpreter/debug_info/source_map.h"
+#include "common/interpreter/debug_info/lines.h"
 #include "common/interpreter/observe/control_flow.h"
 
 namespace interpreter {

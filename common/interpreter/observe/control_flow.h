@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/interpreter/debug_info/source_map.h"
+#include "common/interpreter/debug_info/lines.h"
 
 namespace interpreter {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "common/interpreter/debug_info/source_map.h"
+#include "common/interpreter/debug_info/lines.h"
 #include "common/interpreter/interpreter.h"
 #include "common/interpreter/observe/access_log.h"
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "common/interpreter/debug_info/symbols.h"
 #include "common/interpreter/memory/global_memory.h"
 
 namespace interpreter {

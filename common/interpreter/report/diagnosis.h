@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "common/interpreter/debug_info/source_map.h"
+#include "common/interpreter/debug_info/lines.h"
 #include "common/interpreter/interpreter.h"
 
 namespace interpreter {

@@ -2,6 +2,7 @@
 
 #include <cctype>
 
+#include "common/interpreter/debug_info/symbols.h"
 #include "common/interpreter/memory/global_memory.h"
 #include "common/interpreter/memory/shared_memory.h"
 #include "common/interpreter/running/block_context.h"

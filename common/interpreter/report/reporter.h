@@ -9,7 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/interpreter/happens_before/happens_before.h"
+#include "common/interpreter/debug_info/declarations.h"
+#include "common/interpreter/happens_before/clocks.h"
 #include "common/interpreter/report/diagnosis.h"
 #include "common/interpreter/report/keep_going.h"
 #include "common/interpreter/running/launch_state.h"

@@ -15,70 +15,41 @@
 
 namespace interpreter {
 
-class Activity;
-class AsyncProxy;
-class Atomics;
-class BadIndices;
-class BlockClock;
-class Bounds;
-class BranchedUpdates;
-class CollectiveWorlds;
-class CounterTable;
-class DependenceCheck;
-class InitCheck;
-class L2Trace;
-class MbarrierFacts;
-class Meetings;
-class Overlap;
-class RaceCheck;
-class Recorder;
-class Reporter;
-class Scheduler;
-class Shadows;
-class SharedMemory;
-class SideStack;
-class Stacks;
-class TwoWorlds;
-class Visits;
-class VolatileUpdates;
-class Waiting;
-class Whereabouts;
-
 /// What a block is made of. Who uses a part includes the part's header, and no other one's: so a change of one check leaves all
 /// others as they are.
 struct BlockParts {
   const Assignment& work;  ///< what the block runs
 
-  SharedMemory& shared;
-  Stacks& stacks;
+  class SharedMemory& shared;
+  class Stacks& stacks;
 
-  Recorder& recorder;
-  Scheduler& scheduler;
-  Activity& activity;
-  SideStack& side_stack;
-  TwoWorlds& worlds;
-  Reporter& reporter;
-  Whereabouts& whereabouts;
-  Meetings& meetings;
-  Waiting& waiting;
+  class Recorder& recorder;
+  class Scheduler& scheduler;
+  class Activity& activity;
+  class SideStack& side_stack;
+  class TwoWorlds& worlds;
+  class Reporter& reporter;
+  class Whereabouts& whereabouts;
+  class Meetings& meetings;
+  class Waiting& waiting;
 
-  BlockClock& clock;
-  Shadows& shadows;
-  Bounds& bounds;
-  BadIndices& indices;
-  InitCheck& initialised;
-  VolatileUpdates& updates;
-  BranchedUpdates& branched_updates;
-  RaceCheck& races;
-  AsyncProxy& async_proxy;
-  DependenceCheck& dependence;
-  Visits& visits;
-  CollectiveWorlds& collective_worlds;
+  class BlockClock& clock;
+  class Shadows& shadows;
+  class Bounds& bounds;
+  class BadIndices& indices;
+  class InitCheck& initialised;
+  class VolatileUpdates& updates;
+  class BranchedUpdates& branched_updates;
+  class RaceCheck& races;
+  class AsyncProxy& async_proxy;
+  class DependenceCheck& dependence;
+  class Visits& visits;
+  class CollectiveWorlds& collective_worlds;
 
-  Atomics& atomics;
-  CounterTable& counters;
-  Overlap& overlap;
-  L2Trace& l2_trace;
+  class Atomics& atomics;
+  class CounterTable& counters;
+  class Overlap& overlap;
+  class L2Trace& l2_trace;
 };
 
 /// A block, for its parts and for other blocks of its cluster: the parts, and what happens to all of them.
@@ -117,7 +88,7 @@ class BlockContext : public BlockParts {
   /// Drops all fibers where they stand: the launch has failed.
   [[noreturn]] virtual void give_up() = 0;
   /// What reports say of its mbarriers.
-  virtual const MbarrierFacts& mbarriers() = 0;
+  virtual const class MbarrierFacts& mbarriers() = 0;
   /// @}
 
   /// @name Families of instructions

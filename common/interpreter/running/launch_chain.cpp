@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/interpreter/debug_info/source_map.h"
+#include "common/interpreter/debug_info/symbols.h"
 
 namespace interpreter {
 

@@ -1,5 +1,8 @@
 #include "common/interpreter/running/launch_state.h"
 
+#include "common/interpreter/debug_info/declarations.h"
+#include "common/interpreter/debug_info/symbols.h"
+
 namespace interpreter {
 
 std::string kernel_name_of(const Launch& launch) { return launch.name ? launch.name : function_name(launch.kernel); }

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "common/interpreter/count/gpus.h"
-#include "common/interpreter/debug_info/source_map.h"
+#include "common/interpreter/debug_info/lines.h"
 #include "common/interpreter/interpreter.h"
 #include "common/interpreter/observe/events.h"
 #include "common/interpreter/running/launch_chain.h"

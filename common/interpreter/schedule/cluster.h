@@ -10,7 +10,7 @@
 #include <mutex>
 #include <vector>
 
-#include "common/interpreter/happens_before/happens_before.h"
+#include "common/interpreter/happens_before/readers.h"
 #include "common/interpreter/observe/events.h"
 #include "common/interpreter/running/launch_state.h"
 

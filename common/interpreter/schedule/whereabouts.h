@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "common/interpreter/debug_info/source_map.h"
+#include "common/interpreter/debug_info/lines.h"
 #include "common/interpreter/schedule/fiber.h"
 
 namespace interpreter {
