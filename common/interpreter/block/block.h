@@ -99,7 +99,7 @@ class Block final : public BlockContext, private RequestSink {
   SideStack side_stack_;
   TwoWorlds worlds_{*this};  // a check, of which reports and waiting know
   Reporter reporter_{work_, shared_};
-  Meetings meetings_{*this};
+  Meetings meetings_{*this, scheduler_, reporter_, activity_, worlds_};
   Waiting waiting_{work_, scheduler_, reporter_, activity_, worlds_};
 
   BlockClock clock_;

@@ -21,7 +21,7 @@
 namespace interpreter {
 
 void Meetings::begin() {
-  warps_.resize(block_.scheduler.warps());
+  warps_.resize(scheduler_.warps());
   for (Warp& warp : warps_) warp.collectives.clear(), warp.met = 0, warp.apart.name = nullptr;
   at_barrier_ = 0, last_barrier_ = 0;
   rounds_[&block_.recorder.flow()].forget_pairs();
@@ -29,13 +29,13 @@ void Meetings::begin() {
 
 // --------------------------------------------------------------------------------------------------------- collectives
 void Meetings::meet(Fiber& fiber, const char* name, unsigned mask, void* argument, Combine combine, Site site, Pc pc) {
-  const BothWorlds both(block_.worlds, fiber, WorldEvent::kCollective, nullptr, 0u, mask, combine, name, argument);
+  const BothWorlds both(worlds_, fiber, WorldEvent::kCollective, nullptr, 0u, mask, combine, name, argument);
   if (both.repeated()) return;
   block_.indices.before_waiting(fiber);
   Warp& warp = warps_[fiber.warp];
-  Scheduler::Warp& lanes = block_.scheduler.warp(fiber);
+  Scheduler::Warp& lanes = scheduler_.warp(fiber);
   const std::uint32_t bit = 1u << fiber.lane;
-  block_.activity.note_progress();
+  activity_.note_progress();
   lanes.rounds = 0;
   if (!(mask & bit)) [[unlikely]]
     fail_not_in_mask(fiber, name, mask, site);
@@ -58,23 +58,23 @@ void Meetings::meet(Fiber& fiber, const char* name, unsigned mask, void* argumen
   }
   fiber.state = Fiber::State::kInCollective;
   fiber.waits_in = name, fiber.waits_at = site, fiber.waits_at_pc = pc;
-  block_.scheduler.park(fiber);
-  block_.scheduler.switch_away(fiber);
+  scheduler_.park(fiber);
+  scheduler_.switch_away(fiber);
 }
 
 void Meetings::fail_not_in_mask(const Fiber& fiber, const char* name, unsigned mask, Site site) {
-  block_.reporter.fail(Check::kSynccheck, std::string(name) + " with mask " + hex(mask) + ", which does not name the calling lane",
-                       "every calling lane is in its own mask", &fiber, {site.file, site.line});
+  reporter_.fail(Check::kSynccheck, std::string(name) + " with mask " + hex(mask) + ", which does not name the calling lane",
+                 "every calling lane is in its own mask", &fiber, {site.file, site.line});
 }
 
 // The compiler may have made several machine instructions of one in the source.
 void Meetings::require_same_instruction(const Fiber& fiber, const Collective& group, Pc pc) {
   const Location here = user_location(pc), there = user_location(group.pc);
   if (here == there) return;
-  block_.reporter.fail(Check::kSynccheck,
-                       std::string("divergent ") + group.name + ": lanes " + hex(group.arrived) +
-                           " of the warp execute the one at " + at(there) + ", this lane the one at " + at(here),
-                       "all 32 lanes of a warp execute the same " + std::string(group.name) + " together", &fiber, here);
+  reporter_.fail(Check::kSynccheck,
+                 std::string("divergent ") + group.name + ": lanes " + hex(group.arrived) + " of the warp execute the one at " +
+                     at(there) + ", this lane the one at " + at(here),
+                 "all 32 lanes of a warp execute the same " + std::string(group.name) + " together", &fiber, here);
 }
 
 // Who has exited is not waited for. But one that was at the same place, and named other lanes there, has not left before: it was to
@@ -86,12 +86,12 @@ void Meetings::require_same_mask(unsigned w, const Collective& group) const {
     if (last.mask == group.mask || std::strcmp(last.name, group.name) != 0 || last.site.line != group.site.line ||
         std::strcmp(last.site.file, group.site.file) != 0)
       continue;
-    const Fiber& here = block_.scheduler.fiber(w, static_cast<unsigned>(std::countr_zero(group.arrived)));
-    block_.reporter.fail(Check::kSynccheck,
-                         std::string(group.name) + " with masks that differ: thread " + to_text(here.thread) + " gives " +
-                             hex(group.mask) + ", and thread " + to_text(block_.scheduler.fiber(w, lane).thread) +
-                             ", which is in it, has given " + hex(last.mask),
-                         "all lanes that a mask names call the function with that mask", &here, {group.site.file, group.site.line});
+    const Fiber& here = scheduler_.fiber(w, static_cast<unsigned>(std::countr_zero(group.arrived)));
+    reporter_.fail(Check::kSynccheck,
+                   std::string(group.name) + " with masks that differ: thread " + to_text(here.thread) + " gives " +
+                       hex(group.mask) + ", and thread " + to_text(scheduler_.fiber(w, lane).thread) +
+                       ", which is in it, has given " + hex(last.mask),
+                   "all lanes that a mask names call the function with that mask", &here, {group.site.file, group.site.line});
   }
 }
 
@@ -100,11 +100,11 @@ void Meetings::complete(unsigned w, std::size_t index) {
   const Collective group = warp.collectives[index];
   warp.collectives.erase(warp.collectives.begin() + static_cast<std::ptrdiff_t>(index));
   if (group.pc && group.arrived != 0xffffffffu)
-    block_.reporter.fail(
+    reporter_.fail(
         Check::kSynccheck,
         std::string(group.name) + " by lanes " + hex(group.arrived) + " of the warp alone: the others have exited or do not exist",
         "all 32 lanes of a warp execute " + std::string(group.name) + " together",
-        &block_.scheduler.fiber(w, static_cast<unsigned>(std::countr_zero(group.arrived))), user_location(group.pc));
+        &scheduler_.fiber(w, static_cast<unsigned>(std::countr_zero(group.arrived))), user_location(group.pc));
   if (!group.pc) {
     if (group.mask & ~group.arrived) require_same_mask(w, group);
     warp.met |= group.arrived;
@@ -113,44 +113,44 @@ void Meetings::complete(unsigned w, std::size_t index) {
   }
   if (group.combine) {
     block_.collective_worlds.combine(w, group.mask, group.arrived, warp.arguments, group.combine);
-    if (block_.worlds.in_other()) return;  // the second world of the thread that came last
+    if (worlds_.in_other()) return;  // the second world of the thread that came last
   } else {
     block_.pass_warp_barrier(w, group.mask);
   }
-  block_.scheduler.wake(w, group.arrived);
+  scheduler_.wake(w, group.arrived);
   for (std::uint32_t rest = group.arrived; rest; rest &= rest - 1)
-    block_.scheduler.fiber(w, static_cast<unsigned>(std::countr_zero(rest))).state = Fiber::State::kRunning;
+    scheduler_.fiber(w, static_cast<unsigned>(std::countr_zero(rest))).state = Fiber::State::kRunning;
 }
 
 // Threads that have exited are not waited for (CUDA C++ Programming Guide, "Warp Shuffle Functions", "Synchronization Functions").
 void Meetings::leave(const Fiber& fiber) {
   std::vector<Collective>& collectives = warps_[fiber.warp].collectives;
-  const std::uint32_t live = block_.scheduler.warp(fiber).live;
+  const std::uint32_t live = scheduler_.warp(fiber).live;
   for (std::size_t i = 0; i < collectives.size();)
     if ((collectives[i].mask & live & ~collectives[i].arrived) == 0)
       complete(fiber.warp, i);
     else
       ++i;
   if (at_barrier_) require_barrier_before_exit(fiber);
-  if (block_.scheduler.live() && at_barrier_ == block_.scheduler.live()) release_barrier();
+  if (scheduler_.live() && at_barrier_ == scheduler_.live()) release_barrier();
 }
 
 // ------------------------------------------------------------------------------------------------------------ barriers
 int Meetings::barrier(Fiber& fiber, Reduction reduction, bool predicate, Site site, Pc pc) {
-  const BothWorlds both(block_.worlds, fiber, WorldEvent::kBarrier, nullptr, 0u, static_cast<unsigned>(reduction) * 2u + predicate);
+  const BothWorlds both(worlds_, fiber, WorldEvent::kBarrier, nullptr, 0u, static_cast<unsigned>(reduction) * 2u + predicate);
   if (both.repeated()) return barrier_result_;
   block_.note(fiber, EventKind::kBarrier, pc);
   block_.indices.before_waiting(fiber);
-  block_.activity.note_progress();
-  block_.scheduler.warp(fiber).rounds = 0;
+  activity_.note_progress();
+  scheduler_.warp(fiber).rounds = 0;
   fiber.state = Fiber::State::kAtBarrier;
   fiber.waits_in = "__syncthreads", fiber.waits_at = site, fiber.waits_at_pc = 0;
   fiber.predicate = predicate, fiber.barrier_pc = pc;
   barrier_reduction_ = reduction;
-  block_.scheduler.park(fiber);
+  scheduler_.park(fiber);
   if (++at_barrier_ == 1) first_at_barrier_ = &fiber;
-  if (at_barrier_ == block_.scheduler.live()) release_barrier();
-  block_.scheduler.switch_away(fiber);
+  if (at_barrier_ == scheduler_.live()) release_barrier();
+  scheduler_.switch_away(fiber);
   return barrier_result_;
 }
 
@@ -162,12 +162,12 @@ void Meetings::require_same_call(const Fiber& first, const Fiber& fiber) {
     same_calls_.insert({first.barrier_pc, fiber.barrier_pc});
     return;
   }
-  block_.reporter.fail(Check::kSynccheck,
-                       "divergent barrier: the __syncthreads at " + at({fiber.waits_at.file, fiber.waits_at.line}) +
-                           " is reached by thread " + to_text(first.thread) + " through the call at " + at(there) +
-                           (there.line == here.line ? " (another one in the same line)" : "") + ", by thread " +
-                           to_text(fiber.thread) + " through the one at " + at(here),
-                       "all threads of the block reach the same __syncthreads() by the same calls", &fiber, here);
+  reporter_.fail(Check::kSynccheck,
+                 "divergent barrier: the __syncthreads at " + at({fiber.waits_at.file, fiber.waits_at.line}) +
+                     " is reached by thread " + to_text(first.thread) + " through the call at " + at(there) +
+                     (there.line == here.line ? " (another one in the same line)" : "") + ", by thread " + to_text(fiber.thread) +
+                     " through the one at " + at(here),
+                 "all threads of the block reach the same __syncthreads() by the same calls", &fiber, here);
 }
 
 void Meetings::require_same_round(const Fiber& first, const Fiber& fiber) {
@@ -185,43 +185,42 @@ void Meetings::require_barrier_before_exit(const Fiber& fiber) {
   const ControlFlow& flow = block_.recorder.flow();
   if (!rounds_[&flow].has_passed_by(flow, waiting.way, fiber.way)) return;
   const Site site = waiting.waits_at;
-  block_.reporter.fail(Check::kSynccheck,
-                       "divergent barrier: thread " + to_text(waiting.thread) + " waits at the __syncthreads at " +
-                           at({site.file, site.line}) + ", thread " + to_text(fiber.thread) +
-                           " has passed it by in a round of the loop around it, and has ended",
-                       "all threads of the block reach the same __syncthreads() in the same rounds; who has nothing to do goes "
-                       "around the work, not around the barrier",
-                       &fiber, {site.file, site.line});
+  reporter_.fail(Check::kSynccheck,
+                 "divergent barrier: thread " + to_text(waiting.thread) + " waits at the __syncthreads at " +
+                     at({site.file, site.line}) + ", thread " + to_text(fiber.thread) +
+                     " has passed it by in a round of the loop around it, and has ended",
+                 "all threads of the block reach the same __syncthreads() in the same rounds; who has nothing to do goes "
+                 "around the work, not around the barrier",
+                 &fiber, {site.file, site.line});
 }
 
 void Meetings::look_back() {
   const ControlFlow& flow = block_.recorder.flow();
-  std::vector<Fiber>& fibers = block_.scheduler.fibers();
+  std::vector<Fiber>& fibers = scheduler_.fibers();
   if (const auto pair = rounds_[&flow].late_difference(flow))
     fail_rounds(fibers[pair->thread_a], fibers[pair->thread_b], pair->site);
 }
 
 void Meetings::fail_rounds(const Fiber& first, const Fiber& fiber, Site site) {
-  block_.reporter.fail(
-      Check::kSynccheck,
-      "divergent barrier: threads " + to_text(first.thread) + " and " + to_text(fiber.thread) + " reach the __syncthreads at " +
-          at({site.file, site.line}) + " in different rounds of a loop around it: one of them has passed it by in an earlier round",
-      "all threads of the block reach the same __syncthreads() in the same rounds", &fiber, {site.file, site.line});
+  reporter_.fail(Check::kSynccheck,
+                 "divergent barrier: threads " + to_text(first.thread) + " and " + to_text(fiber.thread) +
+                     " reach the __syncthreads at " + at({site.file, site.line}) +
+                     " in different rounds of a loop around it: one of them has passed it by in an earlier round",
+                 "all threads of the block reach the same __syncthreads() in the same rounds", &fiber, {site.file, site.line});
 }
 
 void Meetings::release_barrier() {
   const Fiber* first = nullptr;
   int count = 0;
-  for (Fiber& fiber : block_.scheduler.fibers()) {
+  for (Fiber& fiber : scheduler_.fibers()) {
     if (fiber.state != Fiber::State::kAtBarrier) continue;
     if (!first) first = &fiber;
     if (fiber.waits_at.line != first->waits_at.line || std::strcmp(fiber.waits_at.file, first->waits_at.file) != 0)
-      block_.reporter.fail(Check::kSynccheck,
-                           "divergent barrier: thread " + to_text(first->thread) + " waits at " + first->waits_at.file + ":" +
-                               std::to_string(first->waits_at.line) + ", thread " + to_text(fiber.thread) + " at " +
-                               fiber.waits_at.file + ":" + std::to_string(fiber.waits_at.line),
-                           "all threads of the block reach the same __syncthreads()", &fiber,
-                           {fiber.waits_at.file, fiber.waits_at.line});
+      reporter_.fail(Check::kSynccheck,
+                     "divergent barrier: thread " + to_text(first->thread) + " waits at " + first->waits_at.file + ":" +
+                         std::to_string(first->waits_at.line) + ", thread " + to_text(fiber.thread) + " at " + fiber.waits_at.file +
+                         ":" + std::to_string(fiber.waits_at.line),
+                     "all threads of the block reach the same __syncthreads()", &fiber, {fiber.waits_at.file, fiber.waits_at.line});
     if (fiber.barrier_pc != first->barrier_pc)
       require_same_call(*first, fiber);
     else if (fiber.way.hash() != first->way.hash())
@@ -230,18 +229,18 @@ void Meetings::release_barrier() {
   }
   if (!first) return;
   if (block_.work.options().count) block_.counters.count_barrier(first->barrier_pc), ++teamwork().block_meetings;
-  barrier_result_ = barrier_reduction_ == Reduction::kAnd  ? count == static_cast<int>(block_.scheduler.live())
+  barrier_result_ = barrier_reduction_ == Reduction::kAnd  ? count == static_cast<int>(scheduler_.live())
                     : barrier_reduction_ == Reduction::kOr ? count > 0
                                                            : count;
   block_.pass_barrier();
   if (first->barrier_pc != last_barrier_ && first->way.length())
     passed_[&block_.recorder.flow()].try_emplace(first->way[(first->way.length() - 1) % Way::kLongest], first->waits_at);
   last_barrier_ = first->barrier_pc;
-  for (Fiber& fiber : block_.scheduler.fibers()) {
+  for (Fiber& fiber : scheduler_.fibers()) {
     if (fiber.state != Fiber::State::kAtBarrier) continue;
     fiber.state = Fiber::State::kRunning;
     fiber.way.restart();
-    block_.scheduler.wake(fiber.warp, 1u << fiber.lane);
+    scheduler_.wake(fiber.warp, 1u << fiber.lane);
   }
   at_barrier_ = 0;
 }
@@ -266,7 +265,7 @@ Location Meetings::collective_between(const Fiber& fiber, const Fiber& running, 
 
 const Fiber* Meetings::waits_where_passed_by(const Fiber& running) {
   const ControlFlow& flow = block_.recorder.flow();
-  for (const Fiber& fiber : block_.scheduler.fibers())
+  for (const Fiber& fiber : scheduler_.fibers())
     if (fiber.state == Fiber::State::kAtBarrier && rounds_[&flow].has_passed_by(flow, fiber.way, running.way)) return &fiber;
   return nullptr;
 }
@@ -277,7 +276,7 @@ const Fiber* Meetings::waits_in_earlier_round(const Fiber& running) const {
       rounds;  // by basic block; of a way that is too long, only the end is known: no more than there were
   const Way& way = running.way;
   for (unsigned i = 0; i < std::min(way.length(), Way::kLongest); ++i) ++rounds[way[i]];
-  for (const Fiber& fiber : block_.scheduler.fibers()) {
+  for (const Fiber& fiber : scheduler_.fibers()) {
     if (fiber.state != Fiber::State::kAtBarrier || !fiber.way.is_complete()) continue;
     std::map<std::uint32_t, unsigned> earlier;
     for (unsigned i = 0; i < fiber.way.length(); ++i) ++earlier[fiber.way[i]];
@@ -322,16 +321,16 @@ std::string Meetings::who_waits_where() const {
     bool differ = false;
   };
   std::vector<Group> groups;
-  for (const Fiber& fiber : block_.scheduler.fibers()) {
+  for (const Fiber& fiber : scheduler_.fibers()) {
     const char* verb = "run";
     std::string where, of_one;
     if (fiber.state == Fiber::State::kExited) continue;
     if (fiber.state == Fiber::State::kRunning) {
-      if (block_.scheduler.is_polling(fiber)) verb = fiber.polled ? "poll" : "sleep";
-      if (block_.scheduler.is_polling(fiber) && fiber.polled) {
+      if (scheduler_.is_polling(fiber)) verb = fiber.polled ? "poll" : "sleep";
+      if (scheduler_.is_polling(fiber) && fiber.polled) {
         where = " at " + at(user_location(fiber.polled_at)) + block_.what_is_awaited(fiber);
-        of_one = " " + block_.reporter.describe(fiber.polled);
-      } else if (block_.scheduler.is_polling(fiber) && fiber.slept_at) {
+        of_one = " " + reporter_.describe(fiber.polled);
+      } else if (scheduler_.is_polling(fiber) && fiber.slept_at) {
         where = " at " + at(user_location(fiber.slept_at));
       }
     } else {
@@ -343,8 +342,8 @@ std::string Meetings::who_waits_where() const {
       if (fiber.state == Fiber::State::kInCollective)
         for (const Collective& c : warps_[fiber.warp].collectives)
           if (c.arrived >> fiber.lane & 1) {
-            of_one = " for lanes " + hex(c.mask & block_.scheduler.warp(fiber).live & ~c.arrived) + " of warp " +
-                     std::to_string(fiber.warp);
+            of_one =
+                " for lanes " + hex(c.mask & scheduler_.warp(fiber).live & ~c.arrived) + " of warp " + std::to_string(fiber.warp);
             break;
           }
     }

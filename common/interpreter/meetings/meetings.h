@@ -14,13 +14,18 @@
 
 namespace interpreter {
 
+class Activity;
 class BlockContext;
 class Cluster;
+class Reporter;
+class Scheduler;
+class TwoWorlds;
 
 /// The collectives and the barrier that are under way in a block.
 class Meetings final : public Whereabouts {
  public:
-  explicit Meetings(BlockContext& block) : block_(block) {}
+  Meetings(BlockContext& block, Scheduler& scheduler, Reporter& reporter, Activity& activity, TwoWorlds& worlds)
+      : block_(block), scheduler_(scheduler), reporter_(reporter), activity_(activity), worlds_(worlds) {}
   /// A block begins.
   void begin();
 
@@ -93,6 +98,10 @@ class Meetings final : public Whereabouts {
   void release_barrier();
 
   BlockContext& block_;
+  Scheduler& scheduler_;
+  Reporter& reporter_;
+  Activity& activity_;
+  TwoWorlds& worlds_;
   std::vector<Warp> warps_;
   unsigned at_barrier_ = 0;
   const Fiber* first_at_barrier_ = nullptr;  // while at_barrier_ is not 0

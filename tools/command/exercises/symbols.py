@@ -35,6 +35,8 @@ OF_INTERPRETER = re.compile(MANGLED + r"11interpreter(?:12cuda_runtime)?(?=\d)")
 # Headers that kernels and CUDA's runtime consist of call these, and so may an answer.
 HEADERS = ("interpreter/include/**/*", "interpreter/instructions/*.h", "interpreter/language/*.h", "device/**/*")
 PROGRAM = ("program.h", "labels.h", "inline_ptx.h")
+# But not headers with what a block keeps of instructions: they see other rooms of the interpreter.
+OF_BLOCKS = re.compile(r'#include "common/interpreter/(?!count/gpus\.h|cuda_runtime/|include/|instructions/|interpreter\.h|language/)')
 OF_COACH = {"options", "profiles", "clear_profiles", "metrics", "find_gpu", "name", "quoted_line", "report", "observe", "record"}
 OF_VERDICT = re.compile(r"_ZT[IS]N8exercise(6NotYet|4Seen)E")  # types that the coach throws
 # What brings bytes to the host, where a file could compute what its kernels should. Tables may go to the GPU.
@@ -60,7 +62,8 @@ def functions_of_headers():
     place = os.path.join(ROOT, "common")
     paths = [path for each in HEADERS for path in glob.glob(os.path.join(glob.escape(place), each), recursive=True)]
     paths += [os.path.join(place, "interpreter", "cuda_runtime", each) for each in PROGRAM]
-    texts = (files.text(path) for path in paths if os.path.isfile(path))
+    texts = [files.text(path) for path in paths if os.path.isfile(path)]
+    texts = [text for text in texts if not OF_BLOCKS.search(text)]
     return {word for text in texts for word in re.findall(r"\b([A-Za-z_]\w*)\s*\(", text)} - OF_COACH | {"KernelError"}
 
 

@@ -897,12 +897,12 @@ class Symbols(Made):
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
-namespace interpreter { struct Options; struct GlobalMemory { void forget(); }; void clear_profiles(); Options& options(); }
+namespace interpreter { struct Options; struct GlobalMemory { void forget(); }; void clear_profiles(); Options& options(); int& teamwork(); }
 namespace harness { int compare(); }
 extern "C" void *_DYNAMIC[], *dlsym(void*, const char*);
 extern "C" long ptrace(int, ...);
 void f(char c) {
-  interpreter::clear_profiles(), interpreter::options(), interpreter::GlobalMemory().forget(), harness::compare();
+  interpreter::clear_profiles(), interpreter::options(), interpreter::GlobalMemory().forget(), ++interpreter::teamwork(), harness::compare();
   fork(), setsid(), kill(getppid(), 9), execl("x", "x", nullptr), read(0, &c, 1), syscall(1), std::atexit(nullptr);
   std::system("ls"), std::fopen("x", "r"), std::getchar(), mmap(0, 1, 0, 0, 0, 0), mprotect(0, 1, 0), dlsym(_DYNAMIC[0], "x"), ptrace(0);
   signal(11, nullptr), setenv("x", "y", 1);
@@ -913,7 +913,8 @@ void f(char c) {
         names = symbols.foreign_of(symbols.symbols(self.compiled(text)))
         shown = subprocess.run(["c++filt"], input="\n".join(names), stdout=subprocess.PIPE, encoding="utf-8", check=True).stdout
         for name in (
-            *("interpreter::clear_profiles()", "interpreter::options()", "interpreter::GlobalMemory::forget()", "harness::compare()"),
+            *("interpreter::clear_profiles()", "interpreter::options()", "interpreter::GlobalMemory::forget()", "interpreter::teamwork()"),
+            "harness::compare()",
             *("fork", "setsid", "kill", "getppid", "execl", "read", "syscall", "_exit", "exit", "atexit", "system", "fopen", "getchar"),
             *("mmap", "mprotect", "dlsym", "_DYNAMIC", "ptrace", "signal", "setenv", "std::cin", "std::thread::detach()"),
         ):
