@@ -55,12 +55,6 @@ class Block final : public BlockContext, private RequestSink {
                                       const void* return_address) override;
   /// The same for any number of bytes.
   void observe_range(Fiber& fiber, const void* p, std::size_t bytes, Op op, const void* return_address);
-  /// The fiber passes the basic block at `pc`, and its way there is none of the usual ones.
-  void extend_path(Fiber& fiber, Pc pc) {
-    if (worlds_.in_other()) return worlds_.pass_basic_block(fiber);
-    fiber.path = recorder_.extend(fiber.path, pc);
-    fiber.way.add(fiber.path->block);
-  }
   void record(Fiber& fiber, Family::Record& what, unsigned size, Pc pc) override;
   void add_event(Event event) override;
   void pass_warp_barrier(unsigned warp, unsigned mask) override;

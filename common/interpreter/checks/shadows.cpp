@@ -6,12 +6,13 @@
 namespace interpreter {
 
 GlobalShadow& global_shadow() {
-  static GlobalShadow& shadow = *new GlobalShadow;
+  static GlobalShadow& shadow = *[] {
+    GlobalMemory::instance().when_released([](const char* begin, std::size_t bytes) {
+      global_shadow().memory.forget(reinterpret_cast<std::uintptr_t>(begin), bytes);
+    });
+    return new GlobalShadow;
+  }();
   return shadow;
-}
-
-void forget_accesses(const void* begin, std::size_t bytes) {
-  global_shadow().memory.forget(reinterpret_cast<std::uintptr_t>(begin), bytes);
 }
 
 void forget_all_accesses() {

@@ -30,7 +30,10 @@ struct GlobalShadow {
     return &range == &memory || &range == &variables ? std::unique_lock(lock_of(address)) : std::unique_lock<std::mutex>();
   }
 };
+/// What is released is forgotten there.
 GlobalShadow& global_shadow();
+/// Forgets who has used any memory, variables included.
+void forget_all_accesses();
 
 /// Calls `visit(address, bytes)` for pieces that lie in one page, and so under one lock.
 template <class Visit>

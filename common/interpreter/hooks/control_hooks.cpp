@@ -1,7 +1,11 @@
 // What the compiler calls in every basic block and before every comparison (-fsanitize-coverage).
 #include <bit>
 
-#include "common/interpreter/block/block.h"
+#include "common/interpreter/checks/branched_updates.h"
+#include "common/interpreter/checks/two_worlds.h"
+#include "common/interpreter/observe/recorder.h"
+#include "common/interpreter/report/reporter.h"
+#include "common/interpreter/running/block_context.h"
 
 using interpreter::current_block;
 using interpreter::current_fiber;
@@ -17,6 +21,13 @@ namespace {
 [[gnu::always_inline]] inline void observe_comparison(std::uint64_t a, std::uint64_t b) {
   if (interpreter::watched_blocks.load(std::memory_order_relaxed)) [[unlikely]]
     add_comparison(a, b);
+}
+
+// The fiber passes the basic block at `pc`, and its way there is none of the usual ones.
+void extend_path(interpreter::Fiber& fiber, interpreter::Pc pc) {
+  if (current_block->worlds.in_other()) return current_block->worlds.pass_basic_block(fiber);
+  fiber.path = current_block->recorder.extend(fiber.path, pc);
+  fiber.way.add(fiber.path->block);
 }
 
 }  // namespace
@@ -38,7 +49,7 @@ void __sanitizer_cov_trace_pc() {
     return;
   }
   current_fiber = nullptr;
-  interpreter::running_block().extend_path(*fiber, pc);
+  extend_path(*fiber, pc);
   current_fiber = fiber;
 }
 

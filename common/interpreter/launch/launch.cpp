@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "common/interpreter/checks/restrict.h"
+#include "common/interpreter/checks/shadows.h"
 #include "common/interpreter/debug_info/symbols.h"
 #include "common/interpreter/happens_before/cells.h"
 #include "common/interpreter/launch/profiles.h"

@@ -235,7 +235,7 @@ void GlobalMemory::release(void* p, std::vector<const void*> released_by) {
   clear(base_ + offset, allocation.bytes);
   set_rights(b, base_ + offset, allocation.bytes, PROT_NONE);
   // Its place is not used again soon, and the memory would be missed.
-  forget_accesses(base_ + offset, allocation.bytes);
+  if (const auto forget = forget_.load()) forget(base_ + offset, allocation.bytes);
   (allocation.is_heap ? b.allocated_on_heap : b.allocated) -= allocation.bytes;
   b.packed.erase(allocation.packed_at);
   allocation.released = true;

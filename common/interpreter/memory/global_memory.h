@@ -2,6 +2,7 @@
 /// Global memory: allocations, which bytes are valid (memcheck) and which have been written (initcheck).
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -35,11 +36,6 @@ class ByteFlags {
 };
 
 inline constexpr std::size_t kPage = 4096;  ///< of memory, on x86-64
-
-/// Racecheck forgets who has used device memory.
-void forget_accesses(const void* begin, std::size_t bytes);
-/// The same of all memory, variables included.
-void forget_all_accesses();
 
 /// One reserved range holds every allocation, so that "is it global?" is one comparison. Beside it lies a table with one entry per
 /// 256-byte granule, so that "is it allocated?" is one load. The host may not touch the range, as it may not touch a GPU's memory:
@@ -88,6 +84,8 @@ class GlobalMemory {
   /// @throws std::bad_alloc beyond it
   void* allocate(std::size_t bytes, const std::string& label, Kind kind, std::size_t limit);
   void release(void* p, std::vector<const void*> released_by = {});
+  /// From now on `forget` is called for what is released: nobody has used it any more.
+  void when_released(void (*forget)(const char* begin, std::size_t bytes)) { forget_ = forget; }
   /// The allocation that holds `p`, which may be a released one, or is nearest to it; begin == nullptr if there is none at all.
   Allocation nearest(const void* p) const;
   /// @throws std::out_of_range unless [p, p + bytes) lies in one allocation.
@@ -122,6 +120,7 @@ class GlobalMemory {
   static constexpr std::uint16_t kValidMask = 0x1ff, kFilled = 0x4000, kInitialised = 0x8000;
 
   bool tracks_ = true;
+  std::atomic<void (*)(const char*, std::size_t)> forget_{nullptr};
   char* base_;
   std::uint16_t* granules_;     // valid bytes of the granule, kFilled and kInitialised
   std::uint64_t* initialised_;  // one bit per byte
