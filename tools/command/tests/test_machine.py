@@ -1,4 +1,4 @@
-"""Tests of single pieces: steps, memory, reasons, and what is shown while work goes on. tools/course_test.sh tests the whole."""
+"""Tests of single pieces: steps, memory, reasons, and what is shown while work goes on. whole/ tests the command from end to end."""
 
 import contextlib
 import io
