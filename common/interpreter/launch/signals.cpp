@@ -16,7 +16,7 @@
 namespace interpreter {
 namespace {
 
-Pc interrupted_at(void* context) {
+const void* interrupted_at(void* context) {
 #if defined(__x86_64__)
   const auto address = static_cast<std::uintptr_t>(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
 #elif defined(__aarch64__)
@@ -24,10 +24,14 @@ Pc interrupted_at(void* context) {
 #else
   const std::uintptr_t address = 0;
 #endif
-  return to_pc(reinterpret_cast<const void*>(address));
+  return reinterpret_cast<const void*>(address);
 }
 
 struct sigaction previous_action[65];
+
+// How often in a row a signal has come while the thread was outside of the program's own code.
+constexpr unsigned kMostPutOff = 40;
+thread_local constinit unsigned put_off = 0;
 
 // A jump or an exception out of the handler does not do it.
 void unblock(int signal) {
@@ -42,8 +46,11 @@ void unblock(int signal) {
 void on_signal(int signal, siginfo_t* info, void* context) {
   Block* const block = current_block;
   if (current_fiber && block) {
+    // In a library's function, such as malloc(), which may hold a lock that the report needs: the signal comes again.
+    if (signal == kHangSignal && !inside(interrupted_at(context), image()) && ++put_off < kMostPutOff) return;
+    put_off = 0;
     unblock(signal);
-    const Pc pc = interrupted_at(context);
+    const Pc pc = to_pc(interrupted_at(context));
     switch (signal) {
       case kHangSignal:
         block->fail_from_signal(Check::kEndless,
