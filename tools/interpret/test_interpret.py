@@ -7,6 +7,7 @@ import contextlib
 import glob
 import json
 import os
+import platform
 import shlex
 import shutil
 import signal
@@ -1318,6 +1319,28 @@ int main() {
         self.assertEqual(result.returncode, -signal.SIGABRT)
         self.assertIn("std::runtime_error", result.stderr)
         self.assertIn("out of luck", result.stderr)
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "elsewhere the quotient is 0")
+    def test_a_division_by_zero_on_the_host_says_where(self):
+        text = """#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+__global__ void k() {}
+int parts(int n, int each) {
+  return n / each;
+}
+int main(int argc, char** argv) {
+  if (argc > 2) std::signal(SIGFPE, [](int) { std::_Exit(9); });
+  if (*argv[1] == 'k') k<<<1, 1>>>();
+  printf("%d\\n", parts(7, atoi(argv[1] + 1)));
+}
+"""
+        for words in (["k0"], ["-0"]):  # after and before there is anything of a device's
+            result = self.interpret(text, *words, name="x.cu")
+            self.assertEqual((result.returncode, result.stdout), (1, ""), result.stderr)
+            self.assertRegex(result.stderr, r"host code divides an integer by zero\n  at       .*x\.cu:6\n")
+        self.assertEqual(self.interpret(text, "k7", name="x.cu").stdout, "1\n")
+        self.assertEqual(self.interpret(text, "-0", "own handler", name="x.cu").returncode, 9)
 
     def test_the_heap_of_kernels_is_as_large_as_a_gpus(self):
         text = """#include <cstdio>

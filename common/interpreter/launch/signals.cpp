@@ -74,9 +74,27 @@ void on_signal(int signal, siginfo_t* info, void* context) {
     unblock(signal);
     return throw_where_interrupted(host_access(info->si_addr), context);
   }
+  if (signal == SIGFPE && info->si_code == FPE_INTDIV && !block && previous_action[signal].sa_handler == SIG_DFL) {
+    unblock(signal);
+    install_handlers();  // before the first launch, who prints what nobody catches is not there yet
+    return throw_where_interrupted(host_division(), context);
+  }
   sigaction(signal, &previous_action[signal], nullptr);
   raise(signal);
 }
+
+void take(int signal) {
+  struct sigaction action {};
+  sigaction(signal, nullptr, &action);
+  if (action.sa_flags & SA_SIGINFO && action.sa_sigaction == on_signal) return;
+  previous_action[signal] = action;
+  action = {};
+  action.sa_sigaction = on_signal;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigaction(signal, &action, nullptr);
+}
+
+[[maybe_unused]] const bool taken = (take(SIGFPE), true);  // host code may divide by zero before there is anything of a device's
 
 std::terminate_handler usual_end = nullptr;
 
@@ -101,16 +119,7 @@ void install_handlers() {
     usual_end = std::set_terminate(print_uncaught);
     return true;
   }();
-  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, kHangSignal}) {
-    struct sigaction action {};
-    sigaction(signal, nullptr, &action);
-    if (action.sa_flags & SA_SIGINFO && action.sa_sigaction == on_signal) continue;
-    previous_action[signal] = action;
-    action = {};
-    action.sa_sigaction = on_signal;
-    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    sigaction(signal, &action, nullptr);
-  }
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, kHangSignal}) take(signal);
 }
 
 AlternateStack::AlternateStack() : memory_(reserve(kBytes)) {

@@ -78,4 +78,14 @@ Diagnosis host_access(const void* p) {
   return d;
 }
 
+Diagnosis host_division() {
+  Diagnosis d;
+  d.check = Check::kException;
+  d.what = "host code divides an integer by zero";
+  d.expected = "divisors are not zero; the smallest integer is not divided by -1 either";
+  const Location where = host_line();
+  d.file = where.file, d.line = where.line;
+  return d;
+}
+
 }  // namespace interpreter

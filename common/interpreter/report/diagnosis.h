@@ -27,5 +27,7 @@ Location host_line();
 [[noreturn]] void fail_outside_of_launches();
 /// The host accesses device memory at `p`.
 Diagnosis host_access(const void* p);
+/// The host divides an integer by zero.
+Diagnosis host_division();
 
 }  // namespace interpreter
