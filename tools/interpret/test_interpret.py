@@ -12,15 +12,13 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import time
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import interpret  # noqa: E402
-import strangers  # noqa: E402
-from program import Program  # noqa: E402
-from testing import BUILD, HERE, Folder  # noqa: E402
+import interpret
+import strangers
+from program import Program
+from testing import BUILD, HERE, Folder
 
 
 class Refusals(Folder):
@@ -220,7 +218,6 @@ class Preludes(Folder):
         os.remove(made)
         self.assertEqual(interpret.preludes({"prelude": prelude}), as_they_are)
 
-    @unittest.skipUnless(BUILD, "needs a build")
     def test_the_build_has_one_that_fits(self):
         """With other options than it was made with, g++ would read the headers, and nobody would notice."""
         with open(os.path.join(BUILD, "interpret.json"), encoding="utf-8") as stream:
@@ -234,6 +231,7 @@ class Preludes(Folder):
         self.assertIn(f"! {build['prelude']}.gch", made.stderr)
 
 
+@unittest.skipUnless(BUILD, "needs COURSE_BUILD, a built interpreter")
 class Runs(Folder):
     def test_a_program_runs_with_its_arguments(self):
         result = self.interpret(KERNELS + MAIN, "a", "b c", typed="z", options=("--order", "reverse"))
