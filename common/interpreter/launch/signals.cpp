@@ -77,7 +77,9 @@ void on_signal(int signal, siginfo_t* info, void* context) {
   if (signal == SIGFPE && info->si_code == FPE_INTDIV && !block && previous_action[signal].sa_handler == SIG_DFL) {
     unblock(signal);
     install_handlers();  // before the first launch, who prints what nobody catches is not there yet
-    return throw_where_interrupted(host_division(), context);
+    return throw_where_interrupted(of_host(Check::kException, "host code divides an integer by zero",
+                                           "divisors are not zero; the smallest integer is not divided by -1 either"),
+                                   context);
   }
   sigaction(signal, &previous_action[signal], nullptr);
   raise(signal);

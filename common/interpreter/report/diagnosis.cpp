@@ -64,28 +64,22 @@ void fail_outside_of_launches() {
   throw KernelError(d);
 }
 
-Diagnosis host_access(const void* p) {
-  const GlobalMemory::Allocation a = GlobalMemory::instance().nearest(p);
-  Diagnosis d;
-  d.check = Check::kMemcheck;
-  d.what = "host code accesses device memory";
-  if (a.begin)
-    d.what += ": " + a.label + " (byte " + std::to_string(static_cast<const char*>(p) - a.begin) + " of " +
-              std::to_string(a.bytes) + (a.released ? "), which has been released" : ")");
-  d.expected = "the host copies device memory, by device::Buffer or cudaMemcpy; on a GPU this is a segmentation fault";
+Diagnosis of_host(Check check, std::string what, std::string expected, std::string variable) {
   const Location where = host_line();
-  d.variable = a.label, d.file = where.file, d.line = where.line;
+  Diagnosis d;
+  d.check = check, d.what = std::move(what), d.expected = std::move(expected), d.variable = std::move(variable);
+  d.file = where.file, d.line = where.line;
   return d;
 }
 
-Diagnosis host_division() {
-  Diagnosis d;
-  d.check = Check::kException;
-  d.what = "host code divides an integer by zero";
-  d.expected = "divisors are not zero; the smallest integer is not divided by -1 either";
-  const Location where = host_line();
-  d.file = where.file, d.line = where.line;
-  return d;
+Diagnosis host_access(const void* p) {
+  const GlobalMemory::Allocation a = GlobalMemory::instance().nearest(p);
+  std::string what = "host code accesses device memory";
+  if (a.begin)
+    what += ": " + a.label + " (byte " + std::to_string(static_cast<const char*>(p) - a.begin) + " of " + std::to_string(a.bytes) +
+            (a.released ? "), which has been released" : ")");
+  return of_host(Check::kMemcheck, what,
+                 "the host copies device memory, by device::Buffer or cudaMemcpy; on a GPU this is a segmentation fault", a.label);
 }
 
 }  // namespace interpreter
