@@ -42,9 +42,9 @@ case $* in
   *'--target help') ;;
   *--build*)
     [[ ! -f $SCRATCH/build-fails ]] || { echo 'gemm.cuh:7: error: expected a tile'; exit 1; }
+    trap 'sleep 0.2; echo interrupted && rm -r "$SCRATCH/building"; exit 130' INT
     # Two builds at the same time: the second finds the first one's mark.
     mkdir "$SCRATCH/building" || exit 1
-    trap 'sleep 0.2; echo interrupted && rm -r "$SCRATCH/building"; exit 130' INT
     [[ ! -f $SCRATCH/build-is-slow ]] || sleep "$(<"$SCRATCH/build-is-slow")"
     echo '[1/1] Linking'
     [[ -d $build/bin ]] || mkdir -p "$build/bin"
