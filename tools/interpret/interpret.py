@@ -25,24 +25,23 @@ if __name__ == "__main__":  # before all else: to read the other modules takes i
         signal.signal(ending, end)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
 
-import argparse  # noqa: E402
-import contextlib  # noqa: E402
-import errno  # noqa: E402
-import fcntl  # noqa: E402
-import hashlib  # noqa: E402
-import json  # noqa: E402
-import os  # noqa: E402
-import re  # noqa: E402
-import shutil  # noqa: E402
-import subprocess  # noqa: E402
-import tempfile  # noqa: E402
-import time  # noqa: E402
+import argparse
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import own_names  # noqa: E402
-import tokens  # noqa: E402
-from program import NotRead, NotText, Program  # noqa: E402
-from refusals import Refusal, told  # noqa: E402
+import own_names
+import tokens
+from program import NotRead, NotText, Program
+from refusals import Refusal, told
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))

@@ -16,14 +16,13 @@ import sys
 if __name__ == "__main__":  # before all else: Ctrl-C has nothing to say
     signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
 
-import argparse  # noqa: E402
-import os  # noqa: E402
-import subprocess  # noqa: E402
-import time  # noqa: E402
+import argparse
+import os
+import subprocess
+import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from strangers import CODES, SOMETIMES, STRANGERS, table  # noqa: E402
+from strangers import CODES, SOMETIMES, STRANGERS, table
 
 CUTLASS, CUTLASS_COMMIT = "https://github.com/NVIDIA/cutlass", "7107b05535f8977f5ecb9d01ee203205b1fd9bc4"
 LIMIT = 600  # seconds for each

@@ -1,14 +1,11 @@
 """Runs cases/mended.cu by cases.py: right cases pass, wrong ones are told where they should be. The other files there take a minute:
 `tools/interpret/cases.py` runs all."""
 
-import os
 import pathlib
-import sys
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import cases  # noqa: E402
-from testing import BUILD, Folder, HERE  # noqa: E402
+import cases
+from testing import BUILD, Folder, HERE
 
 
 class Judging(unittest.TestCase):

@@ -5,13 +5,11 @@ nvcc compiles the programs too; tools/gpu-checks runs them.
 
 import os
 import re
-import sys
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import inline_ptx  # noqa: E402
-from rewrite import File  # noqa: E402
-from testing import BUILD, HERE, Folder  # noqa: E402
+import inline_ptx
+from rewrite import File
+from testing import BUILD, HERE, Folder
 
 PROGRAMS = os.path.join(HERE, "programs")
 

@@ -7,19 +7,18 @@ import contextlib
 import glob
 import json
 import os
+import platform
 import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import time
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import interpret  # noqa: E402
-import strangers  # noqa: E402
-from program import Program  # noqa: E402
-from testing import BUILD, HERE, Folder  # noqa: E402
+import interpret
+import strangers
+from program import Program
+from testing import BUILD, HERE, Folder
 
 
 class Refusals(Folder):
@@ -219,7 +218,6 @@ class Preludes(Folder):
         os.remove(made)
         self.assertEqual(interpret.preludes({"prelude": prelude}), as_they_are)
 
-    @unittest.skipUnless(BUILD, "needs a build")
     def test_the_build_has_one_that_fits(self):
         """With other options than it was made with, g++ would read the headers, and nobody would notice."""
         with open(os.path.join(BUILD, "interpret.json"), encoding="utf-8") as stream:
@@ -233,6 +231,7 @@ class Preludes(Folder):
         self.assertIn(f"! {build['prelude']}.gch", made.stderr)
 
 
+@unittest.skipUnless(BUILD, "needs COURSE_BUILD, a built interpreter")
 class Runs(Folder):
     def test_a_program_runs_with_its_arguments(self):
         result = self.interpret(KERNELS + MAIN, "a", "b c", typed="z", options=("--order", "reverse"))
@@ -1318,6 +1317,28 @@ int main() {
         self.assertEqual(result.returncode, -signal.SIGABRT)
         self.assertIn("std::runtime_error", result.stderr)
         self.assertIn("out of luck", result.stderr)
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "elsewhere the quotient is 0")
+    def test_a_division_by_zero_on_the_host_says_where(self):
+        text = """#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+__global__ void k() {}
+int parts(int n, int each) {
+  return n / each;
+}
+int main(int argc, char** argv) {
+  if (argc > 2) std::signal(SIGFPE, [](int) { std::_Exit(9); });
+  if (*argv[1] == 'k') k<<<1, 1>>>();
+  printf("%d\\n", parts(7, atoi(argv[1] + 1)));
+}
+"""
+        for words in (["k0"], ["-0"]):  # after and before there is anything of a device's
+            result = self.interpret(text, *words, name="x.cu")
+            self.assertEqual((result.returncode, result.stdout), (1, ""), result.stderr)
+            self.assertRegex(result.stderr, r"host code divides an integer by zero\n  at       .*x\.cu:6\n")
+        self.assertEqual(self.interpret(text, "k7", name="x.cu").stdout, "1\n")
+        self.assertEqual(self.interpret(text, "-0", "own handler", name="x.cu").returncode, 9)
 
     def test_the_heap_of_kernels_is_as_large_as_a_gpus(self):
         text = """#include <cstdio>

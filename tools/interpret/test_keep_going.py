@@ -1,12 +1,9 @@
 """Tests of --keep-going: after which reports a program goes on, what ends it, and how."""
 
-import os
 import re
-import sys
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from testing import BUILD, Folder  # noqa: E402
+from testing import BUILD, Folder
 
 BEGIN = """#include <cuda_runtime.h>
 #include <cstdio>

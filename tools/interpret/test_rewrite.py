@@ -3,15 +3,13 @@
 import os
 import re
 import subprocess
-import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from own_names import rename_own, restore  # noqa: E402
-from rewrite import DEVICE, HOST, File, launches, rewrite_macro  # noqa: E402
-from structure import functions, marking_macros, matching  # noqa: E402
-from tokens import tokens  # noqa: E402
+from own_names import rename_own, restore
+from rewrite import DEVICE, HOST, File, launches, rewrite_macro
+from structure import functions, marking_macros, matching
+from tokens import tokens
 
 
 def rewritten(text, name="x.cu", view=DEVICE):

@@ -5,8 +5,7 @@ A table stands between two lines of their own:
     <!-- table KIND FILE [OPTION=VALUE...] -->
     <!-- end of table -->
 
-KIND   ladder: all steps, from a GPU's file
-       road: the best tile of each step, with its part and what it is built on; elsewhere=STEP,...: those shown at the file's other shape
+KIND   road: the best tile of each step, with its part and what it is built on; elsewhere=STEP,...: those shown at the file's other shape
        tiles: the tiles of step=NAME, from a GPU's file
        conditions: under which they were timed, and the GPU's ceilings, from a GPU's file
        counts: the counters of step=NAME, from an interpreter's file
@@ -228,22 +227,6 @@ OF_TILE_BYTES = (
     "of bytes per tile",
     lambda each: rounded(results.quotient(results.counter(each, "bytes"), each["bytes"]["tile_reuse"])),
 )
-
-
-@kind("ladder", is_of_one_step=False)
-def ladder_table(context):
-    steps = ladder.by_step(context.results)
-    speed_up = ladder.speed_ups(steps)
-    columns = [
-        ("step", lambda each: context.step(each["step"])),
-        ("idea", lambda each: ladder.title(each["step"], context.root)[1]),
-        TFLOPS,
-        NOISE,
-        OF_CUBLAS,
-        OF_ROOFLINE,
-        ("speed-up", lambda each: times(speed_up[each["step"]])),
-    ]
-    return table([tiles[0] for tiles in steps.values()], columns)
 
 
 @kind("road", is_of_one_step=False, across=(*SHAPE, "mode"), lists=("elsewhere",))

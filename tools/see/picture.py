@@ -833,7 +833,7 @@ class Picture:
         groups = []
         for found in re.finditer(r"(?:(\d+) threads \(the first: |thread )\((\d+),(\d+),(\d+)\)\)? waits? (in .*?) at ([^ ;]+):(\d+)([^;]*)", text):
             first = self.linear(*map(int, found.group(2, 3, 4)))
-            line = int(found[7]) if found[6] == self.file else 0
+            line = int(found[7]) if found[6] == os.path.basename(self.file or "") else 0
             groups.append((first, int(found[1] or 1), (line, self.in_our_words(found[5] + found[8] + "."))))
         ends = [first + count for first, count, _ in groups]
         all_wait = [0, *ends] == [*(first for first, *_ in groups), math.prod(self.launch.block)]

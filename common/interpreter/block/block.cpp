@@ -96,7 +96,7 @@ void Block::run(Yield yield, void* yield_context) {
 
 void Block::run_to_end(Yield yield, void* yield_context) {
   if (setjmp(after_signal_) != 0) {  // a signal handler gave up the block
-    reporter_.report(std::move(signal_diagnosis_));
+    reporter_.report(what_signal_says());
     return;
   }
   Scheduler::Stop stop;
@@ -189,15 +189,16 @@ void Block::report_deadlock() {
 }
 
 void Block::fail_from_signal(Check check, const char* what, const char* expected, Pc pc) {
-  const Fiber* fiber = std::exchange(current_fiber, nullptr);
-  if (worlds_.in_other()) {
-    signal_diagnosis_ = worlds_.stopped(*fiber);
-  } else {
-    // An endless loop may be interrupted anywhere, even in what it calls of the interpreter.
-    const Pc where = check == Check::kEndless && fiber->path->pc ? fiber->path->pc : pc + 1;
-    signal_diagnosis_ = reporter_.diagnose(check, what, expected, fiber, user_location(where));
-  }
+  signal_ = {check, what, expected, pc, std::exchange(current_fiber, nullptr)};
   std::longjmp(after_signal_, 1);
+}
+
+Diagnosis Block::what_signal_says() const {
+  const auto& [check, what, expected, pc, fiber] = signal_;
+  if (worlds_.in_other()) return worlds_.stopped(*fiber);
+  // An endless loop may be interrupted anywhere, even in what it calls of the interpreter.
+  const Pc where = check == Check::kEndless && fiber->path->pc ? fiber->path->pc : pc + 1;
+  return reporter_.diagnose(check, what, expected, fiber, user_location(where));
 }
 
 // ------------------------------------------------------------------------------------------------------------ accesses

@@ -117,8 +117,14 @@ class Block final : public BlockContext, private RequestSink {
 
   GlobalMemory& global_ = GlobalMemory::instance();
   const std::uintptr_t global_begin_ = reinterpret_cast<std::uintptr_t>(global_.base());
+  Diagnosis what_signal_says() const;
   std::jmp_buf after_signal_;
-  Diagnosis signal_diagnosis_;
+  struct {
+    Check check;
+    const char *what, *expected;
+    Pc pc;
+    const Fiber* fiber;
+  } signal_ = {};  // what a handler knows; the text is made when it is over
 };
 
 // Inline, because it runs once for every load and store of every thread.

@@ -64,16 +64,14 @@ const void* arranged_fault() {
 Diagnosis host_use_of_variable(const void* p) {
   const Variable& v = *variable_near(p);
   const bool constant = inside(p, constant_memory());
-  Diagnosis d;
-  d.check = Check::kMemcheck;
-  d.what = "host code uses the " + std::string(constant ? "__constant__" : "__device__") + " variable " + v.name + " (byte " +
-           std::to_string(static_cast<const char*>(p) - v.begin) + " of " + std::to_string(v.bytes) + ")";
-  d.expected =
+  return of_host(
+      Check::kMemcheck,
+      "host code uses the " + std::string(constant ? "__constant__" : "__device__") + " variable " + v.name + " (byte " +
+          std::to_string(static_cast<const char*>(p) - v.begin) + " of " + std::to_string(v.bytes) + ")",
       std::string("in nvcc's host code this is another variable, which no kernel sees: copy_to_symbol and copy_from_symbol ") +
-      "copy the kernel's (cudaMemcpyToSymbol, cudaMemcpyFromSymbol)" + (constant ? "" : "; __managed__ variables belong to both");
-  const Location where = host_line();
-  d.variable = v.name, d.file = where.file, d.line = where.line;
-  return d;
+          "copy the kernel's (cudaMemcpyToSymbol, cudaMemcpyFromSymbol)" +
+          (constant ? "" : "; __managed__ variables belong to both"),
+      v.name);
 }
 
 }  // namespace interpreter

@@ -15,7 +15,7 @@
 namespace interpreter {
 namespace {
 
-Pc interrupted_at(void* context) {
+const void* interrupted_at(void* context) {
 #if defined(__x86_64__)
   const auto address = static_cast<std::uintptr_t>(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
 #elif defined(__aarch64__)
@@ -23,10 +23,14 @@ Pc interrupted_at(void* context) {
 #else
   const std::uintptr_t address = 0;
 #endif
-  return to_pc(reinterpret_cast<const void*>(address));
+  return reinterpret_cast<const void*>(address);
 }
 
 struct sigaction previous_action[65];
+
+// How often in a row a signal has come while the thread was outside of the program's own code.
+constexpr unsigned kMostPutOff = 40;
+thread_local constinit unsigned put_off = 0;
 
 // A jump or an exception out of the handler does not do it.
 void unblock(int signal) {
@@ -41,8 +45,11 @@ void unblock(int signal) {
 void on_signal(int signal, siginfo_t* info, void* context) {
   Block* const block = static_cast<Block*>(current_block);
   if (current_fiber && block) {
+    // In a library's function, such as malloc(), which may hold a lock that the report needs: the signal comes again.
+    if (signal == kHangSignal && !inside(interrupted_at(context), image()) && ++put_off < kMostPutOff) return;
+    put_off = 0;
     unblock(signal);
-    const Pc pc = interrupted_at(context);
+    const Pc pc = to_pc(interrupted_at(context));
     switch (signal) {
       case kHangSignal:
         block->fail_from_signal(Check::kEndless,
@@ -66,9 +73,29 @@ void on_signal(int signal, siginfo_t* info, void* context) {
     unblock(signal);
     return throw_where_interrupted(host_access(info->si_addr), context);
   }
+  if (signal == SIGFPE && info->si_code == FPE_INTDIV && !block && previous_action[signal].sa_handler == SIG_DFL) {
+    unblock(signal);
+    install_handlers();  // before the first launch, who prints what nobody catches is not there yet
+    return throw_where_interrupted(of_host(Check::kException, "host code divides an integer by zero",
+                                           "divisors are not zero; the smallest integer is not divided by -1 either"),
+                                   context);
+  }
   sigaction(signal, &previous_action[signal], nullptr);
   raise(signal);
 }
+
+void take(int signal) {
+  struct sigaction action {};
+  sigaction(signal, nullptr, &action);
+  if (action.sa_flags & SA_SIGINFO && action.sa_sigaction == on_signal) return;
+  previous_action[signal] = action;
+  action = {};
+  action.sa_sigaction = on_signal;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigaction(signal, &action, nullptr);
+}
+
+[[maybe_unused]] const bool taken = (take(SIGFPE), true);  // host code may divide by zero before there is anything of a device's
 
 std::terminate_handler usual_end = nullptr;
 
@@ -93,16 +120,7 @@ void install_handlers() {
     usual_end = std::set_terminate(print_uncaught);
     return true;
   }();
-  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, kHangSignal}) {
-    struct sigaction action {};
-    sigaction(signal, nullptr, &action);
-    if (action.sa_flags & SA_SIGINFO && action.sa_sigaction == on_signal) continue;
-    previous_action[signal] = action;
-    action = {};
-    action.sa_sigaction = on_signal;
-    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    sigaction(signal, &action, nullptr);
-  }
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, kHangSignal}) take(signal);
 }
 
 AlternateStack::AlternateStack() : memory_(reserve(kBytes)) {

@@ -311,6 +311,9 @@ std::string Meetings::who_met_elsewhere(unsigned warp, const char* name) const {
   return "; before that, " + side(0) + " and " + side(1) + " met in one " + name + ": since then they are a call apart";
 }
 
+// Without its folders, which the report names where it says "at": a long path must not push who waits for what off a line's end.
+static std::string in_short(const Location& place) { return at({place.file.substr(place.file.rfind('/') + 1), place.line}); }
+
 std::string Meetings::who_waits_where() const {
   struct Group {  // of threads that wait for the same at the same line
     const char* verb;
@@ -328,16 +331,17 @@ std::string Meetings::who_waits_where() const {
     if (fiber.state == Fiber::State::kRunning) {
       if (scheduler_.is_polling(fiber)) verb = fiber.polled ? "poll" : "sleep";
       if (scheduler_.is_polling(fiber) && fiber.polled) {
-        where = " at " + at(user_location(fiber.polled_at)) + block_.what_is_awaited(fiber);
+        where = " at " + in_short(user_location(fiber.polled_at)) + block_.what_is_awaited(fiber);
         of_one = " " + reporter_.describe(fiber.polled);
       } else if (scheduler_.is_polling(fiber) && fiber.slept_at) {
-        where = " at " + at(user_location(fiber.slept_at));
+        where = " at " + in_short(user_location(fiber.slept_at));
       }
     } else {
       verb = "wait";
       const Location place = place_of(fiber);
-      where = std::string(" in ") + fiber.waits_in + " at " + at(place);
-      if (place.called_at) where += ", called at " + at({place.called_in.empty() ? place.file : place.called_in, place.called_at});
+      where = std::string(" in ") + fiber.waits_in + " at " + in_short(place);
+      if (place.called_at)
+        where += ", called at " + in_short({place.called_in.empty() ? place.file : place.called_in, place.called_at});
       if (fiber.state == Fiber::State::kInFamily) where += block_.what_is_awaited(fiber);
       if (fiber.state == Fiber::State::kInCollective)
         for (const Collective& c : warps_[fiber.warp].collectives)

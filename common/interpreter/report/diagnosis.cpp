@@ -65,18 +65,22 @@ void fail_outside_of_launches() {
   throw KernelError(d);
 }
 
+Diagnosis of_host(Check check, std::string what, std::string expected, std::string variable) {
+  const Location where = host_line();
+  Diagnosis d;
+  d.check = check, d.what = std::move(what), d.expected = std::move(expected), d.variable = std::move(variable);
+  d.file = where.file, d.line = where.line;
+  return d;
+}
+
 Diagnosis host_access(const void* p) {
   const GlobalMemory::Allocation a = GlobalMemory::instance().nearest(p);
-  Diagnosis d;
-  d.check = Check::kMemcheck;
-  d.what = "host code accesses device memory";
+  std::string what = "host code accesses device memory";
   if (a.begin)
-    d.what += ": " + a.label + " (byte " + std::to_string(static_cast<const char*>(p) - a.begin) + " of " +
-              std::to_string(a.bytes) + (a.released ? "), which has been released" : ")");
-  d.expected = "the host copies device memory, by device::Buffer or cudaMemcpy; on a GPU this is a segmentation fault";
-  const Location where = host_line();
-  d.variable = a.label, d.file = where.file, d.line = where.line;
-  return d;
+    what += ": " + a.label + " (byte " + std::to_string(static_cast<const char*>(p) - a.begin) + " of " + std::to_string(a.bytes) +
+            (a.released ? "), which has been released" : ")");
+  return of_host(Check::kMemcheck, what,
+                 "the host copies device memory, by device::Buffer or cudaMemcpy; on a GPU this is a segmentation fault", a.label);
 }
 
 }  // namespace interpreter

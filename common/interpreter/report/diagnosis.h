@@ -25,6 +25,8 @@ Location first_line_of_user(const std::vector<const void*>& return_addresses);
 Location host_line();
 /// @throws KernelError: host code has called a kernel, or what only kernels may call.
 [[noreturn]] void fail_outside_of_launches();
+/// What the host does at the line that runs.
+Diagnosis of_host(Check check, std::string what, std::string expected, std::string variable = "");
 /// The host accesses device memory at `p`.
 Diagnosis host_access(const void* p);
 

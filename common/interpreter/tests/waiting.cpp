@@ -211,16 +211,17 @@ __global__ void warps_wait_for_their_lane(const volatile int* flags, const volat
   out[threadIdx.x] = 1;
 }
 TEST_CASE("a deadlock's report has each wait once, however many threads and warps are in it") {
-  must_be_caught({.kernel = "warps_wait_for_their_lane",
-                  .check = Check::kSynccheck,
-                  .variable = "flags",
-                  .says = {"496 threads (the first: (1,0,0)) wait in __syncwarp at ", ", the first for lanes 0x00000001 of warp 0",
-                           "15 threads (the first: (0,0,0)) poll at ", ", the first flags (byte 0 of 60)",
-                           "thread (480,0,0) polls key (byte 0 of 4) at "}},
-                 [] {
-                   auto flags = zeros<int>(15, "flags"), key = zeros<int>(1, "key"), out = zeros<int>(512, "out");
-                   launch(warps_wait_for_their_lane, 1, 512, 0, flags.data(), key.data(), out.data());
-                 });
+  must_be_caught(
+      {.kernel = "warps_wait_for_their_lane",
+       .check = Check::kSynccheck,
+       .variable = "flags",
+       .says = {"496 threads (the first: (1,0,0)) wait in __syncwarp at waiting.cpp:", ", the first for lanes 0x00000001 of warp 0",
+                "15 threads (the first: (0,0,0)) poll at waiting.cpp:", ", the first flags (byte 0 of 60)",
+                "thread (480,0,0) polls key (byte 0 of 4) at waiting.cpp:"}},
+      [] {
+        auto flags = zeros<int>(15, "flags"), key = zeros<int>(1, "key"), out = zeros<int>(512, "out");
+        launch(warps_wait_for_their_lane, 1, 512, 0, flags.data(), key.data(), out.data());
+      });
 }
 
 // While it waits it writes a sign of life, so memory changes all the time.

@@ -120,7 +120,7 @@ RANKS = Option(
     "--ranks",
     "of tensor_parallel: how many GPUs share the work, 1 to 64; without a GPU, threads of the interpreter",
     "NUMBER",
-    values.ranks,
+    values.number(1, 64),
     "all GPUs, or 2",
 )
 
@@ -142,7 +142,7 @@ SUITE = Option(
     "--suite",
     "squares: M = N = K from 256 to 4096 in steps of 128; rows: M likewise, N = K = 4096; transformer: of a transformer's layers",
     "LIST",
-    values.some_of(*values.SUITES),
+    values.several(values.one_of(*values.SUITES)),
     "squares,rows,transformer",
 )
 NO_PEERS = Option("--no-peers", "the steps alone")
@@ -190,12 +190,12 @@ BLOCKS = Option(
     "--blocks",
     "how many blocks the SM runs at a time: the others do the same, and are not shown",
     "NUMBER",
-    values.positive,
+    values.number(1, 999),
     "1",
 )
-SHOW_BLOCK = Option("--show-block", "which block, or the cluster of which: its number in the grid, x first", "NUMBER", values.index, "0")
+SHOW_BLOCK = Option("--show-block", "which block, or the cluster of which: its number in the grid, x first", "NUMBER", values.number(0, 2**31 - 1), "0")
 GRID = Option("--grid", "all SMs and all blocks of the step's launch, in place of one block")
-LAUNCH = Option("--launch", "which launch, 1 is the first", "NUMBER", values.positive, "the first that a check has ended, else the one in which most happens")
+LAUNCH = Option("--launch", "which launch, 1 is the first", "NUMBER", values.number(1, 999), "the first that a check has ended, else the one in which most happens")
 SEE = Option(
     "--see",
     "on the interpreter: write what the first block did as a page, as 'see' does; it opens where a check has ended the kernel",
@@ -218,11 +218,11 @@ SEED = Option(
     "--seed",
     "draw the random shapes, strides and values of an earlier check again: the number that its message names, 1 to 999999",
     "NUMBER",
-    values.seed,
+    values.number(1, 999999),
     "another one each time",
 )
 LIMITED = Option("--limited", "for a program that somebody else wrote: in the limits of an exercise's answer, which has no input")
-JOBS = Option("--jobs", "how many answers are judged at the same time, 1 to 64", "NUMBER", values.jobs, "one per core")
+JOBS = Option("--jobs", "how many answers are judged at the same time, 1 to 64", "NUMBER", values.number(1, 64), "one per core")
 WEIGHTS = Option(
     "--weights", "what exercises count, where that is not 1: 06=2,15=3; 14=0 leaves one out of the percentage", "LIST", values.weights
 )

@@ -55,14 +55,14 @@ def page(option, value):
     return value
 
 
-def some_of(*choices):
-    """Several with commas between."""
+def several(check):
+    """With commas between."""
 
-    def check(option, value):
-        return [one_of(*choices)(option, each) for each in value.split(",")]
+    def check_each(option, value):
+        return [check(option, each) for each in value.split(",")]
 
-    check.choices = choices
-    return check
+    check_each.choices = check.choices
+    return check_each
 
 
 def dtype(option, value):
@@ -72,11 +72,6 @@ def dtype(option, value):
 
 
 dtype.choices = (*DTYPES, *OTHER_SPELLINGS)
-
-
-def dtypes(option, value):
-    """Several with commas between."""
-    return [dtype(option, each) for each in value.split(",")]
 
 
 class Shapes:
@@ -137,36 +132,13 @@ def percent(option, value):
     return value
 
 
-def seed(option, value):
-    if not re.fullmatch(r"[1-9][0-9]{0,5}", value):
-        raise Refused(f"{option} '{value}' is no number from 1 to 999999.")
-    return int(value)
+def number(least, most):
+    def check(option, value):
+        if not re.fullmatch(r"[0-9]{1,10}", value) or not least <= int(value) <= most:
+            raise Refused(f"{option} '{value}' is no number from {least} to {most}.")
+        return int(value)
 
-
-def positive(option, value):
-    """A number from 1 to 999."""
-    if not re.fullmatch(r"0*[1-9][0-9]{0,2}", value):
-        raise Refused(f"{option} '{value}' is no whole number from 1 to 999.")
-    return int(value)
-
-
-def ranks(option, value):
-    if not re.fullmatch(r"[1-9][0-9]?", value) or int(value) > 64:
-        raise Refused(f"{option} '{value}' is no number from 1 to 64: each rank is a GPU, or a thread of the interpreter.")
-    return int(value)
-
-
-def index(option, value):
-    """A number from 0 on, of a block in its grid."""
-    if not re.fullmatch(r"[0-9]{1,10}", value) or int(value) >= 2**31:
-        raise Refused(f"{option} '{value}' is no whole number from 0 to 2147483647.")
-    return int(value)
-
-
-def jobs(option, value):
-    if not re.fullmatch(r"[1-9][0-9]?", value) or int(value) > 64:
-        raise Refused(f"{option} '{value}' is no number from 1 to 64.")
-    return int(value)
+    return check
 
 
 def weights(option, value):

@@ -102,8 +102,8 @@ def all_processes():
 class Ending:
     """What interrupts this command is passed on to CHILD and all that it has started."""
 
-    def __init__(self, child, error):
-        self.child, self.begin, self.known = child, time.monotonic(), {}
+    def __init__(self, child, error, after=0):
+        self.child, self.begin, self.known = child, time.monotonic() + after, {}
         # On a terminal Ctrl-C reaches them too, and a second one would disturb what they clean up. kill, docker and CI reach this
         # command alone.
         self.due = [(GRACE, signal.SIGINT)] if isinstance(error, KeyboardInterrupt) else [(0, signal.SIGTERM), (GRACE, signal.SIGKILL)]
@@ -140,9 +140,9 @@ class Ending:
 
 
 def end_rest():
-    """Those that nobody waits for: a signal came between their start and that."""
-    rest = [child for child in list(running) if child.poll() is None]
-    for ending in [Ending(child, Terminated(signal.SIGTERM)) for child in rest]:
+    """Those that nobody waits for: a signal came between their start and that. A Ctrl-C has reached them too: they may clean up first."""
+    rest, after = [child for child in list(running) if child.poll() is None], GRACE if arrived == signal.SIGINT else 0
+    for ending in [Ending(child, Terminated(signal.SIGTERM), after) for child in rest]:
         while ending.due and ending.child.poll() is None:
             time.sleep(0.05)
             ending.go_on()

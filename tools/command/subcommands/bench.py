@@ -58,12 +58,12 @@ COMMAND = Command(
     """,
     options=(
         options.SUITE,
-        options.DTYPE.but(metavar="LIST", default="f16,bf16", check=options.values.dtypes),
+        options.DTYPE.but(metavar="LIST", default="f16,bf16", check=options.values.several(options.values.dtype)),
         options.MODE.but(
             help="hot, cold, single; see 'tools/course run --help'",
             metavar="LIST",
             default="hot,cold",
-            check=options.values.some_of(*options.values.MODES),
+            check=options.values.several(options.values.one_of(*options.values.MODES)),
         ),
         options.NO_PEERS,
         options.FRESH,

@@ -20,7 +20,7 @@ import unittest
 from unittest import mock
 
 from command import files, places
-from command.cli import values
+from command.cli.options import SEED
 from command.exercises import answers, checking, exercise, grading, judging, progress, symbols
 from command.machine import needs
 from command.messages import Failed, Refused
@@ -1094,10 +1094,10 @@ class Telling(Made):
             words = [call.args[3] for call in limited.call_args_list]  # on stdin; a program's arguments are there for it to read
             self.assertFalse([call for call, word in zip(limited.call_args_list, words) if len(word) != 16 or word in " ".join(call.args[0])])
             self.assertTrue(seeds == {7} if wanted else len(seeds) > 10 and min(seeds) > 0 and max(seeds) <= judging.MOST_SEED)
-        self.assertEqual(values.seed("--seed", "999999"), 999999)
+        self.assertEqual(SEED.check("--seed", "999999"), 999999)
         for word in ("0", "-1", "1000000", "x", ""):
             with self.assertRaisesRegex(Refused, "no number from 1 to 999999"):
-                values.seed("--seed", word)
+                SEED.check("--seed", word)
 
 
 class Answers(Made):

@@ -1,4 +1,4 @@
-"""Tests of single pieces: steps, memory, reasons, and what is shown while work goes on. tools/course_test.sh tests the whole."""
+"""Tests of single pieces: steps, memory, reasons, and what is shown while work goes on. whole/ tests the command from end to end."""
 
 import contextlib
 import io
@@ -93,6 +93,7 @@ sys.exit(main.main([]))
 # Two levels below a command: what 'kill' does not reach by itself. The file says that it is there.
 BELOW = ["sh", "-c", 'trap "" INT; sh -c "touch $0/there; sleep 40" & wait', "FOLDER"]
 IGNORES = ["sh", "-c", 'trap "" TERM; touch $0/there; while :; do sleep 1; done', "FOLDER"]
+CLEANS_UP = ["sh", "-c", 'trap "sleep 0.5; touch $0/clean; exit" INT; touch $0/there; while :; do sleep 0.1; done', "FOLDER"]
 INSTALLS = ["sh", "-c", 'touch $0/there; sleep 1; touch $0/installed', "FOLDER"]
 
 
@@ -138,6 +139,12 @@ class Signals(unittest.TestCase):
             found, seconds, _ = self.ended(f"processes.run({command})", signal.SIGINT, to)
             self.assertEqual(found, 130)
             self.assertLess(seconds, 25)
+
+    def test_ctrl_c_before_anybody_waits_lets_it_clean_up(self):
+        found, seconds, _ = self.ended(f"processes.start({CLEANS_UP}); time.sleep(40)", signal.SIGINT, os.killpg)
+        self.assertEqual((found, os.path.exists(os.path.join(self.folder, "clean"))), (130, True))
+        self.assertLess(seconds, 25)
+        self.assertEqual(self.ended(f"processes.start({IGNORES}); time.sleep(40)", signal.SIGINT, os.killpg)[0], 130)
 
     def test_dpkg_comes_to_its_end(self):
         for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):

@@ -1,4 +1,4 @@
-"""Tests of course profile: whose launch it is, what was recorded of it, what ncu is asked. tools/course_test.sh tests the whole."""
+"""Tests of course profile: whose launch it is, what was recorded of it, what ncu is asked. whole/ tests the command from end to end."""
 
 import contextlib
 import csv
