@@ -34,7 +34,10 @@ class ByteFlags {
   std::vector<std::uint64_t> words_;
 };
 
-inline constexpr std::size_t kPage = 4096;  ///< of memory, on x86-64
+inline constexpr std::size_t kPage = 4096;  ///< of the interpreter's tables, and of memory on x86-64
+
+/// Memory gets its rights in pieces of so many bytes: a multiple of kPage, on aarch64 4, 16 or 64 KiB.
+std::size_t page_bytes();
 
 /// Racecheck forgets who has used device memory.
 void forget_accesses(const void* begin, std::size_t bytes);

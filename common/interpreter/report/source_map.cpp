@@ -218,6 +218,7 @@ Symbols read_symbols() {
     const char* names = bytes.data() + sections[sections[s].sh_link].sh_offset;
     for (std::size_t i = 0; i < sections[s].sh_size / sizeof *table; ++i) {
       const char* name = names + table[i].st_name;
+      if (*name == '$') continue;  // aarch64: code begins there, or data
       const int type = ELF64_ST_TYPE(table[i].st_info);
       const char* const address = reinterpret_cast<const char*>(table[i].st_value + image_bias);
       const bool of_device = std::string_view(name).starts_with(kOfDevice);
@@ -289,8 +290,10 @@ const std::uintptr_t image_bias = [] {
 }();
 
 Location user_location(Pc pc) {
-  const std::vector<Location> all = user_frames(pc);
+  std::vector<Location> all = user_frames(pc);
   if (all.empty()) return {};
+  if (!all.front().line)  // clang 17 and newer: moved out of a loop, to just before it
+    if (std::vector<Location> after = beginning_of(pc); !after.empty()) all = std::move(after);
   Location innermost = all.front();
   if (all.size() > 1) {
     innermost.called_at = all[1].line;
@@ -304,9 +307,9 @@ bool same_expression(Pc a, Pc b) {
   return !frames_a.empty() && frames_a == user_frames(b);
 }
 
-std::vector<Location> beginning_of(Pc pc) {
+std::vector<Location> beginning_of(Pc pc, Pc end) {
   constexpr Pc kFar = 32;  // bytes; a call and the loads of its arguments
-  for (Pc at = pc; at < pc + kFar; ++at)
+  for (Pc at = pc; at < std::min<Pc>(end, pc + kFar); ++at)
     if (std::vector<Location> places = user_frames(at); !places.empty() && places.front().line) return places;
   return {};
 }
@@ -640,11 +643,18 @@ bool are_padding(Pc pc, unsigned size, std::uint32_t words) {
 
 namespace {
 
+// A kernel begins with instructions that do nothing. On aarch64, what g++ says of it leaves them out, and one before them (bti).
+#if defined(__x86_64__)
+constexpr Dwarf_Addr kUndescribed = 0;
+#else
+constexpr Dwarf_Addr kUndescribed = 24;
+#endif
+
 bool find_function(Dwarf_Die die, Dwarf_Addr begin, Dwarf_Die& found) {
   do {
     const int tag = dwarf_tag(&die);
     Dwarf_Addr low = 0;
-    if (tag == DW_TAG_subprogram && dwarf_lowpc(&die, &low) == 0 && low == begin) return found = die, true;
+    if (tag == DW_TAG_subprogram && dwarf_lowpc(&die, &low) == 0 && low - begin <= kUndescribed) return found = die, true;
     Dwarf_Die child;
     if (tag == DW_TAG_namespace && dwarf_child(&die, &child) == 0 && find_function(child, begin, found)) return true;
   } while (dwarf_siblingof(&die, &die) == 0);
@@ -655,7 +665,7 @@ std::vector<Parameter> read_parameters(Pc pc) {
   std::vector<Parameter> result;
   Dwarf_Addr bias = 0;
   Dwfl_Module* const module = program();
-  Dwarf_Die* const unit = module ? dwfl_module_addrdie(module, pc, &bias) : nullptr;
+  Dwarf_Die* const unit = module ? dwfl_module_addrdie(module, pc + kUndescribed, &bias) : nullptr;
   Dwarf_Die die, function;
   if (!unit || dwarf_child(unit, &die) != 0 || !find_function(die, pc - bias, function) || dwarf_child(&function, &die) != 0)
     return result;
@@ -723,11 +733,10 @@ std::optional<unsigned> kernel_bound(const void* function) {
   if (!function) return std::nullopt;
 #if defined(__x86_64__)
   constexpr unsigned char kNop[] = {0x90};
-  constexpr int kNops = 5;
 #else
   constexpr unsigned char kNop[] = {0x1f, 0x20, 0x03, 0xd5};
-  constexpr int kNops = 2;
 #endif
+  constexpr int kNops = 5;
   constexpr std::ptrdiff_t kSize = sizeof kNop, kMostThreads = 1024;
   const auto* const begin = static_cast<const unsigned char*>(function);
   const auto is_nop = [&](const unsigned char* at) { return std::equal(kNop, kNop + kSize, at); };

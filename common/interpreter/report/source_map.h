@@ -41,8 +41,8 @@ bool is_plumbing(const std::string& file);
 bool same_expression(Pc a, Pc b);
 
 /// Where the code at `pc` begins, and the calls that lead there. clang gives a block's first instructions no line at times: then it
-/// is the first line after them. Empty if there is none.
-std::vector<Location> beginning_of(Pc pc);
+/// is the first line after them, and before `end`. Empty if there is none.
+std::vector<Location> beginning_of(Pc pc, Pc end = ~Pc{0});
 
 /// As many threads as the __launch_bounds__ of a kernel allow in a block; 0 if it has none that are known. Nothing if `function`
 /// was not declared __global__. language.h makes the compiler write down both.

@@ -114,6 +114,9 @@ class Block final : private RequestSink {
   /// Whether `p` lies in the guard page below a fiber's stack.
   bool in_guard_page(const void* p) const { return stacks.in_guard_page(p); }
   [[noreturn]] void fail_from_signal(Check check, const char* what, const char* expected, Pc pc);
+  [[noreturn]] void fail_division_by_zero(Pc pc) {
+    fail_from_signal(Check::kException, "integer division by zero", "divisors are not zero", pc);
+  }
 
  private:
   Assignment work_;
