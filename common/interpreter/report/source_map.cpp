@@ -218,7 +218,6 @@ Symbols read_symbols() {
     const char* names = bytes.data() + sections[sections[s].sh_link].sh_offset;
     for (std::size_t i = 0; i < sections[s].sh_size / sizeof *table; ++i) {
       const char* name = names + table[i].st_name;
-      if (*name == '$') continue;  // aarch64: code begins there, or data
       const int type = ELF64_ST_TYPE(table[i].st_info);
       const char* const address = reinterpret_cast<const char*>(table[i].st_value + image_bias);
       const bool of_device = std::string_view(name).starts_with(kOfDevice);
@@ -231,7 +230,7 @@ Symbols read_symbols() {
       }
       if (type == STT_FUNC && table[i].st_value) symbols.functions.push_back({table[i].st_value, table[i].st_size, name});
       if (type == STT_OBJECT && table[i].st_size) symbols.variables.push_back({address, table[i].st_size, name});
-      if (type != STT_TLS) continue;
+      if (type != STT_TLS || !table[i].st_size) continue;  // aarch64 has marks among them
       const std::string_view mangled = name;
       if (mangled.starts_with("_ZGV") || mangled == "__tls_guard")
         symbols.guards.push_back({table[i].st_value, table[i].st_size, "a construction guard"});
