@@ -119,6 +119,14 @@ else()
     "SHELL:-mllvm -unroll-max-count=1" "SHELL:-mllvm -unroll-allow-peeling=0" -fno-unroll-loops -fno-vectorize -fno-slp-vectorize
     -Wno-pass-failed)
 endif()
+if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  # As on x86-64: a * b + c is rounded twice, and integer division by zero is told; aarch64 gives 0, without a signal.
+  target_compile_options(course_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
+  list(APPEND interpreter_hooks -ffp-contract=off -fsanitize=integer-divide-by-zero)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    list(APPEND interpreter_hooks --param=max-grow-copy-bb-insns=0 --param=stack-clash-protection-guard-size=12)
+  endif()
+endif()
 add_library(interpreter_hooks INTERFACE)
 target_compile_options(interpreter_hooks INTERFACE ${interpreter_hooks})
 

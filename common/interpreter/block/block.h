@@ -69,6 +69,9 @@ class Block final : public BlockContext, private RequestSink {
   /// Whether `p` lies in the guard page below a fiber's stack.
   bool in_guard_page(const void* p) const { return stacks_.in_guard_page(p); }
   [[noreturn]] void fail_from_signal(Check check, const char* what, const char* expected, Pc pc);
+  [[noreturn]] void fail_division_by_zero(Pc pc) {
+    fail_from_signal(Check::kException, "integer division by zero", "divisors are not zero", pc);
+  }
 
  private:
   void run_to_end(Yield yield, void* yield_context);

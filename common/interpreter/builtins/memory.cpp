@@ -60,7 +60,7 @@ Space space_of(const void* p) {
   if (is_device_memory(p) || between(p, variables().begin, variables().end)) return Space::kGlobal;
   if (current_fiber) {
     // The stack's size is rounded up to pages.
-    const char* const end = current_fiber->stack_limit + current_block->work.options().stack_bytes + 2 * kPage;
+    const char* const end = current_fiber->stack_limit + current_block->work.options().stack_bytes + kPage + page_bytes();
     if (between(p, current_fiber->stack_limit, end)) return Space::kLocal;
   }
   return Space::kOther;

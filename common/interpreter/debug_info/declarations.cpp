@@ -159,11 +159,18 @@ bool are_padding(Pc pc, unsigned size, std::uint32_t words) {
 
 namespace {
 
+// A kernel begins with instructions that do nothing. On aarch64, what g++ says of it leaves them out, and one before them (bti).
+#if defined(__x86_64__)
+constexpr Dwarf_Addr kUndescribed = 0;
+#else
+constexpr Dwarf_Addr kUndescribed = 24;
+#endif
+
 bool find_function(Dwarf_Die die, Dwarf_Addr begin, Dwarf_Die& found) {
   do {
     const int tag = dwarf_tag(&die);
     Dwarf_Addr low = 0;
-    if (tag == DW_TAG_subprogram && dwarf_lowpc(&die, &low) == 0 && low == begin) return found = die, true;
+    if (tag == DW_TAG_subprogram && dwarf_lowpc(&die, &low) == 0 && low - begin <= kUndescribed) return found = die, true;
     Dwarf_Die child;
     if (tag == DW_TAG_namespace && dwarf_child(&die, &child) == 0 && find_function(child, begin, found)) return true;
   } while (dwarf_siblingof(&die, &die) == 0);
@@ -174,7 +181,7 @@ std::vector<Parameter> read_parameters(Pc pc) {
   std::vector<Parameter> result;
   Dwarf_Addr bias = 0;
   Dwfl_Module* const module = program();
-  Dwarf_Die* const unit = module ? dwfl_module_addrdie(module, pc, &bias) : nullptr;
+  Dwarf_Die* const unit = module ? dwfl_module_addrdie(module, pc + kUndescribed, &bias) : nullptr;
   Dwarf_Die die, function;
   if (!unit || dwarf_child(unit, &die) != 0 || !find_function(die, pc - bias, function) || dwarf_child(&function, &die) != 0)
     return result;

@@ -63,8 +63,10 @@ std::vector<Location> user_frames(Pc pc) {
 }
 
 Location user_location(Pc pc) {
-  const std::vector<Location> all = user_frames(pc);
+  std::vector<Location> all = user_frames(pc);
   if (all.empty()) return {};
+  if (!all.front().line)  // clang 17 and newer: moved out of a loop, to just before it
+    if (std::vector<Location> after = beginning_of(pc); !after.empty()) all = std::move(after);
   Location innermost = all.front();
   if (all.size() > 1) {
     innermost.called_at = all[1].line;
@@ -78,9 +80,9 @@ bool same_expression(Pc a, Pc b) {
   return !frames_a.empty() && frames_a == user_frames(b);
 }
 
-std::vector<Location> beginning_of(Pc pc) {
+std::vector<Location> beginning_of(Pc pc, Pc end) {
   constexpr Pc kFar = 32;  // bytes; a call and the loads of its arguments
-  for (Pc at = pc; at < pc + kFar; ++at)
+  for (Pc at = pc; at < std::min<Pc>(end, pc + kFar); ++at)
     if (std::vector<Location> places = user_frames(at); !places.empty() && places.front().line) return places;
   return {};
 }

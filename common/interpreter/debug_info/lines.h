@@ -39,8 +39,8 @@ bool is_plumbing(const std::string& file);
 bool same_expression(Pc a, Pc b);
 
 /// Where the code at `pc` begins, and the calls that lead there. clang gives a block's first instructions no line at times: then it
-/// is the first line after them. Empty if there is none.
-std::vector<Location> beginning_of(Pc pc);
+/// is the first line after them, and before `end`. Empty if there is none.
+std::vector<Location> beginning_of(Pc pc, Pc end = ~Pc{0});
 
 /// The call closest to the kernel in which the ways to the two instructions differ, or where they stand in one function; equal
 /// locations if they do not differ, as far as debug information tells. Only inlined calls are known.

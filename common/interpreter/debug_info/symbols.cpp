@@ -98,7 +98,7 @@ Symbols read_symbols() {
       }
       if (type == STT_FUNC && table[i].st_value) symbols.functions.push_back({table[i].st_value, table[i].st_size, name});
       if (type == STT_OBJECT && table[i].st_size) symbols.variables.push_back({address, table[i].st_size, name});
-      if (type != STT_TLS) continue;
+      if (type != STT_TLS || !table[i].st_size) continue;  // aarch64 has marks among them
       const std::string_view mangled = name;
       if (mangled.starts_with("_ZGV") || mangled == "__tls_guard")
         symbols.guards.push_back({table[i].st_value, table[i].st_size, "a construction guard"});
@@ -240,11 +240,10 @@ std::optional<unsigned> kernel_bound(const void* function) {
   if (!function) return std::nullopt;
 #if defined(__x86_64__)
   constexpr unsigned char kNop[] = {0x90};
-  constexpr int kNops = 5;
 #else
   constexpr unsigned char kNop[] = {0x1f, 0x20, 0x03, 0xd5};
-  constexpr int kNops = 2;
 #endif
+  constexpr int kNops = 5;
   constexpr std::ptrdiff_t kSize = sizeof kNop, kMostThreads = 1024;
   const auto* const begin = static_cast<const unsigned char*>(function);
   const auto is_nop = [&](const unsigned char* at) { return std::equal(kNop, kNop + kSize, at); };

@@ -95,8 +95,8 @@ void ShadowedRange::forget(std::uintptr_t address, std::size_t bytes) {
   const std::size_t first = address - base_;
   // Gives whole pages back to the system. @return them
   const auto drop = [](Cell* begin, Cell* end) {
-    const auto from = (reinterpret_cast<std::uintptr_t>(begin) + kPage - 1) / kPage * kPage;
-    const auto to = reinterpret_cast<std::uintptr_t>(end) / kPage * kPage;
+    const auto from = (reinterpret_cast<std::uintptr_t>(begin) + page_bytes() - 1) / page_bytes() * page_bytes();
+    const auto to = reinterpret_cast<std::uintptr_t>(end) / page_bytes() * page_bytes();
     if (from < to) madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED);
     return std::pair(reinterpret_cast<char*>(from), reinterpret_cast<char*>(to));
   };

@@ -1,7 +1,9 @@
-// What the compiler calls where a type alone tells what is wrong (-fsanitize=alignment and bounds).
+// What the compiler calls where a type alone tells what is wrong (-fsanitize=alignment and bounds), or where
+// the processor does not (-fsanitize=integer-divide-by-zero, see tools/cmake/course.cmake).
 #include <algorithm>
 #include <utility>
 
+#include "common/interpreter/block/block.h"
 #include "common/interpreter/checks/bad_indices.h"
 #include "common/interpreter/checks/bounds.h"
 #include "common/interpreter/checks/two_worlds.h"
@@ -72,6 +74,18 @@ void __ubsan_handle_out_of_bounds(const OutOfBounds* data, std::uintptr_t index)
 }
 void __ubsan_handle_out_of_bounds_abort(const OutOfBounds* data, std::uintptr_t index) {
   __ubsan_handle_out_of_bounds(data, index);
+}
+
+// Where the processor raises no signal for it. Host code goes on, as it does there.
+struct Overflow {
+  const char* file;
+  std::uint32_t line, column;
+  const TypeDescriptor* type;
+};
+void __ubsan_handle_divrem_overflow(const Overflow*, std::uintptr_t, std::uintptr_t) {
+  const interpreter::Pc pc =
+      interpreter::to_pc(__builtin_return_address(0)) - 1;  // first: g++ makes a function of what follows an if
+  if (current_fiber) interpreter::running_block().fail_division_by_zero(pc);
 }
 
 }  // extern "C"

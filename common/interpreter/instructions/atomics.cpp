@@ -1,5 +1,6 @@
 #include "common/interpreter/instructions/atomics.h"
 
+#include <atomic>
 #include <bit>
 #include <cstring>
 #include <mutex>
@@ -63,6 +64,7 @@ void Atomics::remember_loads(const Fiber& fiber) {
 void Atomics::fence(Fiber& fiber, bool whole_gpu) {
   const BothWorlds both(block_.worlds, fiber, WorldEvent::kFence);
   if (both.repeated()) return;
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // other blocks' threads may run on other cores, which see it too
   block_.activity.note_progress();
   block_.branched_updates.note_fence(fiber);
   remember_loads(fiber);

@@ -27,6 +27,12 @@
 namespace interpreter {
 namespace {
 
+// A parameter is aligned as its type is on x86-64, and to 16 bytes on aarch64.
+#if defined(__x86_64__)
+constexpr std::uintptr_t kMapAlignment = 64;
+#else
+constexpr std::uintptr_t kMapAlignment = 16;
+#endif
 constexpr std::uint32_t kOfLocalCopy = TensorMap::kMagic + 1;  // in place of the magic number
 
 // Bytes that lie side by side in global memory, and where the first of them lies in the box.
@@ -153,7 +159,7 @@ Box BulkCopies::box_of(const AsyncProxy::Instruction& by, std::uintptr_t shared,
                              " with a tensor map that is a parameter without __grid_constant__: nvcc copies it to local "
                              "memory, where the copy engine cannot read it",
                          "the parameter is `const __grid_constant__ CUtensorMap`", &by.fiber, user_location(by.pc));
-  if (reinterpret_cast<std::uintptr_t>(&map) % 64 || map.magic != TensorMap::kMagic)
+  if (reinterpret_cast<std::uintptr_t>(&map) % kMapAlignment || map.magic != TensorMap::kMagic)
     block_.reporter.fail(
         Check::kMemcheck, std::string(by.name) + " with something that is no tensor map",
         "the map comes from the host as a `const __grid_constant__ TensorMap` parameter, by its address, and is one that "
@@ -347,7 +353,8 @@ std::uintptr_t number(const void* p) { return reinterpret_cast<std::uintptr_t>(p
 
 // ------------------------------------------------------------------------------------------------------ what a kernel calls
 const TensorMap* require_dimensions(const TensorMap* map, unsigned dimensions) {
-  if (reinterpret_cast<std::uintptr_t>(map) % 64 || map->magic != TensorMap::kMagic || map->dimensions == dimensions) return map;
+  if (reinterpret_cast<std::uintptr_t>(map) % kMapAlignment || map->magic != TensorMap::kMagic || map->dimensions == dimensions)
+    return map;
   const Entered in;
   const AsyncProxy::Instruction by{in.fiber, "cp.async.bulk.tensor", to_pc(__builtin_return_address(0))};
   in.block.async_proxy.fail(by, Check::kMemcheck, map->tensor,

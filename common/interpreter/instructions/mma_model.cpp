@@ -39,12 +39,13 @@ constexpr Format format_of(Number type) {
     default: return {8, 23};
   }
 }
+std::uint32_t byte_at(const std::uint16_t (&row)[16], unsigned k) { return row[k / 2] >> k % 2 * 8 & 0xff; }
 // A row's number at `k`.
 std::uint32_t number_at(const std::uint16_t (&row)[16], Number type, unsigned k) {
   switch (bytes_of(type)) {
     case 2: return row[k];
     case 4: return row[2 * k] | static_cast<std::uint32_t>(row[2 * k + 1]) << 16;
-    default: return row[k / 2] >> k % 2 * 8 & 0xff;
+    default: return byte_at(row, k);
   }
 }
 
@@ -298,7 +299,7 @@ std::uint32_t sum_of_integers(const MmaForm& form, std::uint32_t c, const std::u
     return type == Number::kS8 ? int{static_cast<std::int8_t>(bits)} : static_cast<int>(bits);
   };
   std::int64_t sum = static_cast<std::int32_t>(c);
-  for (unsigned k = 0; k < 32; ++k) sum += value(form.a, number_at(a, form.a, k)) * value(form.b, number_at(b, form.b, k));
+  for (unsigned k = 0; k < 32; ++k) sum += value(form.a, byte_at(a, k)) * value(form.b, byte_at(b, k));
   using Limits = std::numeric_limits<std::int32_t>;
   if (form.saturates) sum = std::clamp<std::int64_t>(sum, Limits::min(), Limits::max());
   return static_cast<std::uint32_t>(sum);

@@ -1,9 +1,12 @@
 #include "common/interpreter/launch/host_exceptions.h"
 
+#include <signal.h>
 #include <ucontext.h>
 #include <unwind.h>
 
 #include <cstdint>
+#include <cstring>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -12,7 +15,7 @@ namespace {
 
 thread_local std::optional<Diagnosis> kept;
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__aarch64__)
 
 [[noreturn]] void throw_kept() {
   KernelError error(std::move(*kept));
@@ -49,9 +52,17 @@ Passage passage(const unsigned char* data, std::uintptr_t offset) {
   return Passage::kTerminates;
 }
 
+// The registers that a function leaves as they were, by DWARF's numbers.
+#if defined(__x86_64__)
+constexpr int kPreserved[] = {3, 6, 12, 13, 14, 15};  // rbx, rbp, r12 to r15
+#else
+constexpr int kPreserved[] = {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29,  // x19 to x29
+                              72, 73, 74, 75, 76, 77, 78, 79};             // the lower halves of v8 to v15
+#endif
+
 // A caller to whom the exception goes: its registers as they are when what it calls returns.
 struct Caller {
-  std::uintptr_t stack, rbx, rbp, r12, r13, r14, r15;
+  std::uintptr_t stack, returns_to, preserved[std::size(kPreserved)];
 };
 struct Search {
   bool in_user_code = false;  // behind the handler's own functions
@@ -66,10 +77,10 @@ _Unwind_Reason_Code look(_Unwind_Context* context, void* argument) {
   const std::uintptr_t ip = _Unwind_GetIPInfo(context, &interrupted);
   search.in_user_code |= interrupted != 0;
   if (!search.in_user_code) return _URC_NO_REASON;
-  if (std::exchange(search.none_left, false))
-    search.caller =
-        Caller{_Unwind_GetCFA(context),    _Unwind_GetGR(context, 3),  _Unwind_GetGR(context, 6), _Unwind_GetGR(context, 12),
-               _Unwind_GetGR(context, 13), _Unwind_GetGR(context, 14), _Unwind_GetGR(context, 15)};
+  if (std::exchange(search.none_left, false)) {
+    search.caller = Caller{_Unwind_GetCFA(context), ip, {}};
+    for (std::size_t i = 0; i < std::size(kPreserved); ++i) search.caller->preserved[i] = _Unwind_GetGR(context, kPreserved[i]);
+  }
   const auto* const data = reinterpret_cast<const unsigned char*>(_Unwind_GetLanguageSpecificData(context));
   switch (passage(data, ip - (interrupted ? 0 : 1) - _Unwind_GetRegionStart(context))) {
     case Passage::kFree: return _URC_NO_REASON;
@@ -81,25 +92,43 @@ _Unwind_Reason_Code look(_Unwind_Context* context, void* argument) {
   return _URC_NO_REASON;
 }
 
+// When the handler returns, it is as if the caller had called throw_kept().
+#if defined(__x86_64__)
+void go_on_in(const Caller& to, mcontext_t& machine) {
+  constexpr int kPlaces[] = {REG_RBX, REG_RBP, REG_R12, REG_R13, REG_R14, REG_R15};
+  for (std::size_t i = 0; i < std::size(kPreserved); ++i) machine.gregs[kPlaces[i]] = static_cast<greg_t>(to.preserved[i]);
+  machine.gregs[REG_RSP] = static_cast<greg_t>(to.stack - sizeof(void*));  // the return address is still there
+  machine.gregs[REG_RIP] = reinterpret_cast<greg_t>(&throw_kept);
+}
+#else
+void go_on_in(const Caller& to, mcontext_t& machine) {
+  // Vectors lie in the first of several records that the kernel appends; a header of zeros ends them.
+  char* record = reinterpret_cast<char*>(machine.__reserved);
+  const auto header = [&] { return reinterpret_cast<const _aarch64_ctx*>(record); };
+  while (header()->magic != FPSIMD_MAGIC && header()->size) record += header()->size;
+  auto* const vectors = header()->magic == FPSIMD_MAGIC ? reinterpret_cast<fpsimd_context*>(record)->vregs : nullptr;
+  for (std::size_t i = 0; i < std::size(kPreserved); ++i)
+    if (kPreserved[i] < 32)
+      machine.regs[kPreserved[i]] = to.preserved[i];
+    else if (vectors)
+      std::memcpy(&vectors[kPreserved[i] - 64], &to.preserved[i], sizeof to.preserved[i]);
+  machine.regs[30] = to.returns_to;
+  machine.sp = to.stack;
+  machine.pc = reinterpret_cast<std::uintptr_t>(&throw_kept);
+}
+#endif
+
 #endif
 
 }  // namespace
 
 void throw_where_interrupted(Diagnosis diagnosis, [[maybe_unused]] void* context) {
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__aarch64__)
   Search search;
   _Unwind_Backtrace(look, &search);
   if (search.found_catch && search.caller) {
     kept = std::move(diagnosis);
-    auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
-    const Caller& to = *search.caller;
-    registers[REG_RBX] = static_cast<greg_t>(to.rbx), registers[REG_RBP] = static_cast<greg_t>(to.rbp);
-    registers[REG_R12] = static_cast<greg_t>(to.r12), registers[REG_R13] = static_cast<greg_t>(to.r13);
-    registers[REG_R14] = static_cast<greg_t>(to.r14), registers[REG_R15] = static_cast<greg_t>(to.r15);
-    // As if the caller had called it: the return address is still there.
-    registers[REG_RSP] = static_cast<greg_t>(to.stack - sizeof(void*));
-    registers[REG_RIP] = reinterpret_cast<greg_t>(&throw_kept);
-    return;
+    return go_on_in(*search.caller, static_cast<ucontext_t*>(context)->uc_mcontext);
   }
 #endif
   throw KernelError(std::move(diagnosis));

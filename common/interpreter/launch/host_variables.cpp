@@ -42,9 +42,9 @@ const Variable* kernels_variable(const void* p) {
 void before_host_access(const void* p) {
   if (current_block || taken_page || !kernels_variable(p)) return;
   install_handlers();
-  taken_page = reinterpret_cast<const char*>(reinterpret_cast<std::uintptr_t>(p) / kPage * kPage);
+  taken_page = reinterpret_cast<const char*>(reinterpret_cast<std::uintptr_t>(p) / page_bytes() * page_bytes());
   awaited = p;
-  mprotect(const_cast<char*>(taken_page), kPage, PROT_NONE);
+  mprotect(const_cast<char*>(taken_page), page_bytes(), PROT_NONE);
 }
 
 void before_host_copy(const void* p, const void* return_address) {
@@ -57,7 +57,7 @@ void before_host_copy(const void* p, const void* return_address) {
 
 const void* arranged_fault() {
   if (!taken_page) return nullptr;
-  mprotect(const_cast<char*>(std::exchange(taken_page, nullptr)), kPage, PROT_READ | PROT_WRITE);
+  mprotect(const_cast<char*>(std::exchange(taken_page, nullptr)), page_bytes(), PROT_READ | PROT_WRITE);
   return std::exchange(awaited, nullptr);
 }
 

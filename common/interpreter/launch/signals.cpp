@@ -55,7 +55,7 @@ void on_signal(int signal, siginfo_t* info, void* context) {
         block->fail_from_signal(Check::kEndless,
                                 "a thread has run without a memory access or a barrier for too long: an endless loop?",
                                 "kernels end; a loop that waits for another thread reads volatile or atomic memory", pc);
-      case SIGFPE: block->fail_from_signal(Check::kException, "integer division by zero", "divisors are not zero", pc);
+      case SIGFPE: block->fail_division_by_zero(pc);
       default:
         if (block->in_guard_page(info->si_addr))
           block->fail_from_signal(Check::kStackOverflow, "stack overflow", kStackExpected, pc);

@@ -44,7 +44,7 @@ constexpr int kReserved = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 // Zeroes a range; whole pages go back to the system. In a long one they may be those of a file, see below.
 void clear(void* p, std::size_t bytes) {
   const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(p), end = begin + bytes;
-  const std::uintptr_t first_page = round_up(begin, kPage), last_page = end / kPage * kPage;
+  const std::uintptr_t first_page = round_up(begin, page_bytes()), last_page = end / page_bytes() * page_bytes();
   if (first_page >= last_page) {
     std::memset(p, 0, bytes);
     return;
@@ -72,8 +72,8 @@ int whole_granules() {
 // and become memory where an entry changes later.
 void set_whole(std::uint16_t* entries, std::size_t count) {
   for (const std::uint16_t* const end = entries + count; entries < end;) {
-    if (reinterpret_cast<std::uintptr_t>(entries) % kPage == 0 && end - entries >= std::ptrdiff_t(kPiece / sizeof *entries) &&
-        whole_granules() >= 0 &&
+    if (reinterpret_cast<std::uintptr_t>(entries) % page_bytes() == 0 &&
+        end - entries >= std::ptrdiff_t(kPiece / sizeof *entries) && whole_granules() >= 0 &&
         mmap(entries, kPiece, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, whole_granules(), 0) != MAP_FAILED)
       entries += kPiece / sizeof *entries;
     else
@@ -98,8 +98,10 @@ constexpr std::size_t kNeeded = GlobalMemory::kBytes * (1 + GlobalMemory::kCellB
 
 // Allocates nothing itself: operator delete would ask for the memory that is not there.
 [[noreturn]] void end_without_address_space() {
-  char why[128];
-  std::snprintf(why, sizeof why, "%s; 'sysctl vm.overcommit_memory' must not be 2", std::strerror(errno));
+  char why[160];
+  std::snprintf(why, sizeof why,
+                "%s; 'sysctl vm.overcommit_memory' must not be 2, and on aarch64 the kernel must have addresses of 48 bits",
+                std::strerror(errno));
   const auto look = [&](auto resource, char option) {
     rlimit limit{};
     if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
@@ -114,6 +116,11 @@ constexpr std::size_t kNeeded = GlobalMemory::kBytes * (1 + GlobalMemory::kCellB
 }
 
 }  // namespace
+
+std::size_t page_bytes() {
+  static const std::size_t bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
 
 void* reserve(std::size_t bytes) {
   void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, kReserved, -1, 0);
@@ -151,8 +158,8 @@ std::optional<std::size_t> find_place(const std::map<std::size_t, GlobalMemory::
 void set_rights(const Book& b, const char* p, std::size_t bytes, int rights) {
   const char* const device = GlobalMemory::instance().base() + GlobalMemory::kMargin;
   if (b.unlocked || static_cast<std::size_t>(p - device) >= GlobalMemory::kDeviceBytes) return;
-  const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(p) / kPage * kPage;
-  mprotect(reinterpret_cast<void*>(begin), round_up(reinterpret_cast<std::uintptr_t>(p) + bytes - begin, kPage), rights);
+  const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(p) / page_bytes() * page_bytes();
+  mprotect(reinterpret_cast<void*>(begin), round_up(reinterpret_cast<std::uintptr_t>(p) + bytes - begin, page_bytes()), rights);
 }
 void set_rights_to_all(const Book& b, int rights) {
   set_rights(b, GlobalMemory::instance().base() + GlobalMemory::kMargin, GlobalMemory::kDeviceBytes, rights);

@@ -35,7 +35,10 @@ class ByteFlags {
   std::vector<std::uint64_t> words_;
 };
 
-inline constexpr std::size_t kPage = 4096;  ///< of memory, on x86-64
+inline constexpr std::size_t kPage = 4096;  ///< of the interpreter's tables, and of memory on x86-64
+
+/// Memory gets its rights in pieces of so many bytes: a multiple of kPage, on aarch64 4, 16 or 64 KiB.
+std::size_t page_bytes();
 
 /// One reserved range holds every allocation, so that "is it global?" is one comparison. Beside it lies a table with one entry per
 /// 256-byte granule, so that "is it allocated?" is one load. The host may not touch the range, as it may not touch a GPU's memory:

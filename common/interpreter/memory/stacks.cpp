@@ -17,14 +17,14 @@ std::atomic<std::size_t> guard_pages{0};
 }  // namespace
 
 void Stacks::prepare(unsigned threads, std::size_t stack_bytes) {
-  const std::size_t bytes = (stack_bytes + kReserve + 3 * kPage - 1) / kPage * kPage;
+  const std::size_t page = page_bytes(), bytes = (stack_bytes + kReserve + kPage + page - 1) / page * page + page;
   if (count_ >= threads && bytes_ == bytes) return;
   drop();
   bytes_ = bytes, count_ = threads;
   begin_ = static_cast<char*>(reserve(threads * bytes));
   guarded_ = threads;
   if ((guard_pages += threads) <= kMaxGuardPages)
-    for (unsigned i = 0; i < threads; ++i) mprotect(begin_ + i * bytes, kPage, PROT_NONE);
+    for (unsigned i = 0; i < threads; ++i) mprotect(begin_ + i * bytes, page, PROT_NONE);
 }
 
 void Stacks::drop() {
@@ -35,9 +35,9 @@ void Stacks::drop() {
 
 // If all stacks began at the same offset in a page, their tops would compete for the same few lines of the L1 cache.
 char* Stacks::top(unsigned thread) const { return begin_ + (thread + 1) * bytes_ - 192 * thread % kPage; }
-const char* Stacks::limit(unsigned thread) const { return begin_ + thread * bytes_ + kPage + kReserve; }
-std::size_t Stacks::usable_bytes() const { return bytes_ - 2 * kPage; }
+const char* Stacks::limit(unsigned thread) const { return begin_ + thread * bytes_ + page_bytes() + kReserve; }
+std::size_t Stacks::usable_bytes() const { return bytes_ - page_bytes() - kPage; }
 
-bool Stacks::in_guard_page(const void* p) const { return contains(p) && offset_of(p) % bytes_ < kPage; }
+bool Stacks::in_guard_page(const void* p) const { return contains(p) && offset_of(p) % bytes_ < page_bytes(); }
 
 }  // namespace interpreter

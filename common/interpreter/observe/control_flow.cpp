@@ -114,8 +114,11 @@ std::vector<ControlFlow::Loop> ControlFlow::loops_around(std::uint32_t block, co
 
 void ControlFlow::unite_copies(std::vector<std::uint32_t>& node_of) const {
   std::map<std::vector<Location>, std::uint32_t> node_at;
-  for (const auto& [pc, block] : block_at_) {
-    const std::vector<Location> place = beginning_of(pc);
+  constexpr Pc kCall = 4;  // bytes, at least, of the next block's call that brings it here
+  for (auto at = block_at_.begin(); at != block_at_.end(); ++at) {
+    const auto [pc, block] = *at;
+    const auto next = std::next(at);
+    const std::vector<Location> place = next == block_at_.end() ? beginning_of(pc) : beginning_of(pc, next->first - kCall);
     if (!place.empty()) node_of[block] = node_of[node_at.try_emplace(place, block).first->second];
   }
 }

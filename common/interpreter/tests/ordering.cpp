@@ -224,7 +224,7 @@ TEST_CASE("a plain look before atomicCAS is noted, however it falls") {
 }
 
 // A maximum: who finds a larger one asks no atomicCAS, by an instruction that others ask it behind.
-__device__ void raise(float* address, float value) {
+__device__ void raise_to(float* address, float value) {
   int* const word = reinterpret_cast<int*>(address);
   int old = *word, assumed;
   do {
@@ -237,9 +237,9 @@ __global__ void maximum(float* largest, const float* in) {
   __shared__ float mine;
   if (threadIdx.x == 0) mine = 0;
   __syncthreads();
-  raise(&mine, in[blockIdx.x * blockDim.x + threadIdx.x]);
+  raise_to(&mine, in[blockIdx.x * blockDim.x + threadIdx.x]);
   __syncthreads();
-  if (threadIdx.x == 0) raise(largest, mine);
+  if (threadIdx.x == 0) raise_to(largest, mine);
 }
 TEST_CASE("a plain look that finds enough is noted too") {
   in_all_orders([] {
@@ -850,8 +850,8 @@ TEST_CASE("threads with a value that nobody gave do everything once") {
 
 // ------------------------------------------------------------------------------------------- updates through volatile
 __global__ void counts_through_volatile(volatile unsigned* counts, const int* in, unsigned places) {
-  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (in[i] >= 0) counts[i % places] = counts[i % places] + 1;  // BUG with fewer places than threads
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x, place = i % places;
+  if (in[i] >= 0) counts[place] = counts[place] + 1;  // BUG with fewer places than threads
 }
 TEST_CASE("an update through volatile gets lost, unless the place is the thread's own") {
   const Buffer<int> in(std::vector<int>(128, 1), "in");

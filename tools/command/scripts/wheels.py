@@ -1,5 +1,5 @@
 """tools/course wheels: writes tools/command/wheels/*.txt anew, which pin what pip installs: the newest versions that are wanted, for each
-Python that the course runs on, with the hashes of their files. Whoever renews them runs the tests, and looks at docs/licences.md."""
+Python and machine that the course runs on, with the hashes of their files. Whoever renews them runs the tests, and looks at docs/licences.md."""
 
 import json
 import os
@@ -21,6 +21,7 @@ WANTED = {
     # The first version of which PyPI has them; it reads what older compilers made.
     "disassembler": ["nvidia-cuda-cuobjdump==13.2.*", "nvidia-cuda-nvdisasm==13.2.*"],
 }
+MACHINES = ("x86_64", "aarch64")
 PYTHONS = [f"3.{minor}" for minor in range(9, 15)]
 # What matplotlib and Sphinx need there: pip looks at such a condition with its own Python's version.
 ALSO_WANTED = {
@@ -31,16 +32,16 @@ ALSO_WANTED = {
 HEAD = "# Made by 'tools/course wheels': what is installed, of which file. Not to be edited.\n"
 
 
-def resolved(pip, wheels, python):
+def resolved_for(machine, pip, wheels, python):
     """{name: (version, hash)} of all that is to be installed there."""
     with tempfile.TemporaryDirectory() as nowhere:
         report = os.path.join(nowhere, "report.json")
         where = ["--python-version", python, "--implementation", "cp", "--only-binary", ":all:", "--target", nowhere]
-        for platform in ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64"):
-            where += ["--platform", platform]
+        for platform in ("manylinux_2_28", "manylinux_2_17", "manylinux2014"):
+            where += ["--platform", f"{platform}_{machine}"]
         words = ["install", "--dry-run", "--ignore-installed", "--quiet", "--report", report, *where, *wheels]
         if processes.run([*pip, *words], stdout=sys.stderr):
-            raise Failed(f"pip finds no {' '.join(wheels)} for Python {python}.")
+            raise Failed(f"pip finds no {' '.join(wheels)} for Python {python} on {machine}.")
         with open(report, encoding="utf-8") as file:
             found = json.load(file)["install"]
     return {
@@ -50,6 +51,14 @@ def resolved(pip, wheels, python):
         )
         for each in found
     }
+
+
+def resolved(pip, wheels, python):
+    """{name: (version, hashes)}: one version, of which each machine has its file."""
+    first = resolved_for(MACHINES[0], pip, wheels, python)
+    exactly = [f"{name}=={version}" for name, (version, _) in first.items()]
+    each = [first, *(resolved_for(machine, pip, exactly, python) for machine in MACHINES[1:])]
+    return {name: (version, [found[name][1] for found in each]) for name, (version, _) in first.items()}
 
 
 def condition(pythons):
@@ -69,10 +78,10 @@ def pinned(found):
         versions = {}
         for python, of_python in found.items():
             if name in of_python:
-                version, digest = of_python[name]
-                versions.setdefault(version, {})[python] = digest
+                version, digests = of_python[name]
+                versions.setdefault(version, {})[python] = digests
         for version, digests in versions.items():
-            hashes = [f" \\\n    --hash=sha256:{digest}" for digest in dict.fromkeys(digests.values())]
+            hashes = [f" \\\n    --hash=sha256:{digest}" for digest in dict.fromkeys(sum(digests.values(), []))]
             lines.append(f"{name}=={version}{condition(list(digests))}{''.join(hashes)}\n")
     return "".join(lines)
 

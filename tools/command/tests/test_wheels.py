@@ -67,15 +67,15 @@ class Pins(unittest.TestCase):
         self.assertEqual(words[-4:], ["--requirement", toolchain.pins("cmake"), "--requirement", toolchain.pins("headers")])
 
     def test_how_they_are_written(self):
-        found = {python: {"a": ("1", "x"), "b": ("2" if python == "3.9" else "3", f"y{python}")} for python in wheels.PYTHONS}
-        found["3.10"]["c"] = ("4", "z")
+        found = {python: {"a": ("1", ["x", "xx"]), "b": ("2" if python == "3.9" else "3", [f"y{python}"])} for python in wheels.PYTHONS}
+        found["3.10"]["c"] = ("4", ["z"])
         head, *lines = wheels.pinned(found).replace(" \\\n   ", "").splitlines()
         self.assertTrue(head.startswith("#"))
         newer = "".join(f" --hash=sha256:y{python}" for python in wheels.PYTHONS[1:])
         self.assertEqual(
             lines,
             [
-                "a==1 --hash=sha256:x",
+                "a==1 --hash=sha256:x --hash=sha256:xx",
                 'b==2 ; python_version <= "3.9" --hash=sha256:y3.9',
                 f'b==3 ; python_version >= "3.10"{newer}',
                 'c==4 ; python_version >= "3.10" and python_version <= "3.10" --hash=sha256:z',
