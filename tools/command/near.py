@@ -50,7 +50,7 @@ NEAREST = (
     (r"common/interpreter/tests/family_instruction\..*", "interpreter_family", ""),
     (r"common/interpreter/tests/(?!\w+_main|CMake)(\w+)\.cpp", r"interpreter_\1", ""),
     (r"common/interpreter/tests/.*", "interpreter_bugs", "interpreter_golden"),
-    (r"common/interpreter/(?:floors_test\.py|README\.md)", "interpreter_floors", ""),
+    (r"common/interpreter/(?:floors_test\.py|README\.md)", "floors", ""),
     (r"common/interpreter/fuzz/.*", "interpreter_fuzz_right interpreter_fuzz_wrong", ""),
     (r"common/interpreter/checks/async_proxy\..*", "interpreter_hopper_bugs interpreter_hopper_pipelines", "interpreter_cluster_bugs"),
     (r"common/interpreter/(?:checks/(?:races|shadows)\.|happens_before/).*", "interpreter_bugs interpreter_ordering", "interpreter_fuzz_wrong"),
