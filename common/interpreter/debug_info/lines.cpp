@@ -65,8 +65,10 @@ std::vector<Location> user_frames(Pc pc) {
 Location user_location(Pc pc) {
   std::vector<Location> all = user_frames(pc);
   if (all.empty()) return {};
-  if (!all.front().line)  // clang 17 and newer: moved out of a loop, to just before it
+#if !defined(__clang__) || __clang_major__ >= 17  // moved out of a loop, to just before it
+  if (!all.front().line)
     if (std::vector<Location> after = beginning_of(pc); !after.empty()) all = std::move(after);
+#endif
   Location innermost = all.front();
   if (all.size() > 1) {
     innermost.called_at = all[1].line;
